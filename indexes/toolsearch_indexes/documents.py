@@ -1,0 +1,38 @@
+"""What an index knows of a tool: its words, by field. And what a search gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDocument:
+    """One tool as text.
+
+    name              unique in its index, such as ``git__git_status``; ties in a ranking are broken by it
+    local_name        the name without its server's prefix (``git_status``); empty means *name* itself
+    parameter_names   every property name of the input schema, at any depth, in schema order
+    parameter_text    titles, descriptions and enum values of the parameters, at any depth
+    """
+
+    name: str
+    description: str = ""
+    title: str = ""
+    parameter_names: tuple[str, ...] = ()
+    parameter_text: str = ""
+    server: str = ""
+    tags: tuple[str, ...] = ()
+    local_name: str = ""
+
+    @property
+    def own_name(self) -> str:
+        """The name to read words from: without the server, which has a field of its own."""
+        return self.local_name or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One match. Scores order the hits of one search; they do not compare across searches or indexes."""
+
+    name: str
+    score: float

@@ -1,0 +1,57 @@
+"""The root of the error tree, and the errors of retrieval.
+
+ToolSearchError
+├── BadQueryError           a query that cannot be understood
+│   └── BadPatternError     a regular expression that RE2 cannot take
+├── MissingExtraError       an optional dependency is not installed
+├── EncoderError            a model cannot be loaded or gives unusable vectors
+└── IndexStoreError         an index directory cannot be read or written
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ToolSearchError(Exception):
+    """Base class: catch this to catch everything we raise."""
+
+    code: ClassVar[str] = "toolsearch_error"  # stable; logged, and sent by the service and the gateway
+    status: ClassVar[int] = 500  # what the HTTP service answers with
+
+
+class BadQueryError(ToolSearchError, ValueError):
+    """The query, its strategy or its limit cannot be used; the message says why and what can."""
+
+    code = "bad_query"
+    status = 400
+
+
+class BadPatternError(BadQueryError):
+    """The regular expression is too long, malformed, or needs what RE2 leaves out."""
+
+    code = "bad_pattern"
+
+
+class MissingExtraError(ToolSearchError, ImportError):
+    """A package of an optional extra is missing."""
+
+    code = "missing_extra"
+    status = 501
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs packages that are not installed; run: pip install 'toolsearch[{extra}]'")
+        self.extra = extra
+
+
+class EncoderError(ToolSearchError):
+    """An encoder's model cannot be loaded, or its vectors are not what it promised."""
+
+    code = "encoder_error"
+    status = 503
+
+
+class IndexStoreError(ToolSearchError):
+    """An index directory cannot be read or written."""
+
+    code = "index_store_error"

@@ -1,0 +1,159 @@
+"""The one tree of errors. What an index raises is defined there and listed here, since an index works alone.
+
+ToolSearchError
+├── BadQueryError
+│   └── BadPatternError
+├── MissingExtraError
+├── EncoderError
+├── IndexStoreError
+├── BadToolError            a tool cannot be defined: bad name, schema or signature
+├── DuplicateToolError      two tools want one name
+├── UnknownToolError        no tool of that name that this caller may use
+├── UndiscoveredToolError   the tool exists, but must be searched for first
+├── SourceError             a source of tools cannot be read at all
+├── ServerUnavailableError  an MCP server is down, hangs, or answers nonsense
+├── UnknownSessionError     no such session: never made, or evicted
+├── BadArgumentsError       a tool call's arguments do not fit the tool's schema
+├── ToolExecutionError      a tool ran and failed
+├── ToolTimeoutError        a tool did not answer in time
+├── CallLimitError          a turn used up its tool calls
+└── BadSettingError         an option has a value that cannot be used
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolsearch_indexes.errors import (
+    BadPatternError,
+    BadQueryError,
+    EncoderError,
+    IndexStoreError,
+    MissingExtraError,
+    ToolSearchError,
+)
+
+__all__ = [
+    "BadArgumentsError",
+    "BadPatternError",
+    "BadQueryError",
+    "BadSettingError",
+    "BadToolError",
+    "CallLimitError",
+    "DuplicateToolError",
+    "EncoderError",
+    "IndexStoreError",
+    "MissingExtraError",
+    "ServerUnavailableError",
+    "SourceError",
+    "ToolExecutionError",
+    "ToolSearchError",
+    "ToolTimeoutError",
+    "UndiscoveredToolError",
+    "UnknownSessionError",
+    "UnknownToolError",
+]
+
+
+class BadToolError(ToolSearchError, ValueError):
+    """A tool cannot be defined as asked; the message says what about it is wrong."""
+
+    code = "bad_tool"
+    status = 422
+
+
+class DuplicateToolError(ToolSearchError, ValueError):
+    """Two tools want one name; both owners are named, since either may be the one to rename."""
+
+    code = "duplicate_tool"
+    status = 409
+
+    def __init__(self, name: str, *, first: str, second: str) -> None:
+        super().__init__(f"two tools are named {name!r}: one from {first}, one from {second}; rename or prefix one")
+        self.name = name
+        self.first = first
+        self.second = second
+
+
+class UnknownToolError(ToolSearchError, LookupError):
+    """No tool of that name is in the caller's reach; *near* are names that are."""
+
+    code = "unknown_tool"
+    status = 404
+
+    def __init__(self, name: str, *, near: Sequence[str] = ()) -> None:
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        super().__init__(f"no tool named {name!r}{hint}")
+        self.name = name
+        self.near = tuple(near)
+
+
+class UndiscoveredToolError(ToolSearchError, LookupError):
+    """The tool is in reach, but this session has to find it with a search before it may call it."""
+
+    code = "undiscovered_tool"
+    status = 409
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the tool {name!r} is not loaded; call toolSearchTool with the query 'select:{name}' first")
+        self.name = name
+
+
+class SourceError(ToolSearchError, ValueError):
+    """A source of tools cannot be read at all; one bad tool in a good source is skipped, not raised."""
+
+    code = "source_error"
+    status = 422
+
+
+class ServerUnavailableError(ToolSearchError, ConnectionError):
+    """An MCP server cannot be reached, or died during the call (which may then have run)."""
+
+    code = "server_unavailable"
+    status = 503
+
+
+class UnknownSessionError(ToolSearchError, LookupError):
+    """There is no such session: it was never made, or it has been evicted."""
+
+    code = "unknown_session"
+    status = 404
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"no session {session_id!r}: it was never opened, or it has been evicted; open it again")
+        self.session_id = session_id
+
+
+class BadArgumentsError(ToolSearchError, ValueError):
+    """A tool call's arguments do not fit the tool's schema; the message says where."""
+
+    code = "bad_arguments"
+    status = 422
+
+
+class ToolExecutionError(ToolSearchError):
+    """A tool ran and failed; ``__cause__`` is what it raised."""
+
+    code = "tool_failed"
+    status = 502
+
+
+class ToolTimeoutError(ToolSearchError, TimeoutError):
+    """A tool did not answer in its time; it may still have had its effect."""
+
+    code = "tool_timeout"
+    status = 504
+
+
+class CallLimitError(ToolSearchError):
+    """A turn has used up its calls, of one tool or in total."""
+
+    code = "call_limit"
+    status = 429
+
+
+class BadSettingError(ToolSearchError, ValueError):
+    """An option has a value that cannot be used; the message names the values that can."""
+
+    code = "bad_setting"
+    status = 400

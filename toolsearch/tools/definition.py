@@ -1,0 +1,108 @@
+"""What a tool is: the definition that a model reads, what we know besides, and what runs it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+Json: TypeAlias = Any  # whatever json.loads gives
+JsonObject: TypeAlias = Mapping[str, Json]
+
+NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """What a model may read of a tool. Treat the mappings as read-only: a definition is shared by every session.
+
+    name          unique in a catalog; of A-Z a-z 0-9 _ - and at most 64 characters, as model APIs want it
+    input_schema  JSON Schema (2020-12) of the arguments; its root is an object
+    server        the MCP server, module or document that the tool came from; its names start with ``<server>__``
+    annotations   MCP's hints: readOnlyHint, destructiveHint, idempotentHint, openWorldHint
+    """
+
+    name: str
+    description: str = ""
+    input_schema: JsonObject = field(default_factory=lambda: NO_PARAMETERS)
+    title: str = ""
+    output_schema: JsonObject | None = None
+    annotations: JsonObject = field(default_factory=dict[str, Json])
+    server: str = ""
+    tags: tuple[str, ...] = ()
+
+    @property
+    def local_name(self) -> str:
+        """The name without its server's prefix."""
+        head, separator, tail = self.name.partition("__")
+        return tail if self.server and separator and tail and head == self.name_prefix else self.name
+
+    @property
+    def name_prefix(self) -> str:
+        """What stands before ``__`` in the names of this tool's server."""
+        return legal_name(self.server)
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over everything that a model or a user could notice a change in."""
+        content = [
+            self.name, self.title, self.description, self.input_schema, self.output_schema,
+            self.annotations, self.server, self.tags,
+        ]  # fmt: skip
+        return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def legal_name(text: str) -> str:
+    """Return *text* with each run of characters that tool names may not hold made one ``_``."""
+    kept = [c if c.isascii() and (c.isalnum() or c in "_-") else " " for c in text]
+    return "_".join("".join(kept).split())
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMetadata:
+    """What we know of a tool that no model is told."""
+
+    return_direct: bool = False  # the result goes to the caller, not back to the model
+    timeout_s: float | None = None  # for one call; None: the manager's default
+
+
+class ToolContext(dict[str, Any]):
+    """What an application hands to its tools and no model sees: user ids, credentials, connections."""
+
+
+class ToolCallback(Protocol):
+    """Runs a tool. Safe to call concurrently."""
+
+    async def call(self, arguments: JsonObject, context: ToolContext) -> object:
+        """Run with *arguments*, which fit the tool's input schema, and return any value.
+
+        An ordinary exception is a failed call, reported to the model as a result. Cancellation must be let through.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A definition and how to run it; without a callback it can be found and shown, not called.
+
+    source  where it came from, for people: ``function statistics.mean``, ``mcp.json#git``, ``api.yaml``
+    """
+
+    definition: ToolDefinition
+    callback: ToolCallback | None = None
+    metadata: ToolMetadata = ToolMetadata()
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReference:
+    """One search result: enough to choose by, not the definition."""
+
+    name: str
+    score: float
+    summary: str
