@@ -36,8 +36,8 @@ class ToolDefinition:
     @property
     def local_name(self) -> str:
         """The name without its server's prefix."""
-        head, separator, tail = self.name.partition("__")
-        return tail if self.server and separator and tail and head == self.name_prefix else self.name
+        local = self.name.removeprefix(f"{self.name_prefix}__")
+        return local or self.name if self.server else self.name
 
     @property
     def name_prefix(self) -> str:

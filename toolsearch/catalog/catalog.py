@@ -1,0 +1,300 @@
+"""The catalog: all the tools there are, by unique name, where they came from, and what could not be taken."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType, ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
+from toolsearch.catalog.loading import LoadReport, Refusal, Source
+from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache
+from toolsearch.errors import BadToolError, DuplicateToolError, UnknownToolError
+from toolsearch.tools.definition import Json, Tool, ToolDefinition
+from toolsearch.tools.naming import MAX_NAME_LENGTH, is_legal_name, namespaced, near_names
+
+if TYPE_CHECKING:
+    from toolsearch.catalog.sources.openapi import Caller
+
+logger = logging.getLogger(__name__)
+
+ToolLike: TypeAlias = Tool | ToolDefinition | Callable[..., Any]
+
+
+class Catalog:
+    """Tools by unique name, in insertion order. Safe to share between threads.
+
+    Each change is atomic: it happens whole, or raises and nothing happened. Iteration goes over the tools of the
+    moment it began.
+    """
+
+    def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._refused: list[Refusal] = []
+        self._sources: list[Source] = []
+        self._version = 0
+        self._fingerprints = FingerprintCache()
+        self._snapshot: CatalogSnapshot | None = None
+        self._feed = ChangeFeed()
+        self._lock = threading.Lock()
+        self.add(*tools)
+
+    @classmethod
+    def from_functions(cls, functions: Iterable[Callable[..., Any]], *, server: str = "") -> Self:
+        """Take Python functions; those that cannot be tools are in `refused`."""
+        from toolsearch.catalog.sources.functions import FunctionSource
+
+        return cls._from(FunctionSource(functions, server=server))
+
+    @classmethod
+    def from_module(cls, module: str | ModuleType) -> Self:
+        """Take the public functions of a module, named ``<module>__<function>``."""
+        from toolsearch.catalog.sources.modules import ModuleSource
+
+        return cls._from(ModuleSource(module))
+
+    @classmethod
+    def from_json(cls, listing: str | Path | Iterable[Json] | Mapping[str, Json], *, server: str = "") -> Self:
+        """Take a JSON or JSONL listing (a path, or the parsed value) of OpenAI, Anthropic or MCP definitions."""
+        from toolsearch.catalog.sources.json_listing import JsonListingSource
+
+        return cls._from(JsonListingSource(listing, server=server))
+
+    @classmethod
+    def from_openapi(
+        cls,
+        document: str | Path | Mapping[str, Json],
+        *,
+        server: str | None = None,
+        caller: Caller | None = None,
+    ) -> Self:
+        """Take the operations of an OpenAPI 3 document; *caller* sends their requests, without it none can run."""
+        from toolsearch.catalog.sources.openapi import OpenApiSource
+
+        return cls._from(OpenApiSource(document, server=server, caller=caller))
+
+    @classmethod
+    def from_mcp(cls, config: str | Path | Mapping[str, Json], **options: Any) -> Self:
+        """Start the MCP servers of an ``mcpServers`` file; *options* as `McpSource` has them. Close the catalog."""
+        from toolsearch.catalog.sources.mcp import McpSource
+
+        return cls._from(McpSource(config, **options))
+
+    @classmethod
+    def _from(cls, source: Source) -> Self:
+        catalog = cls()
+        try:
+            catalog.load(source)
+        except BaseException:
+            catalog.close()
+            raise
+        return catalog
+
+    def add(self, *tools: ToolLike) -> None:
+        """Add new tools. Raises DuplicateToolError, which names both owners, or BadToolError."""
+        new = _by_name(tools)
+        with self._lock:
+            for name, tool in new.items():
+                if name in self._tools:
+                    raise DuplicateToolError(name, first=_owner(self._tools[name]), second=_owner(tool))
+            self._put(new)
+        self._feed.deliver()
+
+    def replace(self, *tools: ToolLike) -> None:
+        """Put tools in the place of those of the same names. Raises UnknownToolError where there is none."""
+        new = _by_name(tools)
+        with self._lock:
+            self._require(new)
+            self._put(new)
+        self._feed.deliver()
+
+    def put(self, *tools: ToolLike) -> None:
+        """Add the tools whose names are new and replace the others."""
+        new = _by_name(tools)
+        with self._lock:
+            self._put(new)
+        self._feed.deliver()
+
+    def remove(self, *names: str) -> None:
+        """Take tools out. Raises UnknownToolError if one of *names* is not there."""
+        gone = tuple(dict.fromkeys(names))
+        with self._lock:
+            self._require(gone)
+            for name in gone:
+                del self._tools[name]
+                self._fingerprints.forget(name)
+            self._changed(CatalogChange(removed=gone))
+        self._feed.deliver()
+
+    def load(self, source: Source) -> LoadReport:
+        """Take all good tools of *source*, and the source itself: `close` closes it.
+
+        A bad tool, and one whose name is taken, is refused with its reason and costs no other. Returns what was taken
+        and refused. Raises SourceError if the source cannot be read at all.
+        """
+        with self._lock:
+            self._sources.append(source)
+        report = source.load()
+        good, refused = _sift(report.tools, source)
+        new: dict[str, Tool] = {}
+        with self._lock:
+            for tool in good:
+                taken = self._tools.get(tool.name) or new.get(tool.name)
+                if taken is None:
+                    new[tool.name] = tool
+                else:
+                    clash = DuplicateToolError(tool.name, first=_owner(taken), second=_owner(tool))
+                    refused.append(_refusal(tool, source, clash))
+            refused[:0] = report.refused
+            self._refused += refused
+            self._put(new)
+        self._feed.deliver()
+        if refused:
+            logger.warning("%s: took %d tools and refused %d", source.description, len(new), len(refused))
+        return LoadReport(tuple(new.values()), tuple(refused))
+
+    def get(self, name: str) -> Tool:
+        """Return the tool of that name. Raises UnknownToolError, which knows near names."""
+        tool = self._tools.get(name)
+        if tool is None:
+            raise UnknownToolError(name, near=near_names(name, self.names()))
+        return tool
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self.tools())
+
+    def tools(self) -> list[Tool]:
+        with self._lock:
+            return list(self._tools.values())
+
+    def names(self) -> list[str]:
+        with self._lock:
+            return list(self._tools)
+
+    @property
+    def refused(self) -> list[Refusal]:
+        """What the sources so far had that could not be taken, and why."""
+        with self._lock:
+            return list(self._refused)
+
+    def snapshot(self) -> CatalogSnapshot:
+        """Return the catalog as it is now; the same object as long as nothing changes."""
+        with self._lock:
+            if self._snapshot is None:
+                frozen = MappingProxyType(dict(self._tools))
+                self._snapshot = CatalogSnapshot(frozen, self._version, self._fingerprints)
+            return self._snapshot
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call *listener* with each change from now on; returns what ends that.
+
+        It is called under no lock, in the order of the changes, by the thread that made the change, or by another one
+        that is just delivering its own. What it raises is logged.
+        """
+        return self._feed.subscribe(listener)
+
+    def close(self) -> None:
+        """Close the sources that hold connections or processes; the tools stay listed. May be called twice."""
+        with self._lock:
+            sources, self._sources = self._sources, []
+        for source in reversed(sources):
+            try:
+                source.close()
+            except Exception:
+                logger.exception("%s could not be closed", source.description)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _require(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._tools:
+                raise UnknownToolError(name, near=near_names(name, self._tools))
+
+    def _put(self, new: Mapping[str, Tool]) -> None:
+        replaced = tuple(name for name in new if name in self._tools)
+        self._tools.update(new)
+        self._changed(CatalogChange(added=tuple(new.values()), removed=replaced))
+
+    def _changed(self, change: CatalogChange) -> None:
+        if change.added or change.removed:
+            self._version += 1
+            self._snapshot = None
+            self._feed.append(change)
+
+
+def check_tool(tool: Tool) -> None:
+    """Raise BadToolError unless models could be shown *tool*: legal name, JSON throughout, schema of an object."""
+    definition = tool.definition
+    if not is_legal_name(definition.name):
+        raise BadToolError(
+            f"{definition.name!r} is no legal tool name: up to {MAX_NAME_LENGTH} characters of A-Z a-z 0-9 _ - are; "
+            f"call it {namespaced('', definition.name)!r}"
+        )
+    if definition.input_schema.get("type") != "object":
+        found = definition.input_schema.get("type")
+        raise BadToolError(f"{definition.name}: the input schema must have type 'object', not {found!r}")
+    try:
+        json.dumps([definition.input_schema, definition.output_schema, definition.annotations], allow_nan=False)
+    except RecursionError:
+        raise BadToolError(f"{definition.name}: its schemas are nested too deeply; flatten them") from None
+    except (TypeError, ValueError) as error:
+        raise BadToolError(f"{definition.name}: its schemas and annotations must be plain JSON: {error}") from error
+
+
+def _by_name(tools: Iterable[ToolLike]) -> dict[str, Tool]:
+    new: dict[str, Tool] = {}
+    for item in tools:
+        tool = _as_tool(item)
+        check_tool(tool)
+        if tool.name in new:
+            raise DuplicateToolError(tool.name, first=_owner(new[tool.name]), second=_owner(tool))
+        new[tool.name] = tool
+    return new
+
+
+def _sift(tools: Iterable[Tool], source: Source) -> tuple[list[Tool], list[Refusal]]:
+    good: list[Tool] = []
+    refused: list[Refusal] = []
+    for tool in tools:
+        try:
+            check_tool(tool)
+        except BadToolError as error:
+            refused.append(_refusal(tool, source, error))
+        else:
+            good.append(tool)
+    return good, refused
+
+
+def _refusal(tool: Tool, source: Source, error: Exception) -> Refusal:
+    return Refusal(tool.name, tool.source or source.description, str(error))
+
+
+def _as_tool(item: ToolLike) -> Tool:
+    if isinstance(item, Tool):
+        return item
+    if isinstance(item, ToolDefinition):
+        return Tool(item)
+    from toolsearch.tools.decorator import tool_from_function
+
+    return tool_from_function(item)
+
+
+def _owner(tool: Tool) -> str:
+    server = tool.definition.server
+    return tool.source or (f"server {server}" if server else "a definition without a source")

@@ -1,0 +1,67 @@
+"""Tell listeners what changed in a catalog: in order, one at a time, and under no lock of the catalog."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from toolsearch.tools.definition import Tool
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChange:
+    """One change. A replaced tool is in both: its new self in *added*, its name in *removed*."""
+
+    added: tuple[Tool, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+Listener: TypeAlias = Callable[[CatalogChange], None]
+
+
+class ChangeFeed:
+    """Changes wait in a queue; whichever thread finds nobody delivering delivers all of them.
+
+    So a listener may change the catalog itself: that change is delivered after the one it is being told of.
+    """
+
+    def __init__(self) -> None:
+        self._listeners: dict[object, Listener] = {}
+        self._waiting: deque[CatalogChange] = deque()
+        self._delivering = threading.Lock()
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call *listener* with each change from now on, until the returned function is called."""
+        key = object()  # the same listener may subscribe twice
+        self._listeners[key] = listener
+
+        def unsubscribe() -> None:
+            self._listeners.pop(key, None)
+
+        return unsubscribe
+
+    def append(self, change: CatalogChange) -> None:
+        """Queue *change*; to be called in the order of the changes, so under the catalog's lock."""
+        self._waiting.append(change)
+
+    def deliver(self) -> None:
+        """Deliver what waits, unless another thread, or a caller up this stack, is at it and so will."""
+        while self._waiting and self._delivering.acquire(blocking=False):
+            try:
+                while self._waiting:
+                    self._tell(self._waiting.popleft())
+            finally:
+                self._delivering.release()
+
+    def _tell(self, change: CatalogChange) -> None:
+        for listener in tuple(self._listeners.values()):
+            try:
+                listener(change)
+            except Exception:
+                logger.exception("a listener failed to follow a change of the catalog")

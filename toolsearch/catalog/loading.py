@@ -1,0 +1,107 @@
+"""Sources of tools: what a source owes, what it reports, and which one a command-line argument means."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from toolsearch.errors import SourceError
+from toolsearch.tools.definition import Json, Tool
+
+MODULE_PREFIX = "module:"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One tool, or one server, that could not be taken. *reason* is a sentence for people, without secrets."""
+
+    name: str
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What came out of a source, in the source's own order."""
+
+    tools: tuple[Tool, ...]
+    refused: tuple[Refusal, ...] = ()
+
+
+class Source(Protocol):
+    """Where tools come from. One bad tool costs only itself; SourceError means that nothing can be read at all."""
+
+    @property
+    def description(self) -> str:
+        """What this is, for people: a path, ``module statistics``."""
+        ...
+
+    def load(self) -> LoadReport:
+        """Read the tools. May block for seconds; called once per catalog."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections and processes; the tools' callbacks stop working. May be called twice."""
+        ...
+
+
+def open_source(spec: str) -> Source:
+    """Return the source that a command-line argument means.
+
+    ``module:NAME`` or the name of an importable module; a ``.json``, ``.jsonl``, ``.yaml`` or ``.yml`` file with
+    MCP servers (``mcpServers`` or ``servers``), an OpenAPI document, or a listing of tool definitions, told apart by
+    content. Raises SourceError for anything else.
+    """
+    from toolsearch.catalog.sources.files import SUFFIXES
+    from toolsearch.catalog.sources.modules import ModuleSource
+
+    if "://" in spec:
+        raise SourceError(f"{spec!r} is an address, and nothing is fetched: download it and give the file")
+    if spec.startswith(MODULE_PREFIX):
+        return ModuleSource(spec.removeprefix(MODULE_PREFIX))
+    path = Path(spec)
+    if path.is_dir():
+        raise SourceError(f"{spec!r} is a directory: give the files in it one by one")
+    if path.suffix.lower() in SUFFIXES:
+        return _open_file(path)
+    if _is_importable(spec):
+        return ModuleSource(spec)
+    known = ", ".join(sorted(SUFFIXES))
+    raise SourceError(f"{spec!r} is neither an importable module nor a file ending in one of {known}")
+
+
+def _open_file(path: Path) -> Source:
+    from toolsearch.catalog.sources.files import read_document
+    from toolsearch.catalog.sources.json_listing import JsonListingSource
+    from toolsearch.catalog.sources.openapi import OpenApiSource
+
+    document = read_document(path)
+    if is_openapi(document):
+        return OpenApiSource(path)
+    if is_mcp_config(document):
+        from toolsearch.catalog.sources.mcp import McpSource
+
+        return McpSource(path)
+    return JsonListingSource(path)
+
+
+def is_openapi(document: Json) -> bool:
+    """Whether it claims to be an OpenAPI document, also of a version that cannot be read."""
+    return isinstance(document, Mapping) and ("openapi" in document or "swagger" in document)
+
+
+def is_mcp_config(document: Json) -> bool:
+    """Whether it maps names to MCP servers, as desktop clients (``mcpServers``) or VS Code (``servers``) do."""
+    return isinstance(document, Mapping) and any(
+        isinstance(document.get(key), Mapping) for key in ("mcpServers", "servers")
+    )
+
+
+def _is_importable(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,53 @@
+"""An immutable view of a catalog at one version, with a hash of its content."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from toolsearch.tools.definition import Tool, ToolDefinition
+
+
+class FingerprintCache:
+    """Fingerprints of definitions, computed when asked for and kept while the definition is the same object.
+
+    Snapshots of one catalog share it, so that a change of one tool costs one hash. Two threads may compute one twice.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[ToolDefinition, str]] = {}
+
+    def of(self, definition: ToolDefinition) -> str:
+        known = self._known.get(definition.name)
+        if known is not None and known[0] is definition:
+            return known[1]
+        fingerprint = definition.fingerprint()
+        self._known[definition.name] = (definition, fingerprint)
+        return fingerprint
+
+    def forget(self, name: str) -> None:
+        self._known.pop(name, None)
+
+
+@dataclass(frozen=True, eq=False)
+class CatalogSnapshot:
+    """The tools of a catalog at one moment, by name, in insertion order.
+
+    version  grows with each change of its catalog; it says nothing across catalogs or processes
+    """
+
+    tools: Mapping[str, Tool]
+    version: int
+    _fingerprints: FingerprintCache = field(default_factory=FingerprintCache, repr=False)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over the content of all definitions; the order of insertion does not matter."""
+        each = sorted(self.tool_fingerprints().values())
+        return hashlib.sha256("\n".join(each).encode()).hexdigest()
+
+    def tool_fingerprints(self) -> dict[str, str]:
+        """The fingerprint of each definition, by tool name."""
+        return {name: self._fingerprints.of(tool.definition) for name, tool in self.tools.items()}

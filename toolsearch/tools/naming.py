@@ -1,0 +1,51 @@
+"""Names of tools: what is legal, how to make them so, and which ones are near a mistyped one."""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from collections.abc import Iterable
+
+from toolsearch.tools.definition import legal_name
+
+MAX_NAME_LENGTH = 64
+SEPARATOR = "__"
+
+_LEGAL = frozenset(string.ascii_letters + string.digits + "_-")
+_HASH_DIGITS = 8
+_MAX_SERVER_IN_CUT_NAME = 24  # so that a long server name leaves room to tell its tools apart
+_NEAR_ENOUGH = 60.0  # rapidfuzz's ratio, 0 to 100
+
+
+def is_legal_name(name: str) -> bool:
+    """Whether model APIs take *name*: 1 to 64 of A-Z a-z 0-9 _ and -."""
+    return 0 < len(name) <= MAX_NAME_LENGTH and _LEGAL.issuperset(name)
+
+
+def namespaced(server: str, name: str) -> str:
+    """Return the legal tool name for *name* of *server*: ``<server>__<name>``, or just the name without a server.
+
+    A name over 64 characters is cut and ends in ``_`` and 8 hex digits of the hash of the whole, so that names that
+    differ only in their tails stay apart. A name without one legal character becomes ``tool_`` and such a hash.
+    """
+    local = legal_name(name) or f"tool_{_digest(name)}"
+    prefix = legal_name(server)
+    whole = f"{prefix}{SEPARATOR}{local}" if prefix else local
+    if len(whole) <= MAX_NAME_LENGTH:
+        return whole
+    cut = f"{prefix[:_MAX_SERVER_IN_CUT_NAME]}{SEPARATOR}{local}" if prefix else local
+    return f"{cut[: MAX_NAME_LENGTH - _HASH_DIGITS - 1]}_{_digest(whole)}"
+
+
+def near_names(name: str, candidates: Iterable[str], *, limit: int = 3) -> list[str]:
+    """Return at most *limit* of *candidates* that *name* may have been meant for, nearest first, ties by name."""
+    from rapidfuzz import fuzz, process, utils
+
+    scored = process.extract(
+        name, candidates, scorer=fuzz.WRatio, processor=utils.default_process, score_cutoff=_NEAR_ENOUGH, limit=None
+    )
+    return [near for near, _, _ in sorted(scored, key=lambda hit: (-hit[1], hit[0]))[:limit]]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
