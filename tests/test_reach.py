@@ -1,0 +1,120 @@
+import fnmatch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsearch.discovery.globs import GlobSet
+from toolsearch.discovery.reach import Reach, Rule, Subject
+from toolsearch.errors import BadSettingError
+from toolsearch.tools.definition import ToolDefinition
+
+LOG = ToolDefinition("git__git_log", server="git", tags=("read",))
+COMMIT = ToolDefinition("git__git_commit", server="git", tags=("write", "vcs"))
+NOW = ToolDefinition("time__now", server="time", tags=("read",))
+MEAN = ToolDefinition("mean")
+
+
+def seen(reach: Reach) -> list[str]:
+    return [tool.name for tool in (LOG, COMMIT, NOW, MEAN) if reach.allows(tool)]
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "expected"),
+    [
+        ([], [], ["git__git_log", "git__git_commit", "time__now", "mean"]),
+        (["mean"], [], ["mean"]),
+        (["name:mean", "time__now"], [], ["time__now", "mean"]),
+        (["git__*"], [], ["git__git_log", "git__git_commit"]),
+        (["git*log"], [], ["git__git_log"]),
+        (["server:time"], [], ["time__now"]),
+        (["server:t?me"], [], ["time__now"]),
+        (["tag:read"], [], ["git__git_log", "time__now"]),
+        (["tag:v*"], [], ["git__git_commit"]),
+        ([], ["server:git"], ["time__now", "mean"]),
+        (["Mean"], [], []),
+    ],
+)
+def test_a_rule_selects_by_name_server_tag_or_glob(allow: list[str], deny: list[str], expected: list[str]) -> None:
+    assert seen(Reach.parse(allow, deny)) == expected
+
+
+def test_a_deny_rule_beats_every_allow_rule() -> None:
+    assert seen(Reach.parse(allow=["git__git_commit", "server:git"], deny=["tag:write"])) == ["git__git_log"]
+
+
+def test_a_glob_has_to_match_the_whole_text() -> None:
+    assert seen(Reach.parse(["git"])) == []
+    assert seen(Reach.parse(["*git"])) == []
+
+
+@pytest.mark.parametrize(
+    ("glob", "matches", "others"),
+    [
+        ("a.b*", ["a.b", "a.bc\nd"], ["axb", "xa.b"]),
+        ("[!a-c]x", ["dx", "-x"], ["ax", "cx", "x"]),
+        ("[]a]", ["]", "a"], ["b"]),
+        ("[*]", ["*"], ["a"]),
+        ("[\\^]", ["\\", "^"], ["a"]),
+        ("?", ["é", "日"], ["", "ab"]),
+        ("a|b*", ["a|b"], ["a", "b"]),
+    ],
+)
+def test_a_glob_reads_as_in_a_shell_and_as_no_regular_expression(
+    glob: str, matches: list[str], others: list[str]
+) -> None:
+    globs = GlobSet([glob])
+
+    assert [text for text in matches + others if globs.match(text)] == matches
+
+
+@given(
+    globs=st.lists(st.text("ab.*?", min_size=1, max_size=6), min_size=1, max_size=4),
+    text=st.text("ab.", max_size=8),
+)
+def test_a_set_of_globs_matches_what_any_of_them_matches(globs: list[str], text: str) -> None:
+    assert GlobSet(globs).match(text) == any(fnmatch.fnmatchcase(text, glob) for glob in globs)
+
+
+def test_a_glob_that_would_hold_a_backtracking_matcher_answers_at_once() -> None:
+    assert not GlobSet(["*a" * 200 + "b"]).match("a" * 10_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "cannot use the reach rule ''"),
+        ("server:", "cannot use the reach rule 'server:'"),
+        ("owner:me", "write a tool's name or a glob"),
+        ("git__[ab", r"has a '\[' without its '\]'"),
+        ("[z-a]", "invalid character class range: z-a"),
+        ("a" * 513, "513 characters; at most 512"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_says_why(text: str, complaint: str) -> None:
+    with pytest.raises(BadSettingError, match=complaint):
+        Rule.parse(text)
+
+
+def test_a_rule_prints_as_it_is_parsed() -> None:
+    rule = Rule.parse("server:aws:*")
+
+    assert rule == Rule(Subject.SERVER, "aws:*")
+    assert Rule.parse(str(rule)) == rule
+
+
+def test_equal_reaches_are_one_key() -> None:
+    assert len({Reach.parse(["a*"], ["b"]), Reach.parse(["a*"], ["b"]), Reach.parse(["a*"])}) == 2
+
+
+def test_only_a_reach_without_rules_is_everything() -> None:
+    assert Reach().is_everything
+    assert not Reach.parse(["*"]).is_everything
+    assert not Reach.parse(deny=["mean"]).is_everything
+
+
+def test_a_server_name_that_is_no_valid_text_is_matched_all_the_same() -> None:
+    broken = ToolDefinition("x", server="\ud800")
+
+    assert Reach.parse(["server:*"]).allows(broken)
+    assert not Reach.parse(["server:git*"]).allows(broken)

@@ -1,0 +1,27 @@
+"""What calling needs to know of discovery: which tools a caller may run, and which are running."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from toolsearch.tools.definition import Tool
+
+
+class ToolScope(Protocol):
+    """The tools that one caller, such as a session, may run. Safe to use from several threads."""
+
+    def resolve(self, name: str) -> Tool:
+        """Return the tool that a model called by *name*.
+
+        A tool in reach that was not discovered yet is expanded on the way, unless the scope refuses that.
+        Raises UnknownToolError, naming near tools in reach only, or UndiscoveredToolError.
+        """
+        ...
+
+    def begin_call(self, name: str) -> None:
+        """Note a use of *name* and keep the tool from eviction until the matching `end_call`."""
+        ...
+
+    def end_call(self, name: str) -> None:
+        """Note that one running call of *name* is over, however it ended."""
+        ...
