@@ -1,0 +1,129 @@
+"""Text into terms, the same way for tools and for queries.
+
+A word is folded (NFKC, case, diacritics), an identifier is split at case, punctuation and digits and also kept whole
+(``sendEmail``, ``send_email`` and ``send-email`` all give *send*, *email*, *sendemail*), English words are stemmed, and
+Chinese, Japanese and Korean runs become pairs of characters.
+
+The form before stemming is called the *surface*: typos and prefixes are looked up among surfaces, since a misspelt word
+stems differently from the right one.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from functools import lru_cache
+
+import Stemmer
+
+# Scripts whose vowel signs and tone marks are no word characters to Python: Hebrew, Arabic, Indic to Lao, Tibetan to
+# Myanmar, Khmer. And Latin's combining accents, which are folded away later.
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0eff\u0f00-\u109f\u1780-\u17ff"
+_PIECE = rf"[^\W_]|[{_MARKS}]"
+_WORD = re.compile(rf"(?:{_PIECE})+(?:[_.\-'’]+(?:{_PIECE})+)*")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+(?:[_.\-']+[A-Za-z0-9]+)*")
+_JOINERS = re.compile(r"[_.\-'’]+")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_CJK = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_CASE_OR_DIGIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+
+_LONGEST_WORD = 200  # characters; longer ones are data, not words
+_CACHED_WORDS = 400_000
+
+# Words that shape a sentence but tell no tool from another. Verbs that name what a tool does (get, find, list, use) stay.
+STOP_WORDS = frozenset(
+    """
+    a about above after again against all also am an and any are as at be because been before being below between both but
+    by can cannot could did do does doing don down during each either else few for from further had has have having he her
+    here hers him his how however i if in into is it its itself just ll let may me might more most must my myself no nor not
+    of off on once only or other ought our ours out over own please re s same shall she should so some such t than that the
+    their theirs them then there these they this those through to too under until up upon us ve very was we were what when
+    where which while who whom whose why will with within without would you your yours d m want wants wanted need needs
+    needed like looking able help
+    """.split()
+)
+
+
+def words(text: str) -> list[str]:
+    """The raw words of *text*: identifiers in one piece, case kept."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
+    return _WORD.findall(unicodedata.normalize("NFKC", text))
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def surfaces(word: str) -> tuple[str, ...]:
+    """The folded, unstemmed forms that one raw word is found by; its parts first, the whole last."""
+    parts: list[str] = []
+    for piece in _JOINERS.split(word[:_LONGEST_WORD]):
+        parts.extend(_split_scripts(piece))
+    if len(parts) > 1 and not _CJK.search(word):
+        whole = "".join(parts)
+        if parts[-1] in _CLITICS and "'" in word.replace("’", "'"):
+            return tuple(parts)
+        return (*parts, whole)
+    return tuple(parts)
+
+
+_CLITICS = frozenset({"s", "t", "ll", "re", "ve", "d", "m"})
+
+
+def _split_scripts(piece: str) -> list[str]:
+    """Split one run of letters, marks and digits at case and digits, and CJK into pairs."""
+    if piece.isascii():
+        return [part.lower() for part in _CASE_OR_DIGIT.findall(piece)]
+    parts: list[str] = []
+    end = 0
+    for run in _CJK.finditer(piece):
+        parts.extend(_split_case(piece[end : run.start()]))
+        parts.extend(_pairs(run.group()))
+        end = run.end()
+    parts.extend(_split_case(piece[end:]))
+    return parts
+
+
+def _pairs(run: str) -> list[str]:
+    return [run] if len(run) == 1 else [run[i : i + 2] for i in range(len(run) - 1)]
+
+
+def _split_case(piece: str) -> list[str]:
+    """The Unicode form of the ASCII split: at lower to upper, before the last capital of several, and around digits."""
+    parts: list[str] = []
+    start = 0
+    for i in range(1, len(piece)):
+        before, here = piece[i - 1], piece[i]
+        after = piece[i + 1 : i + 2]
+        if (
+            before.isdigit() != here.isdigit()
+            or (before.islower() and here.isupper())
+            or (before.isupper() and here.isupper() and after.islower())
+        ):
+            parts.append(piece[start:i])
+            start = i
+    parts.append(piece[start:])
+    return [folded for part in parts if (folded := fold(part))]
+
+
+def fold(text: str) -> str:
+    """NFKC, casefold, and Latin, Greek and Cyrillic letters without their accents."""
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
+
+
+_stemmer = Stemmer.Stemmer("english", 0)
+_stemmer_lock = threading.Lock()  # a Stemmer keeps a buffer, so that two threads would read each other's stems
+
+
+@lru_cache(maxsize=_CACHED_WORDS)
+def stem(surface: str) -> str:
+    """The term that a surface is indexed under."""
+    if len(surface) < 3 or not surface.isascii() or not surface.isalpha():
+        return surface
+    with _stemmer_lock:
+        return _stemmer.stemWord(surface)
+
+
+def terms(text: str) -> list[str]:
+    """All terms of *text* in order, without stop words."""
+    return [stem(s) for word in words(text) for s in surfaces(word) if s not in STOP_WORDS]

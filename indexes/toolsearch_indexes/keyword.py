@@ -1,0 +1,265 @@
+"""Keyword search: BM25F over numpy postings.
+
+A term's weight in a tool is gathered over the fields before it saturates (Robertson, Zaragoza, Taylor, CIKM 2004):
+
+    tf = sum over fields f of  weight_f * count_f / (1 - b_f + b_f * length_f / mean length_f)
+    score = sum over terms of  idf * tf * (k1 + 1) / (tf + k1)
+
+The saturated part (the *impact*) is kept for every posting; a search adds up idf * impact. Mean lengths move with every
+tool that comes or goes, so the impacts use means rounded to steps of 2^(1/4): they depend on what is indexed and not on
+how it came to be, and are made anew only when a mean crosses a step. Document frequencies are exact at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolsearch_indexes.documents import ToolDocument
+from toolsearch_indexes.lexicon import Lexicon
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int32]
+LongArray = NDArray[np.int64]
+FloatArray = NDArray[np.float32]
+
+FIELDS = ("name", "title", "description", "parameters", "tags", "server")
+
+
+def field_texts(document: ToolDocument) -> tuple[str, ...]:
+    """The text of *document* by field, in the order of FIELDS."""
+    return (
+        document.own_name,
+        document.title,
+        document.description,
+        "\n".join((*document.parameter_names, document.parameter_text)),
+        "\n".join(document.tags),
+        document.server,
+    )
+
+
+def lucene_idf(documents: int, df: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Positive for every df, unlike Okapi's, which turns negative in more than half of the documents."""
+    result: NDArray[np.float64] = np.log1p((documents - df + 0.5) / (df + 0.5))
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordParameters:
+    """Weights and shape of the score.
+
+    weights     by field, in the order of FIELDS
+    b           length normalisation by field, from 0 (none) to 1 (full)
+    mean_step   ratio of the steps that mean lengths are rounded to; 1 means exact means
+    """
+
+    weights: tuple[float, ...] = (4.0, 1.5, 1.5, 0.8, 1.0, 1.0)
+    b: tuple[float, ...] = (0.75, 0.5, 0.75, 0.75, 0.3, 0.3)
+    k1: float = 1.5
+    mean_step: float = 2**0.25
+    idf: Callable[[int, NDArray[np.float64]], NDArray[np.float64]] = lucene_idf
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordStatistics:
+    """What is true of all live documents together; replaced, never changed.
+
+    df           by term number, how many documents hold it
+    surface_df   by surface number, likewise
+    lengths      by field, the number of terms in all documents
+    """
+
+    documents: int = 0
+    df: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
+    surface_df: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
+    lengths: LongArray = field(default_factory=lambda: np.zeros(len(FIELDS), np.int64))
+
+    def with_rows(self, part: KeywordPart, rows: LongArray, lexicon: Lexicon, *, sign: int) -> KeywordStatistics:
+        """Return the statistics with these *rows* of *part* counted in (sign 1) or out (sign -1)."""
+        df = _grown(self.df, len(lexicon.terms))
+        surface_df = _grown(self.surface_df, len(lexicon.surfaces))
+        surfaces, row_of = part.surfaces_of(rows)
+        np.add.at(surface_df, surfaces, sign)
+        terms = np.asarray(lexicon.term_of_surface, np.int64)[surfaces] if len(rows) > 64 else np.fromiter(
+            (lexicon.term_of_surface[s] for s in surfaces), np.int64, len(surfaces)
+        )  # fmt: skip
+        once = np.unique(row_of * len(lexicon.terms) + terms) % max(1, len(lexicon.terms))
+        np.add.at(df, once, sign)
+        lengths = self.lengths + sign * part.lengths[rows].sum(axis=0, dtype=np.int64)
+        return KeywordStatistics(self.documents + sign * len(rows), df, surface_df, lengths)
+
+    def mean_lengths(self, step: float) -> tuple[float, ...]:
+        """Mean length by field, rounded to the nearest power of *step*."""
+        means = self.lengths / max(1, self.documents)
+        if step > 1:
+            with np.errstate(divide="ignore"):
+                means = np.where(means > 0, step ** np.round(np.log(means) / np.log(step)), 0.0)
+        return tuple(float(mean) for mean in means)
+
+
+def _grown(counts: IntArray, size: int) -> IntArray:
+    grown = np.zeros(size, np.int32)
+    grown[: len(counts)] = counts
+    return grown
+
+
+@dataclass(slots=True)
+class KeywordPart:
+    """The postings of *n* documents, numbered by row; immutable but for the impacts that it remembers.
+
+    terms      (t,) the term numbers that occur, ascending
+    offsets    (t + 1,) where each term's postings begin
+    rows       (p,) the rows that hold the term, ascending within a term
+    counts     (p, fields) how often, by field, at most 255
+    lengths    (n, fields) terms in each field
+    surface_offsets (n + 1,), surface_ids: the distinct surfaces of each row, for taking it out of the statistics again
+    """
+
+    terms: IntArray
+    offsets: LongArray
+    rows: IntArray
+    counts: NDArray[np.uint8]
+    lengths: IntArray
+    surface_offsets: LongArray
+    surface_ids: IntArray
+    _impacts: tuple[tuple[float, ...], FloatArray] | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.lengths)
+
+    @classmethod
+    def build(cls, documents: Sequence[ToolDocument], lexicon: Lexicon) -> KeywordPart:
+        flat: list[int] = []
+        lengths = np.zeros((len(documents), len(FIELDS)), np.int32)
+        for row, document in enumerate(documents):
+            for number, text in enumerate(field_texts(document)):
+                before = len(flat)
+                if text:
+                    flat += lexicon.encode(text, keep_stop_words=number == 0)
+                lengths[row, number] = len(flat) - before
+        surfaces = np.asarray(flat, np.int64)
+        row_of = np.repeat(np.arange(len(documents)), lengths.sum(axis=1))
+        field_of = np.repeat(np.tile(np.arange(len(FIELDS)), len(documents)), lengths.ravel())
+        distinct = np.unique(row_of * len(lexicon.surfaces) + surfaces)
+        surface_rows, surface_ids = np.divmod(distinct, max(1, len(lexicon.surfaces)))
+        terms = np.asarray(lexicon.term_of_surface, np.int64)[surfaces]
+        keys, counts = _count_by_field(terms * max(1, len(documents)) + row_of, field_of)
+        return cls._from_sorted(keys, counts, lengths, _offsets(surface_rows, len(documents)), surface_ids)
+
+    @classmethod
+    def merge(cls, parts: Sequence[KeywordPart], keep: Sequence[BoolArray]) -> KeywordPart:
+        """Return one part of the rows that are kept, in order, as if it had been built of them."""
+        lengths = np.concatenate([part.lengths[kept] for part, kept in zip(parts, keep, strict=True)])
+        keys: list[LongArray] = []
+        counts: list[NDArray[np.uint8]] = []
+        surface_rows: list[LongArray] = []
+        surface_ids: list[IntArray] = []
+        first = 0
+        for part, kept in zip(parts, keep, strict=True):
+            new_row = np.cumsum(kept, dtype=np.int64) - 1 + first
+            live = kept[part.rows]
+            keys.append(part.posting_terms()[live] * len(lengths) + new_row[part.rows[live]])
+            counts.append(part.counts[live])
+            ids, row_of = part.surfaces_of(np.flatnonzero(kept))
+            surface_rows.append(row_of + first)
+            surface_ids.append(ids)
+            first += int(kept.sum())
+        all_keys = np.concatenate(keys)
+        order = np.argsort(all_keys, kind="stable")
+        offsets = _offsets(np.concatenate(surface_rows), len(lengths))
+        return cls._from_sorted(
+            all_keys[order], np.concatenate(counts)[order], lengths, offsets, np.concatenate(surface_ids)
+        )
+
+    @classmethod
+    def _from_sorted(
+        cls,
+        keys: LongArray,
+        counts: NDArray[np.uint8],
+        lengths: IntArray,
+        surface_offsets: LongArray,
+        surface_ids: NDArray[np.integer],
+    ) -> KeywordPart:
+        """*keys* are term * n + row, ascending and distinct."""
+        terms_of, rows = np.divmod(keys, max(1, len(lengths)))
+        terms, starts = np.unique(terms_of, return_index=True)
+        return cls(
+            terms.astype(np.int32),
+            np.append(starts, len(keys)).astype(np.int64),
+            rows.astype(np.int32),
+            counts,
+            lengths,
+            surface_offsets,
+            surface_ids.astype(np.int32),
+        )
+
+    def posting_terms(self) -> LongArray:
+        """The term number of each posting."""
+        return np.repeat(self.terms.astype(np.int64), np.diff(self.offsets))
+
+    def surfaces_of(self, rows: NDArray[np.integer]) -> tuple[IntArray, LongArray]:
+        """Return the distinct surfaces of *rows*, and for each the place in *rows* of the row it belongs to."""
+        starts, ends = self.surface_offsets[rows], self.surface_offsets[rows + 1]
+        sizes = ends - starts
+        place = np.repeat(np.arange(len(rows)), sizes)
+        within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return self.surface_ids[np.repeat(starts, sizes) + within], place
+
+    def impacts(self, means: tuple[float, ...], parameters: KeywordParameters) -> FloatArray:
+        """The saturated term weight of each posting, under these mean field lengths."""
+        remembered = self._impacts
+        if remembered is None or remembered[0] != means:
+            remembered = (means, self._compute_impacts(means, parameters))
+            self._impacts = remembered
+        return remembered[1]
+
+    def _compute_impacts(self, means: tuple[float, ...], parameters: KeywordParameters) -> FloatArray:
+        tf = np.zeros(len(self.rows), np.float32)
+        for number, (mean, weight, b) in enumerate(zip(means, parameters.weights, parameters.b, strict=True)):
+            here = np.flatnonzero(self.counts[:, number])
+            if len(here):
+                norms = weight / (1 - b + b * self.lengths[:, number] / mean)
+                tf[here] += self.counts[here, number] * norms[self.rows[here]]
+        impacts: FloatArray = tf * np.float32(parameters.k1 + 1) / (tf + np.float32(parameters.k1))
+        return impacts
+
+    def postings(self, terms: Sequence[int]) -> list[slice | None]:
+        """Where the postings of each of *terms* are; None for one that no row holds."""
+        places = np.searchsorted(self.terms, np.asarray(terms, np.int32)).tolist()
+        found: list[slice | None] = []
+        for term, place in zip(terms, places, strict=True):
+            if place < len(self.terms) and self.terms[place] == term:
+                found.append(slice(int(self.offsets[place]), int(self.offsets[place + 1])))
+            else:
+                found.append(None)
+        return found
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> KeywordPart:
+        """Raises KeyError where one is missing."""
+        return cls(**{name: arrays[name] for name in _ARRAYS})  # type: ignore[arg-type]  # pyright: ignore
+
+
+_ARRAYS = ("terms", "offsets", "rows", "counts", "lengths", "surface_offsets", "surface_ids")
+
+
+def _offsets(sorted_rows: NDArray[np.integer], size: int) -> LongArray:
+    """Where each of *size* rows begins in *sorted_rows*, and the end."""
+    return np.searchsorted(sorted_rows, np.arange(size + 1)).astype(np.int64)
+
+
+def _count_by_field(keys: LongArray, fields: LongArray) -> tuple[LongArray, NDArray[np.uint8]]:
+    """Return the distinct *keys*, ascending, and how often each came with each field."""
+    both, how_often = np.unique(keys * len(FIELDS) + fields, return_counts=True)
+    key_of, field_of = np.divmod(both, len(FIELDS))
+    distinct, place = np.unique(key_of, return_inverse=True)
+    counts = np.zeros((len(distinct), len(FIELDS)), np.uint8)
+    counts[place, field_of] = np.minimum(how_often, 255)
+    return distinct, counts

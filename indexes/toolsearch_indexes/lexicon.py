@@ -1,0 +1,123 @@
+"""Every word form that an index has met, numbered; the numbers are what postings are made of.
+
+Append-only, so that postings built at different times agree, and a reader needs no lock while the one writer adds.
+Whether a word is still in use is not known here: counts belong to a snapshot of the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from toolsearch_indexes.analysis import STOP_WORDS, stem, surfaces, words
+
+IntArray = NDArray[np.int32]
+
+_SPLITTER = "\n"
+_LONG_WORD = 8  # letters from which two typos are forgiven instead of one
+_SHORTEST_TYPO = 4  # a three-letter word with a typo could be anything
+_SHORTEST_PREFIX = 3
+
+
+class Lexicon:
+    """Terms and surfaces by number; each surface has the one term that it is stemmed to."""
+
+    def __init__(self) -> None:
+        self.terms: list[str] = []
+        self.surfaces: list[str] = []
+        self.term_of_surface: list[int] = []
+        self._term_ids: dict[str, int] = {}
+        self._surface_ids: dict[str, int] = {}
+        self._word_ids: dict[tuple[str, bool], tuple[int, ...]] = {}
+
+    def term_id(self, term: str) -> int | None:
+        return self._term_ids.get(term)
+
+    def encode(self, text: str, *, keep_stop_words: bool = False) -> list[int]:
+        """Return the surface numbers of *text* in order, numbering new ones. For the writer only."""
+        found: list[int] = []
+        known = self._word_ids
+        for word in words(text):
+            ids = known.get((word, keep_stop_words))
+            if ids is None:
+                ids = tuple(self._add(s) for s in surfaces(word) if keep_stop_words or s not in STOP_WORDS)
+                known[word, keep_stop_words] = ids
+            found += ids
+        return found
+
+    def _add(self, surface: str) -> int:
+        number = self._surface_ids.get(surface)
+        if number is None:
+            term = stem(surface)
+            term_id = self._term_ids.get(term)
+            if term_id is None:
+                term_id = len(self.terms)
+                self.terms.append(term)
+                self._term_ids[term] = term_id
+            number = len(self.surfaces)
+            self.term_of_surface.append(term_id)
+            self.surfaces.append(surface)
+            self._surface_ids[surface] = number  # last: a reader that sees the number can use it
+        return number
+
+    def forget_words(self) -> None:
+        """Drop the memory of raw words, which only makes a large build fast."""
+        self._word_ids.clear()
+
+    def near(self, surface: str, in_use: NDArray[np.bool_], *, limit: int) -> list[tuple[int, int]]:
+        """Return (surface number, edit distance) of the closest surfaces in use, all at the same smallest distance.
+
+        One edit is a letter added, lost, changed, or two swapped; one is forgiven from 4 letters on, two from 8 on.
+        At most *limit*, in alphabetical order.
+        """
+        if len(surface) < _SHORTEST_TYPO or not surface.isalpha():
+            return []
+        reach = 2 if len(surface) >= _LONG_WORD else 1
+        distances: NDArray[np.uint8] = process.cdist(
+            [surface], self.surfaces[: len(in_use)], scorer=OSA.distance, score_cutoff=reach, dtype=np.uint8
+        )[0]
+        distances[~in_use] = reach + 1
+        closest = int(distances.min(initial=reach + 1))
+        if closest > reach:
+            return []
+        same = sorted((self.surfaces[i], int(i)) for i in np.flatnonzero(distances == closest))
+        return [(number, closest) for _, number in same[:limit]]
+
+    def starting_with(self, prefix: str, in_use: NDArray[np.bool_], *, limit: int) -> list[int]:
+        """Return the surfaces in use that begin with *prefix* (of at least 3 characters): shortest first, then by alphabet."""
+        if len(prefix) < _SHORTEST_PREFIX:
+            return []
+        found = [(len(s), s, i) for i, s in enumerate(self.surfaces[: len(in_use)]) if s.startswith(prefix) and in_use[i]]
+        return [i for _, _, i in sorted(found)[:limit]]
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        return {
+            "terms": _pack(self.terms),
+            "surfaces": _pack(self.surfaces),
+            "term_of_surface": np.asarray(self.term_of_surface, np.int32),
+        }
+
+    @classmethod
+    def from_arrays(cls, terms: NDArray[np.uint8], surfaces: NDArray[np.uint8], term_of_surface: IntArray) -> Lexicon:
+        """Raises ValueError where the arrays do not fit each other."""
+        lexicon = cls()
+        lexicon.terms, lexicon.surfaces = _unpack(terms), _unpack(surfaces)
+        lexicon.term_of_surface = term_of_surface.tolist()
+        lexicon._term_ids = {term: i for i, term in enumerate(lexicon.terms)}
+        lexicon._surface_ids = {surface: i for i, surface in enumerate(lexicon.surfaces)}
+        if len(lexicon.surfaces) != len(lexicon.term_of_surface):
+            raise ValueError("surfaces and their terms differ in number")
+        return lexicon
+
+
+def _pack(texts: Sequence[str]) -> NDArray[np.uint8]:
+    return np.frombuffer(_SPLITTER.join(texts).encode(), np.uint8)
+
+
+def _unpack(packed: NDArray[np.uint8]) -> list[str]:
+    return packed.tobytes().decode().split(_SPLITTER) if packed.size else []
+

@@ -1,0 +1,113 @@
+"""The words of a tool's input schema, found by walking it in depth.
+
+Schemas come from strangers: references are followed inside the document only and once each, and depth, nodes and
+characters are bounded, so that a cyclic, deep or huge schema costs no more than a large honest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from toolsearch_indexes.documents import ToolDocument
+
+_MAX_DEPTH = 16
+_MAX_NODES = 2_000
+_MAX_CHARACTERS = 40_000
+
+_ONE_SCHEMA = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames")
+_MANY_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
+
+
+def document_from_schema(
+    *,
+    name: str,
+    description: str = "",
+    input_schema: Mapping[str, Any] | None = None,
+    title: str = "",
+    server: str = "",
+    tags: tuple[str, ...] = (),
+    local_name: str = "",
+) -> ToolDocument:
+    """Return the document of a tool whose arguments *input_schema* describes; parts of it that are no schema are passed
+    over, never raised."""
+    walk = _Walk(input_schema or {})
+    walk.visit(walk.root, depth=0)
+    return ToolDocument(
+        name=name,
+        description=description,
+        title=title,
+        parameter_names=tuple(walk.names),
+        parameter_text="\n".join(walk.texts),
+        server=server,
+        tags=tags,
+        local_name=local_name,
+    )
+
+
+@dataclass(slots=True)
+class _Walk:
+    root: Any
+    names: list[str] = field(default_factory=list[str])
+    texts: list[str] = field(default_factory=list[str])
+    followed: set[str] = field(default_factory=set[str])
+    nodes_left: int = _MAX_NODES
+    characters_left: int = _MAX_CHARACTERS
+
+    def visit(self, node: Any, depth: int) -> None:
+        if not isinstance(node, Mapping) or depth > _MAX_DEPTH or self.nodes_left <= 0 or self.characters_left <= 0:
+            return
+        self.nodes_left -= 1
+        if depth:  # the root's title and description repeat the tool's own
+            for key in ("title", "description"):
+                self._take(node.get(key))
+        for value in _strings(node.get("enum"), node.get("const")):
+            self._take(value)
+        properties = node.get("properties")
+        if isinstance(properties, Mapping):
+            for name, schema in properties.items():
+                self.names.append(str(name)[:200])
+                self.visit(schema, depth + 1)
+        for schema in _subschemas(node):
+            self.visit(schema, depth + 1)
+        self._follow(node.get("$ref"), depth)
+
+    def _take(self, text: Any) -> None:
+        if isinstance(text, str) and text and self.characters_left > 0:
+            self.texts.append(text[: self.characters_left])
+            self.characters_left -= len(text)
+
+    def _follow(self, reference: Any, depth: int) -> None:
+        """Visit what a local *reference* points at; one that leaves the document, or was followed before, is ignored."""
+        if not isinstance(reference, str) or not reference.startswith("#/") or reference in self.followed:
+            return
+        self.followed.add(reference)
+        node = self.root
+        for step in reference[2:].split("/"):
+            key = unquote(step).replace("~1", "/").replace("~0", "~")
+            if not isinstance(node, Mapping) or key not in node:
+                return
+            node = node[key]
+        self.visit(node, depth + 1)
+
+
+def _strings(*values: Any) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            yield from (item for item in value if isinstance(item, str))
+
+
+def _subschemas(node: Mapping[str, Any]) -> Iterator[Any]:
+    for key in _ONE_SCHEMA:
+        yield node.get(key)
+    for key in _MANY_SCHEMAS:
+        schemas = node.get(key)
+        if isinstance(schemas, list):
+            yield from schemas
+    patterns = node.get("patternProperties")
+    if isinstance(patterns, Mapping):
+        yield from patterns.values()
