@@ -15,7 +15,7 @@ from toolsearch.catalog.loading import LoadReport, Refusal, Source
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache
 from toolsearch.errors import BadToolError, DuplicateToolError, UnknownToolError
 from toolsearch.tools.definition import Json, Tool, ToolDefinition
-from toolsearch.tools.naming import MAX_NAME_LENGTH, is_legal_name, namespaced, near_names
+from toolsearch.tools.naming import near_names, require_legal_name
 
 if TYPE_CHECKING:
     from toolsearch.catalog.sources.openapi import Caller
@@ -241,11 +241,7 @@ class Catalog:
 def check_tool(tool: Tool) -> None:
     """Raise BadToolError unless models could be shown *tool*: legal name, JSON throughout, schema of an object."""
     definition = tool.definition
-    if not is_legal_name(definition.name):
-        raise BadToolError(
-            f"{definition.name!r} is no legal tool name: up to {MAX_NAME_LENGTH} characters of A-Z a-z 0-9 _ - are; "
-            f"call it {namespaced('', definition.name)!r}"
-        )
+    require_legal_name(definition.name)
     if definition.input_schema.get("type") != "object":
         found = definition.input_schema.get("type")
         raise BadToolError(f"{definition.name}: the input schema must have type 'object', not {found!r}")

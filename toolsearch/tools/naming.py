@@ -6,6 +6,7 @@ import hashlib
 import string
 from collections.abc import Iterable
 
+from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import legal_name
 
 MAX_NAME_LENGTH = 64
@@ -22,6 +23,15 @@ def is_legal_name(name: str) -> bool:
     return 0 < len(name) <= MAX_NAME_LENGTH and _LEGAL.issuperset(name)
 
 
+def require_legal_name(name: str) -> None:
+    """Raise BadToolError, with a name that would do, unless *name* is legal."""
+    if not is_legal_name(name):
+        raise BadToolError(
+            f"{name!r} is no legal tool name: up to {MAX_NAME_LENGTH} characters of A-Z a-z 0-9 _ - are; "
+            f"call it {namespaced('', name)!r}"
+        )
+
+
 def namespaced(server: str, name: str) -> str:
     """Return the legal tool name for *name* of *server*: ``<server>__<name>``, or just the name without a server.
 
@@ -34,7 +44,12 @@ def namespaced(server: str, name: str) -> str:
     if len(whole) <= MAX_NAME_LENGTH:
         return whole
     cut = f"{prefix[:_MAX_SERVER_IN_CUT_NAME]}{SEPARATOR}{local}" if prefix else local
-    return f"{cut[: MAX_NAME_LENGTH - _HASH_DIGITS - 1]}_{_digest(whole)}"
+    return distinct(cut, whole)
+
+
+def distinct(name: str, key: str) -> str:
+    """Return *name*, cut to fit, with a tail of 8 hex digits that depend on *key* alone."""
+    return f"{name[: MAX_NAME_LENGTH - _HASH_DIGITS - 1]}_{_digest(key)}"
 
 
 def near_names(name: str, candidates: Iterable[str], *, limit: int = 3) -> list[str]:
