@@ -1,0 +1,176 @@
+"""Live MCP servers as a source of tools: all are started side by side, and a bad one costs only its own tools."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import os
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolsearch.catalog.loading import LoadReport, Refusal
+from toolsearch.catalog.sources.mcp_config import read_mcp_config
+from toolsearch.catalog.sources.mcp_listing import ListedTool, read_listing
+from toolsearch.errors import MissingExtraError, ServerUnavailableError
+from toolsearch.tools.definition import JsonObject, Tool, ToolContext
+from toolsearch.tools.output import ToolOutput
+
+if TYPE_CHECKING:
+    from toolsearch.catalog.sources.mcp_connection import McpConnection, State
+    from toolsearch.catalog.sources.mcp_pool import ConnectionPool
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """How one server fares. *seconds* is what connecting and listing took; *error* says why it failed, or is ""."""
+
+    name: str
+    transport: str
+    state: State
+    tools: int
+    refused: int
+    seconds: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class McpToolCallback:
+    """Calls one tool over its server's live connection, which is made anew where it was lost."""
+
+    pool: ConnectionPool
+    server: str
+    remote_name: str
+    timeout_s: float
+
+    async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002  no server sees it
+        """Works in any asyncio loop; being cancelled cancels the call on the server.
+
+        Raises ServerUnavailableError, ToolTimeoutError or ToolExecutionError.
+        """
+        connection = self.pool.connections[self.server]
+        return await asyncio.wrap_future(self.pool.submit(connection.call(self.remote_name, arguments, self.timeout_s)))
+
+
+@dataclass(frozen=True, slots=True)
+class _ServerLoad:
+    """What starting one server gave."""
+
+    tools: tuple[ListedTool, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    seconds: float = 0.0
+    error: str = ""
+
+
+class McpSource:
+    """The tools of the servers of one ``mcpServers`` configuration, as ``<server>__<tool>``.
+
+    config             a path, or the document itself
+    environment        what ``${NAME}`` is filled in from; None: this process's, as it is now
+    connect_timeout_s  for one server to start and to list its tools
+    call_timeout_s     for one call
+    only               take these servers only; None: all
+
+    Raises SourceError if *config* cannot be read; what it holds that is not understood is in *warnings*.
+    """
+
+    def __init__(
+        self,
+        config: str | Path | Mapping[str, Any],
+        *,
+        environment: Mapping[str, str] | None = None,
+        connect_timeout_s: float = 30.0,
+        call_timeout_s: float = 60.0,
+        only: Collection[str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._config = read_mcp_config(config, os.environ if environment is None else environment, only=only)
+        self._connect_timeout_s = connect_timeout_s
+        self._call_timeout_s = call_timeout_s
+        self._clock = clock
+        self._pool: ConnectionPool | None = None
+        self._loads: dict[str, _ServerLoad] = {}
+        for warning in self._config.warnings:
+            logger.warning(warning)
+
+    @property
+    def description(self) -> str:
+        return f"MCP servers of {self._config.origin}"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self._config.warnings
+
+    @property
+    def servers(self) -> list[ServerStatus]:
+        """The servers that `load` has started, in the configuration's order, as they are now."""
+        if self._pool is None:
+            return []
+        return [
+            ServerStatus(
+                name,
+                connection.server.transport,
+                "failed" if self._loads[name].error else connection.state,
+                tools=len(self._loads[name].tools),
+                refused=len(self._loads[name].refused),
+                seconds=self._loads[name].seconds,
+                error=self._loads[name].error,
+            )
+            for name, connection in self._pool.connections.items()
+        ]
+
+    def load(self) -> LoadReport:
+        """Start all servers and list their tools; takes as long as the slowest, at most *connect_timeout_s*.
+
+        Raises MissingExtraError if the package ``mcp`` is not installed.
+        """
+        pool = self._opened_pool()
+        running = {name: pool.submit(self._load_server(connection)) for name, connection in pool.connections.items()}
+        self._loads = {name: work.result() for name, work in running.items()}
+        tools: list[Tool] = []
+        refused = list(self._config.refused)
+        for server, loaded in self._loads.items():
+            refused += loaded.refused
+            tools += [self._tool(pool, server, listed) for listed in loaded.tools]
+        return LoadReport(tuple(tools), tuple(refused))
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.close()
+
+    def _opened_pool(self) -> ConnectionPool:
+        if importlib.util.find_spec("mcp") is None:
+            raise MissingExtraError("MCP servers", "mcp")
+        if self._pool is None:
+            from toolsearch.catalog.sources.mcp_pool import ConnectionPool
+
+            self._pool = ConnectionPool(self._config.servers, connect_timeout_s=self._connect_timeout_s)
+        return self._pool
+
+    async def _load_server(self, connection: McpConnection) -> _ServerLoad:
+        name = connection.server.name
+        started_s = self._clock()
+        try:
+            entries, cut_short = await connection.list_tools()
+        except ServerUnavailableError as error:
+            return _ServerLoad(
+                refused=(Refusal(name, self._origin(name), str(error)),),
+                seconds=self._clock() - started_s,
+                error=str(error),
+            )
+        tools, refused = read_listing(name, entries, self._origin(name))
+        if cut_short:
+            refused.append(Refusal(name, self._origin(name), cut_short))
+        return _ServerLoad(tuple(tools), tuple(refused), self._clock() - started_s)
+
+    def _tool(self, pool: ConnectionPool, server: str, listed: ListedTool) -> Tool:
+        callback = McpToolCallback(pool, server, listed.remote_name, self._call_timeout_s)
+        return Tool(listed.definition, callback, source=self._origin(server))
+
+    def _origin(self, server: str) -> str:
+        return f"{self._config.origin}#{server}"

@@ -1,0 +1,243 @@
+"""Keeps one MCP server connected: opened on use, reopened after a death, closed in the task that opened it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, TypeAlias, cast
+
+import anyio
+from mcp import MCPError
+from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from pydantic import ValidationError
+
+from toolsearch.catalog.sources.mcp_config import McpServer, Mode, StdioServer, redacted
+from toolsearch.catalog.sources.mcp_http import EXPIRED, FAULT
+from toolsearch.catalog.sources.mcp_json import is_list, is_object
+from toolsearch.catalog.sources.mcp_session import McpSession, open_session
+from toolsearch.catalog.sources.mcp_stderr import StderrTail
+from toolsearch.errors import ServerUnavailableError, ToolExecutionError, ToolTimeoutError
+from toolsearch.tools.definition import JsonObject
+from toolsearch.tools.output import ToolOutput
+
+State: TypeAlias = Literal["ready", "failed", "down"]
+
+_RECONNECT_DELAYS_S = (0.1, 0.5)  # between the tries of one reconnection; a third failure is reported
+_CLOSING_S = 5.0  # for a polite end; a child that outlives it is killed
+_MOST_PAGES = 1_000
+
+
+class McpConnection:
+    """One server. All methods belong to the event loop that made the first call; *sleep* waits between tries."""
+
+    def __init__(
+        self,
+        server: McpServer,
+        *,
+        connect_timeout_s: float,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.server = server
+        self._connect_timeout_s = connect_timeout_s
+        self._sleep = sleep
+        self._mode: Mode = server.mode
+        self._session: McpSession | None = None
+        self._opening: asyncio.Task[McpSession] | None = None
+        self._actors: dict[asyncio.Task[None], asyncio.Event] = {}  # the event tells an actor to let go
+        self._was_ready = False
+        self._closed = False
+
+    @property
+    def state(self) -> State:
+        """``failed`` if it never worked, ``down`` if it did; the next call starts a server that is down again."""
+        if self._live_session() is not None:
+            return "ready"
+        return "down" if self._was_ready else "failed"
+
+    async def list_tools(self) -> tuple[list[Any], str]:
+        """Return the raw entries of all pages, and why the listing was cut short, or "".
+
+        Tries to connect once. Raises ServerUnavailableError if that, or the listing, takes over *connect_timeout_s*.
+        """
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                session = await self._connected(delays_s=())
+                return await _list_all(session)
+        except TimeoutError as error:
+            raise self._unavailable(self._silence()) from error
+        except (MCPError, ValidationError) as error:
+            raise self._unavailable(f"its tools could not be listed: {_explain(error, self.server)}") from error
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
+        """Run *tool*, connecting first where need be. A call that may have run is never sent twice.
+
+        Raises ServerUnavailableError, ToolTimeoutError, or ToolExecutionError for what the protocol calls an error.
+        """
+        session = await self._connected(delays_s=_RECONNECT_DELAYS_S)
+        try:
+            raw = await session.call(tool, arguments, timeout_s)
+        except MCPError as error:
+            raise self._translated(error, tool, timeout_s, session) from error
+        return _read_output(raw, self.server.name, tool)
+
+    async def aclose(self) -> None:
+        """End the connection and the process behind it; later calls raise ServerUnavailableError."""
+        self._closed = True
+        for let_go in self._actors.values():
+            let_go.set()
+        if self._actors:
+            await asyncio.wait(list(self._actors))
+
+    def _live_session(self) -> McpSession | None:
+        return self._session if self._session is not None and not self._session.ended.is_set() else None
+
+    async def _connected(self, *, delays_s: tuple[float, ...]) -> McpSession:
+        """The live session. All who wait for a new one share one attempt, and its failure."""
+        if session := self._live_session():
+            return session
+        if self._closed:
+            raise self._unavailable("the connection has been closed")
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.create_task(self._open(delays_s))
+            self._opening.add_done_callback(_note_outcome)
+        return await asyncio.shield(self._opening)
+
+    async def _open(self, delays_s: tuple[float, ...]) -> McpSession:
+        """Try until it works or *delays_s* are used up; silence is not tried again, since each try costs its time."""
+        for delay_s in delays_s:
+            try:
+                return await self._open_once()
+            except TimeoutError:
+                break
+            except ServerUnavailableError:
+                await self._sleep(delay_s)
+        try:
+            return await self._open_once()
+        except TimeoutError as error:
+            raise self._unavailable(self._silence()) from error
+
+    async def _open_once(self) -> McpSession:
+        opened: asyncio.Future[McpSession] = asyncio.get_running_loop().create_future()
+        let_go = asyncio.Event()
+        actor = asyncio.create_task(self._act(opened, let_go))
+        self._actors[actor] = let_go
+        actor.add_done_callback(self._actors.pop)
+        self._session = await opened
+        self._was_ready = True
+        if self._session.shook_hands:
+            self._mode = "legacy"  # asking again for the newer protocol can cost 10 s of a server's silence
+        return self._session
+
+    async def _act(self, opened: asyncio.Future[McpSession], let_go: asyncio.Event) -> None:
+        """Own one session from first to last: the SDK's cancel scopes must be left by the task that entered them."""
+        stderr = StderrTail()
+        failure: Exception = TimeoutError()
+        with anyio.CancelScope(deadline=anyio.current_time() + self._connect_timeout_s) as scope:
+            try:
+                with stderr.pipe() as stream:
+                    async with open_session(self.server, mode=self._mode, stderr=stream) as session:
+                        scope.deadline = math.inf
+                        opened.set_result(session)
+                        await _first_of(let_go, session.ended)
+                        scope.deadline = anyio.current_time() + _CLOSING_S
+            except Exception as error:  # noqa: BLE001  whatever a connection dies of ends here; its callers are told
+                failure = error
+        if not opened.done():
+            opened.set_exception(
+                failure
+                if isinstance(failure, TimeoutError)
+                else self._unavailable(_explain(failure, self.server), await stderr.last_words())
+            )
+
+    def _translated(self, error: MCPError, tool: str, timeout_s: float, session: McpSession) -> Exception:
+        data: JsonObject = error.data if is_object(error.data) else {}
+        if EXPIRED in data:
+            session.ended.set()
+        if FAULT in data:
+            return self._unavailable(f"{error.message}, calling {tool!r}")
+        if error.code == CONNECTION_CLOSED:
+            return self._unavailable(
+                f"the connection was lost during the call of {tool!r}, which may have run; the next call reconnects"
+            )
+        if error.code == REQUEST_TIMEOUT:
+            return ToolTimeoutError(
+                f"{tool!r} of MCP server {self.server.name!r} did not answer within {timeout_s:g} s"
+            )
+        text = redacted(error.message, self.server.secrets)
+        return ToolExecutionError(f"MCP server {self.server.name!r} refused the call of {tool!r}: {text}")
+
+    def _silence(self) -> str:
+        return f"it did not answer within {self._connect_timeout_s:g} s"
+
+    def _unavailable(self, reason: str, last_words: str = "") -> ServerUnavailableError:
+        words = f"; its last words: {last_words}" if last_words else ""
+        text = redacted(f"{reason}{words}", self.server.secrets)
+        return ServerUnavailableError(f"MCP server {self.server.name!r}: {text}")
+
+
+async def _list_all(session: McpSession) -> tuple[list[Any], str]:
+    entries: list[Any] = []
+    cursor: str | None = None
+    seen: set[str] = set()
+    for _ in range(_MOST_PAGES):
+        page = await session.list_page(cursor)
+        tools = page.get("tools")
+        if not is_list(tools):
+            return entries, "it sent a page without a list of tools; those before it were taken"
+        entries += tools
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str):  # "" is a cursor too
+            return entries, ""
+        if cursor in seen:
+            return (
+                entries,
+                f"its listing goes in circles at the cursor {cursor[:40]!r}; the tools up to there were taken",
+            )
+        seen.add(cursor)
+    return entries, f"its listing has over {_MOST_PAGES} pages; the tools of these were taken"
+
+
+def _read_output(raw: Mapping[str, Any], server: str, tool: str) -> ToolOutput:
+    if raw.get("resultType") == "input_required":
+        raise ToolExecutionError(f"{tool!r} of MCP server {server!r} wants to ask the user, which is not possible here")
+    content = raw.get("content")
+    return ToolOutput(
+        content=tuple(filter(is_object, content if is_list(content) else [])),
+        structured=raw.get("structuredContent"),
+        is_error=raw.get("isError") is True,
+    )
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+
+
+def _note_outcome(opening: asyncio.Task[McpSession]) -> None:
+    """Look at the exception, lest asyncio complain of it when all who waited have been cancelled."""
+    if not opening.cancelled():
+        opening.exception()
+
+
+def _explain(error: BaseException, server: McpServer) -> str:
+    """Why a connection could not be made, out of the nest of groups that the SDK raises."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    if isinstance(error, OSError) and isinstance(server, StdioServer):
+        return _explain_spawn(error, server)
+    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+        return "it ended before it answered"
+    return str(error) or type(error).__name__
+
+
+def _explain_spawn(error: OSError, server: StdioServer) -> str:
+    if server.cwd is not None and error.filename == server.cwd:
+        return f"its 'cwd' {server.cwd} cannot be entered: {error.strerror}"
+    if isinstance(error, FileNotFoundError):
+        return f"the command {server.command!r} was not found; install it, or give its full path"
+    return f"the command {server.command!r} could not be started: {error.strerror or error}"

@@ -1,0 +1,74 @@
+"""An HTTP client for MCP whose faults fail one request, not the connection with all that is in flight on it.
+
+The SDK lets a refused connection tear down the whole session, and reports a refused credential without its status.
+Both reach the caller here as the JSON-RPC error of the one request that they answer, marked with FAULT in its data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+import httpx2
+
+FAULT = "toolsearch/http-fault"
+EXPIRED = "toolsearch/session-expired"
+
+_INTERNAL_ERROR = -32603
+_ADVICE = {
+    401: "the server wants other credentials; check its 'headers'",
+    403: "the server does not allow this; check its 'headers'",
+    404: "there is no MCP server at this path; check its 'url'",
+    429: "the server wants fewer calls; wait before the next one",
+}
+_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+
+
+class FaultTolerantClient(httpx2.AsyncClient):
+    """Never raises for a fault of the network or the server; answers a POST with a JSON-RPC error instead."""
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            response = await super().send(request, **options)
+            if response.status_code < 400 and not _is_json(response):
+                return response  # a stream, read by whoever asked for it
+            await response.aread()
+        except httpx2.TransportError as error:
+            ran = "it did not run" if isinstance(error, _NOT_SENT) else "it may have run"
+            return _answer(request, 502, f"no answer over HTTP ({_describe(error)}); {ran}", {FAULT: True})
+        if response.status_code < 400 or request.method != "POST" or _is_jsonrpc_error(response):
+            return response
+        return _refusal(request, response.status_code)
+
+
+def _refusal(request: httpx2.Request, status: int) -> httpx2.Response:
+    if status == 404 and "mcp-session-id" in request.headers:
+        return _answer(request, 404, "its session has expired; it did not run", {FAULT: True, EXPIRED: True})
+    advice = _ADVICE.get(status)
+    return _answer(request, status, f"HTTP {status}" + (f": {advice}" if advice else ""), {FAULT: True})
+
+
+def _answer(request: httpx2.Request, status: int, message: str, data: Mapping[str, bool]) -> httpx2.Response:
+    """The id is null, as before a server has read one: the transport gives it to the request that was sent."""
+    error = {"code": _INTERNAL_ERROR, "message": message, "data": data}
+    return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
+
+
+def _describe(error: httpx2.TransportError) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _is_json(response: httpx2.Response) -> bool:
+    return response.headers.get("content-type", "").lower().startswith("application/json")
+
+
+def _is_jsonrpc_error(response: httpx2.Response) -> bool:
+    if not _is_json(response):
+        return False
+    try:
+        body = json.loads(response.content)
+    except ValueError:
+        return False
+    return isinstance(body, dict) and isinstance(cast("dict[str, Any]", body).get("error"), dict)

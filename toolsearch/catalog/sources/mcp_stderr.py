@@ -1,0 +1,44 @@
+"""Keeps the last of what a child process writes to its stderr, so that its death can be explained."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Generator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TextIO
+
+_KEPT_BYTES = 4_096
+_KEPT_LINES = 5
+_DRAIN_S = 0.5  # how long to wait for the words of a process that is already dead
+
+
+class StderrTail:
+    """The last few lines of one process. It is read without end, so a chatty process never blocks on its pipe."""
+
+    def __init__(self) -> None:
+        self._tail = b""
+        self._at_end: Future[None] = Future()
+
+    @contextmanager
+    def pipe(self) -> Generator[TextIO]:
+        """Give the end to write to, as a child's stderr; closed on leaving."""
+        reading, writing = os.pipe()
+        # A thread, since an event loop cannot watch pipes on every system; it ends when the last writer has closed.
+        threading.Thread(target=self._drain, args=(reading,), name="mcp-stderr", daemon=True).start()
+        with os.fdopen(writing, "w", encoding="utf-8") as stream:
+            yield stream
+
+    def _drain(self, reading: int) -> None:
+        while chunk := os.read(reading, 65_536):
+            self._tail = (self._tail + chunk)[-_KEPT_BYTES:]
+        os.close(reading)
+        self._at_end.set_result(None)
+
+    async def last_words(self) -> str:
+        """The last lines joined by `` | ``; waits a moment for a process that has just died."""
+        await asyncio.wait([asyncio.wrap_future(self._at_end)], timeout=_DRAIN_S)
+        lines = [line.strip() for line in self._tail.decode(errors="replace").splitlines()]
+        return " | ".join([line for line in lines if line][-_KEPT_LINES:])

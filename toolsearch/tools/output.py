@@ -1,0 +1,21 @@
+"""What a remote tool gave back: content blocks as MCP shapes them, not yet made into a result for a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolsearch.tools.definition import Json, JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """The answer of a tool that speaks MCP.
+
+    content     blocks with a ``type``: text, image, audio, resource, resource_link; kept as received, others too
+    structured  the same as JSON, where the tool gives it
+    is_error    the tool ran and says that it failed
+    """
+
+    content: tuple[JsonObject, ...]
+    structured: Json | None = None
+    is_error: bool = False
