@@ -1,0 +1,182 @@
+"""The regex arm: one blob of lines per kind of text, scanned by RE2, ranked by where in a tool the match stands.
+
+The kinds, best first: a tool's own name, its name with the server's prefix, its title and description, its parameters'
+names. Each name, title, description and parameter name is one line, so ``^`` and ``$`` are its ends. Keeping a blob
+per kind means that a scan for the best few need not look at the descriptions once the names have filled its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolsearch_indexes.documents import ToolDocument
+from toolsearch_indexes.errors import IndexStoreError
+from toolsearch_indexes.patterns import CompiledPattern, compile_pattern
+
+__all__ = ["CompiledPattern", "RegexPart", "compile_pattern"]
+
+BoolArray = NDArray[np.bool_]
+ByteArray = NDArray[np.uint8]
+CountArray = NDArray[np.uint32]
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+_KINDS: Mapping[str, Callable[[ToolDocument], Iterable[str]]] = {
+    "own_name": lambda document: (document.own_name,),
+    "full_name": lambda document: (document.name,) if document.name != document.own_name else (),
+    "description": lambda document: (document.title, document.description),
+    "parameter_names": lambda document: document.parameter_names,
+}
+_BAND_FLOOR = 0.05  # of a kind's band: the worst match of one kind stays above the best of the next, rounded or not
+
+
+@dataclass(frozen=True)
+class RegexPart:
+    """The lines of *rows* tools; immutable, safe to share between threads."""
+
+    rows: int
+    _kinds: Mapping[str, _Lines]
+
+    @classmethod
+    def build(cls, documents: Sequence[ToolDocument]) -> RegexPart:
+        return cls(
+            len(documents), {kind: _Lines.build([lines(d) for d in documents]) for kind, lines in _KINDS.items()}
+        )
+
+    @classmethod
+    def merge(cls, parts: Sequence[RegexPart], keep: Sequence[BoolArray]) -> RegexPart:
+        """Return the part of the rows that *keep* (one mask per part) has, in order; it equals a fresh build."""
+        rows = sum(int(np.count_nonzero(mask)) for mask in keep)
+        return cls(rows, {kind: _Lines.merge([part._kinds[kind] for part in parts], keep) for kind in _KINDS})
+
+    def scan(
+        self, pattern: CompiledPattern, allowed: BoolArray | None = None, *, limit: int | None = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Return the rows that *pattern* matches, ascending, and their scores in (0, 1], better ones higher.
+
+        A row's score is that of its best line. By kind, a line's score lies in one of four equal bands of (0, 1]; in
+        its band a match that starts p characters into its line and covers the share s of it gets
+        ``1 / (1 + p) - (1 - s) / ((1 + p) (2 + p))``: earlier first, then tighter. In float32 that tells tightness
+        apart up to about 1,000 characters into a text; what is closer than that gets equal scores.
+
+        *limit* allows to stop after the kind of line that brings the allowed rows found to *limit*. Then lower-ranked
+        rows may be missing, never one of the best *limit*, and no score changes.
+        """
+        best = np.zeros(self.rows, dtype=np.float32)
+        for band, lines in zip(reversed(range(len(_KINDS))), self._kinds.values(), strict=True):
+            rows, closeness = lines.matches(pattern)
+            score = (band + _BAND_FLOOR + (1 - _BAND_FLOOR) * closeness) / len(_KINDS)
+            np.maximum.at(best, rows, score.astype(np.float32))
+            if allowed is not None:
+                best[~allowed] = 0
+            if limit is not None and np.count_nonzero(best) >= limit:
+                break
+        found = np.flatnonzero(best)
+        return found, best[found]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what :meth:`from_arrays` takes; the names are a storage format."""
+        return {f"{kind}.{name}": array for kind, lines in self._kinds.items() for name, array in lines.arrays()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> RegexPart:
+        """Take stored *arrays*, which may be memory-mapped; the text is read at the first scan.
+
+        Raises IndexStoreError if they do not belong together.
+        """
+        try:
+            kinds = {kind: _Lines(*(arrays[f"{kind}.{name}"] for name in _Lines.STORED)) for kind in _KINDS}
+        except KeyError as missing:
+            raise IndexStoreError(f"the stored regex index lacks {missing}; build the index again") from None
+        rows = {len(lines.row_lines) for lines in kinds.values()}
+        if len(rows) != 1 or not all(lines.is_sound() for lines in kinds.values()):
+            raise IndexStoreError("the stored regex index is damaged: its arrays differ in length; build it again")
+        return cls(rows.pop(), kinds)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """All lines of one kind, row by row.
+
+    blob        uint8: the lines in UTF-8, each ended by a newline and without one inside
+    line_bytes  (lines,) uint32: the length of each, its newline included
+    row_lines   (rows,) uint32: how many lines each row has
+    """
+
+    blob: ByteArray
+    line_bytes: CountArray
+    row_lines: CountArray
+
+    STORED = ("blob", "line_bytes", "row_lines")
+
+    @classmethod
+    def build(cls, rows: Sequence[Iterable[str]]) -> _Lines:
+        row_lines: list[int] = []
+        lines: list[bytes] = []
+        for texts in rows:
+            before = len(lines)
+            # White space of any kind is one space, so that no line separator is left inside a line.
+            lines += [line.encode(errors="replace") for text in texts if (line := " ".join(text.split()))]
+            row_lines.append(len(lines) - before)
+        blob = b"".join(piece for line in lines for piece in (line, b"\n"))
+        return cls(
+            np.frombuffer(blob, dtype=np.uint8),
+            np.array([len(line) + 1 for line in lines], dtype=np.uint32),
+            np.array(row_lines, dtype=np.uint32),
+        )
+
+    @classmethod
+    def merge(cls, parts: Sequence[_Lines], keep: Sequence[BoolArray]) -> _Lines:
+        blobs = [np.empty(0, dtype=np.uint8)]
+        line_bytes = [np.empty(0, dtype=np.uint32)]
+        row_lines = [np.empty(0, dtype=np.uint32)]
+        for part, rows in zip(parts, keep, strict=True):
+            lines = np.repeat(rows, part.row_lines)
+            blobs.append(part.blob[np.repeat(lines, part.line_bytes)])
+            line_bytes.append(part.line_bytes[lines])
+            row_lines.append(part.row_lines[rows])
+        return cls(np.concatenate(blobs), np.concatenate(line_bytes), np.concatenate(row_lines))
+
+    def matches(self, pattern: CompiledPattern) -> tuple[IntArray, NDArray[np.float64]]:
+        """Return the row and the closeness in (0, 1] of each line that matches; a row comes once per such line."""
+        starts, ends = (np.array(places, dtype=np.int64) for places in pattern.line_matches(self._text))
+        lines = np.searchsorted(self._line_starts, starts, side="right") - 1
+        line_starts, line_ends = self._line_starts[lines], self._line_starts[lines + 1] - 1
+        place = self._characters(line_starts, starts)
+        share = self._characters(starts, ends) / self._characters(line_starts, line_ends)
+        return self._line_rows[lines], 1 / (1 + place) - (1 - share) / ((1 + place) * (2 + place))
+
+    def arrays(self) -> Iterable[tuple[str, NDArray[Any]]]:
+        return zip(self.STORED, (self.blob, self.line_bytes, self.row_lines), strict=True)
+
+    def is_sound(self) -> bool:
+        return int(self.line_bytes.sum()) == len(self.blob) and int(self.row_lines.sum()) == len(self.line_bytes)
+
+    @cached_property
+    def _text(self) -> bytes:
+        return self.blob.tobytes()
+
+    @cached_property
+    def _line_starts(self) -> IntArray:
+        """(lines + 1,): the last is the blob's end."""
+        return np.concatenate(([0], np.cumsum(self.line_bytes, dtype=np.int64)))
+
+    @cached_property
+    def _line_rows(self) -> IntArray:
+        return np.repeat(np.arange(len(self.row_lines)), self.row_lines)
+
+    @cached_property
+    def _inner_bytes(self) -> IntArray:
+        """Where a character goes on for another byte; few or none in most catalogues."""
+        return np.flatnonzero((self.blob & 0xC0) == 0x80)
+
+    def _characters(self, starts: IntArray, ends: IntArray) -> IntArray:
+        """Return how many characters stand between each two places, which are places in bytes."""
+        inner = np.searchsorted(self._inner_bytes, ends) - np.searchsorted(self._inner_bytes, starts)
+        return ends - starts - inner
