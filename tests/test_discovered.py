@@ -1,0 +1,231 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
+from toolsearch.errors import BadSettingError
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def find(tools: DiscoveredTools, clock: Clock, names: str, tokens: int = 10) -> None:
+    """Find one tool per letter, a second apart."""
+    for name in names:
+        clock.now_s += 1
+        tools.add({name: tokens})
+
+
+def order(tools: DiscoveredTools) -> str:
+    return "".join(tools.tools)
+
+
+def test_tools_stay_in_the_order_in_which_they_were_first_found(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(), clock)
+
+    assert tools.add({"b": 10, "a": 20}) == ("b", "a")
+    assert tools.add({"a": 25, "c": 30}) == ("c",)
+
+    assert tools.tools == {"b": DiscoveredTool(10, 0), "a": DiscoveredTool(25, 0), "c": DiscoveredTool(30, 0)}
+    assert (len(tools), tools.tokens, "c" in tools, "d" in tools) == (3, 65, True, False)
+
+
+def test_over_the_cap_a_turn_ends_with_three_quarters_of_it(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=8), clock)
+    find(tools, clock, "abcdefgh")
+    tools.end_turn()
+    find(tools, clock, "i")
+
+    assert tools.end_turn() == ("a", "b", "c")
+    assert order(tools) == "defghi"
+    assert (tools.cache_breaks, tools.evicted) == (1, 3)
+
+
+def test_at_the_cap_nothing_goes(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=8), clock)
+    find(tools, clock, "abcdefgh")
+
+    assert (tools.end_turn(), tools.end_turn()) == ((), ())
+    assert tools.cache_breaks == 0
+
+
+def test_the_token_cap_is_met_in_the_same_way(clock: Clock) -> None:
+    """410 tokens are over 400; 310 are still over the 300 aimed at, 210 are not."""
+    tools = DiscoveredTools(Budget(max_tokens=400), clock)
+    find(tools, clock, "abcd", tokens=100)
+    tools.end_turn()
+    find(tools, clock, "e", tokens=10)
+
+    assert tools.end_turn() == ("a", "b")
+    assert tools.tokens == 210
+
+
+def test_what_was_used_longest_ago_goes_first_but_the_order_stays(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=4), clock)
+    find(tools, clock, "abcd")
+    tools.end_turn()
+    clock.now_s += 1
+    tools.touch("a")
+    find(tools, clock, "be")
+
+    assert tools.end_turn() == ("c", "d")
+    assert order(tools) == "abe"
+
+
+def test_nothing_goes_within_a_turn(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=2), clock)
+    find(tools, clock, "abcdefgh")
+
+    assert order(tools) == "abcdefgh"
+
+
+def test_what_a_turn_found_outlives_its_end_even_over_the_cap(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=2, low_water=1), clock)
+    find(tools, clock, "ab")
+    tools.end_turn()
+    find(tools, clock, "acd")
+
+    assert tools.end_turn() == ("b",)
+    assert order(tools) == "acd"
+    assert tools.end_turn() == ("a",)
+
+
+def test_a_tool_that_runs_is_spared_until_its_last_call_ends(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=1, low_water=0), clock)
+    find(tools, clock, "ab")
+    tools.begin_call("a")
+    tools.begin_call("a")
+    tools.end_turn()
+
+    tools.end_call("a")
+    assert tools.end_turn() == ("b",)
+    find(tools, clock, "b")
+    tools.end_turn()
+    tools.end_call("a")
+    assert tools.end_turn() == ("a", "b")
+
+
+def test_the_end_of_a_call_that_never_began_protects_and_breaks_nothing(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(), clock, tools={"a": DiscoveredTool(10, 0)})
+
+    tools.end_call("a")
+    tools.end_call("unknown")
+
+    assert order(tools) == "a"
+
+
+def test_pins_are_never_evicted_and_count_towards_the_budget(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=2, low_water=0.5, ttl_s=5), clock, pins={"p", "q"})
+    find(tools, clock, "pxqy")
+    tools.end_turn()
+    clock.now_s += 100
+
+    assert tools.end_turn() == ("x", "y")
+    assert order(tools) == "pq"
+
+
+def test_a_tool_goes_once_it_has_been_idle_for_the_ttl(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(ttl_s=60), clock)
+    find(tools, clock, "ab")
+    tools.end_turn()
+    clock.now_s = 60
+    assert tools.begin_turn() == ()
+    tools.touch("a")
+
+    clock.now_s = 62
+    assert tools.begin_turn() == ("b",)
+    clock.now_s = 120
+    assert tools.begin_turn() == ("a",)
+
+
+def test_beginning_turns_is_enough_to_have_them_ended(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=2), clock)
+    find(tools, clock, "abc")
+
+    assert tools.begin_turn() == ()
+    find(tools, clock, "d")
+    assert tools.begin_turn() == ("a", "b", "c")
+
+
+def test_a_turn_that_ended_does_not_lose_what_it_found_when_the_next_one_begins(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=2), clock)
+    find(tools, clock, "abc")
+    tools.end_turn()
+
+    assert tools.begin_turn() == ()
+
+
+def test_a_tool_gone_from_the_catalog_goes_at_once_whatever_protects_it(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(), clock, pins={"a"})
+    find(tools, clock, "abc")
+    tools.begin_call("b")
+
+    assert tools.drop(["b", "a", "never here"]) == ("a", "b")
+    assert tools.drop(["b"]) == ()
+    assert order(tools) == "c"
+    assert (tools.cache_breaks, tools.evicted) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("max_tools", 0), ("max_tokens", -1), ("ttl_s", 0.0), ("ttl_s", float("nan")), ("low_water", 1.5)],
+)
+def test_a_budget_that_makes_no_sense_is_refused(setting: str, value: float) -> None:
+    with pytest.raises(BadSettingError, match=f"{setting} must be"):
+        Budget(**{setting: value})
+
+
+def test_without_bounds_nothing_is_ever_evicted(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=None, max_tokens=None), clock)
+    tools.add({str(i): 1_000 for i in range(1_000)})
+    tools.end_turn()
+    clock.now_s = 1e9
+
+    assert tools.end_turn() == ()
+
+
+NAMES = st.sampled_from("abcdefgh")
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.lists(NAMES, max_size=4)),
+        st.tuples(st.sampled_from(["touch", "begin_call", "end_call", "drop"]), NAMES),
+        st.tuples(st.sampled_from(["begin_turn", "end_turn"])),
+        st.tuples(st.just("tick"), st.integers(0, 20)),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS)
+def test_the_order_changes_by_eviction_and_removal_only(steps: list[tuple]) -> None:
+    """After each step: what was there and has not been reported gone, in its order, then what is new."""
+    clock = Clock()
+    tools = DiscoveredTools(Budget(max_tools=4, max_tokens=60, ttl_s=30), clock, pins={"a"})
+    expected: list[str] = []
+    breaks = 0
+    for step, *arguments in steps:
+        gone: tuple[str, ...] = ()
+        if step == "tick":
+            clock.now_s += arguments[0]
+        elif step == "add":
+            expected += tools.add(dict.fromkeys(arguments[0], 10))
+        elif step in ("begin_turn", "end_turn", "drop"):
+            gone = getattr(tools, step)(*arguments)
+            breaks += bool(gone)
+            assert step == "drop" or "a" not in gone
+        else:
+            getattr(tools, step)(*arguments)
+        expected = [name for name in expected if name not in gone]
+
+        assert list(tools.tools) == expected
+        assert tools.cache_breaks == breaks
