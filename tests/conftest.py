@@ -1,0 +1,48 @@
+"""What all tests share: a fresh interpreter, and the option by which skipping cannot hide a failure."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+_MAY_BE_ABSENT = "../shared"  # data beside the checkout that not everybody has; reasons for skipping name it
+
+
+@pytest.fixture
+def run_python() -> Callable[[str], str]:
+    """Run code in a fresh interpreter that imports what this one does, and return what it prints."""
+
+    def run(code: str) -> str:
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--no-unexpected-skips",
+        action="store_true",
+        help=f"fail if a test is skipped for another reason than that {_MAY_BE_ABSENT} is absent",
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not session.config.getoption("--no-unexpected-skips"):
+        return  # a worker of pytest-xdist has no reporter; its skips are reported by the process that started it
+    unexpected = [r for r in reporter.stats.get("skipped", []) if _MAY_BE_ABSENT not in _skip_reason(r)]
+    for report in unexpected:
+        reporter.write_line(f"\nunexpected skip: {report.nodeid}: {_skip_reason(report)}", red=True)
+    if unexpected and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _skip_reason(report: pytest.TestReport) -> str:
+    """Return the reason out of pytest's (file, line, reason)."""
+    return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
