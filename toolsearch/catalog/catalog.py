@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,11 +10,12 @@ from types import MappingProxyType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
+from toolsearch.catalog.checks import check_tool
 from toolsearch.catalog.loading import LoadReport, Refusal, Source
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache
 from toolsearch.errors import BadToolError, DuplicateToolError, UnknownToolError
 from toolsearch.tools.definition import Json, Tool, ToolDefinition
-from toolsearch.tools.naming import near_names, require_legal_name
+from toolsearch.tools.naming import near_names
 
 if TYPE_CHECKING:
     from toolsearch.catalog.sources.openapi import Caller
@@ -236,21 +236,6 @@ class Catalog:
             self._version += 1
             self._snapshot = None
             self._feed.append(change)
-
-
-def check_tool(tool: Tool) -> None:
-    """Raise BadToolError unless models could be shown *tool*: legal name, JSON throughout, schema of an object."""
-    definition = tool.definition
-    require_legal_name(definition.name)
-    if definition.input_schema.get("type") != "object":
-        found = definition.input_schema.get("type")
-        raise BadToolError(f"{definition.name}: the input schema must have type 'object', not {found!r}")
-    try:
-        json.dumps([definition.input_schema, definition.output_schema, definition.annotations], allow_nan=False)
-    except RecursionError:
-        raise BadToolError(f"{definition.name}: its schemas are nested too deeply; flatten them") from None
-    except (TypeError, ValueError) as error:
-        raise BadToolError(f"{definition.name}: its schemas and annotations must be plain JSON: {error}") from error
 
 
 def _by_name(tools: Iterable[ToolLike]) -> dict[str, Tool]:
