@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
+from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import Json, Tool
 from toolsearch.tools.naming import require_legal_name
@@ -43,5 +45,5 @@ def is_deeper_than(limit: int, value: Json) -> bool:
 
 
 def _children(container: Json) -> list[Json]:
-    values = container.values() if isinstance(container, dict) else container
-    return [value for value in values if isinstance(value, (dict, list, tuple))]
+    values = container.values() if is_object(container) else container
+    return [value for value in values if isinstance(value, (Mapping, list, tuple))]

@@ -78,8 +78,8 @@ class _Builder:
         if anchor:
             self._anchors[anchor] = (value, nodes)
 
-    def _aliased(self, anchor: str) -> Json:
-        if anchor not in self._anchors:
+    def _aliased(self, anchor: str | None) -> Json:
+        if anchor is None or anchor not in self._anchors:
             raise ValueError(f"the alias *{anchor} stands for nothing, or for what it is part of")
         value, nodes = self._anchors[anchor]
         self._count(nodes)

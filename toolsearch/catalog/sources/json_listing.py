@@ -1,0 +1,143 @@
+"""Listings of tool definitions as JSON, in the shapes of OpenAI, Anthropic and MCP."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from pathlib import Path
+from typing import TypeAlias, TypeGuard
+
+from toolsearch.catalog.loading import LoadReport, Refusal
+from toolsearch.catalog.sources.files import read_document
+from toolsearch.catalog.sources.json_values import as_list, as_object, as_texts
+from toolsearch.errors import BadToolError, SourceError
+from toolsearch.tools.definition import NO_PARAMETERS, Json, JsonObject, Tool, ToolDefinition
+from toolsearch.tools.naming import distinct, namespaced
+
+Listing: TypeAlias = str | Path | Iterable[Json] | Mapping[str, Json]
+
+_SCHEMA_KEYS = ("input_schema", "inputSchema", "parameters")  # Anthropic, MCP, OpenAI
+_LIST_KEYS = ("tools", "functions")  # of an object around the list, such as the result of MCP's tools/list
+
+
+class JsonListingSource:
+    """A path to a JSON, JSONL or YAML file, or its value: a list of definitions, an object with ``tools``, or one.
+
+    An entry may say its ``server`` (else *server* counts), and an ``id`` that tells it from another of the same name.
+    Such tools can be found and shown, not called.
+    """
+
+    def __init__(self, listing: Listing, *, server: str = "") -> None:
+        self._listing = Path(listing) if isinstance(listing, str) else listing
+        self._server = server
+        self.description = str(self._listing) if isinstance(self._listing, Path) else "a JSON listing"
+
+    def load(self) -> LoadReport:
+        """Raises SourceError if the file cannot be read or holds no list of definitions."""
+        document = read_document(self._listing) if isinstance(self._listing, Path) else self._listing
+        tools: dict[str, Tool] = {}
+        refused: list[Refusal] = []
+        for place, entry in enumerate(self._entries(document)):
+            try:
+                tool = self._read(entry, tools)
+            except BadToolError as error:
+                refused.append(Refusal(_name_for_people(entry, place), self.description, str(error)))
+            else:
+                tools[tool.name] = tool
+        return LoadReport(tuple(tools.values()), tuple(refused))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _entries(self, document: Json) -> list[Json]:
+        wrapper = as_object(document)
+        if wrapper is None:
+            if _is_collection(document):
+                return list(document)
+        elif any(as_list(wrapper.get(key)) is not None for key in _LIST_KEYS):
+            return [entry for key in _LIST_KEYS for entry in as_list(wrapper.get(key)) or ()]
+        elif "name" in wrapper or "function" in wrapper:
+            return [wrapper]
+        raise SourceError(
+            f"{self.description} is no listing of tools: a list of definitions, or an object with 'tools', is"
+        )
+
+    def _read(self, entry: Json, taken: Container[str]) -> Tool:
+        fields = _fields(entry)
+        server = _text(fields, "server") or self._server
+        own_name = _text(fields, "name")
+        if not own_name:
+            raise BadToolError("it has no name")
+        name = namespaced(server, own_name)
+        if name in taken:
+            name = _another_name(name, fields, taken)
+        definition = ToolDefinition(
+            name=name,
+            description=_text(fields, "description"),
+            input_schema=_input_schema(fields),
+            title=_text(fields, "title"),
+            output_schema=as_object(fields.get("outputSchema")) or as_object(fields.get("output_schema")),
+            annotations=as_object(fields.get("annotations")) or {},
+            server=server,
+            tags=_tags(fields),
+        )
+        return Tool(definition, source=f"{self.description}#{own_name}")
+
+
+def _is_collection(value: Json) -> TypeGuard[Iterable[Json]]:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+
+
+def _fields(entry: Json) -> JsonObject:
+    """Return the object that holds the name: OpenAI's chat shape wraps it."""
+    outer = as_object(entry)
+    if outer is None:
+        raise BadToolError("it is not an object")
+    inner = as_object(outer.get("function"))
+    return outer if inner is None else {**outer, **inner}
+
+
+def _input_schema(fields: JsonObject) -> JsonObject:
+    """Return the schema, made an object's where only that was left unsaid. None at all means no parameters."""
+    key = next((key for key in _SCHEMA_KEYS if fields.get(key) is not None), None)
+    if key is None:
+        if fields.get("type", "function") not in {"function", "custom"}:
+            raise BadToolError(f"it is a tool of its provider, {fields['type']!r}, which has no definition to show")
+        return NO_PARAMETERS
+    schema = as_object(fields[key])
+    if schema is None:
+        raise BadToolError(f"its {key} must be an object")
+    if not schema:
+        return NO_PARAMETERS
+    return schema if "type" in schema else {"type": "object", **schema}
+
+
+def _another_name(name: str, fields: JsonObject, taken: Container[str]) -> str:
+    identity = fields.get("id")
+    if not isinstance(identity, (str, int)):
+        raise BadToolError(f"another tool of this listing is named {name!r} too, and no id tells them apart")
+    other = distinct(name, str(identity))
+    if other in taken:
+        raise BadToolError(f"another tool of this listing has the same name {name!r} and the same id")
+    return other
+
+
+def _text(fields: JsonObject, key: str) -> str:
+    value = fields.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise BadToolError(f"its {key} must be text")
+    return value
+
+
+def _tags(fields: JsonObject) -> tuple[str, ...]:
+    tags = as_texts(fields.get("tags"))
+    category = fields.get("category")
+    return tuple(dict.fromkeys([*tags, category] if isinstance(category, str) and category else tags))
+
+
+def _name_for_people(entry: Json, place: int) -> str:
+    try:
+        return _text(_fields(entry), "name") or f"entry {place}"
+    except BadToolError:
+        return f"entry {place}"
