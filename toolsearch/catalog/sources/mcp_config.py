@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.sources.mcp_json import is_list, is_object
@@ -18,7 +18,7 @@ from toolsearch.tools.definition import Json, JsonObject, legal_name
 Mode: TypeAlias = Literal["auto", "legacy"]
 
 _SECTIONS = ("mcpServers", "servers")  # the second is VS Code's
-_HTTP_TYPES = frozenset({"http", "streamable-http", "streamable_http", "streamableHttp"})
+_HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp")
 _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "mode"})
 _HTTP_KEYS = frozenset({"type", "url", "headers", "disabled", "mode"})
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
@@ -202,9 +202,10 @@ def _read_http(name: str, fields: JsonObject, expand: _Expansion) -> HttpServer:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise _UnusableServerError("'url' must start with http:// or https:// and name a host")
     headers = _texts(fields, "headers", expand)
-    # "Bearer abc": a server that echoes the credential may well leave out the word before it
-    words = [word for value in headers.values() for word in value.split()]
-    hidden = [*headers.values(), *words, *expand.used, parts.query, parts.password or ""]
+    # a server that echoes "Bearer abc" or "?key=abc" may well leave out what stands before abc
+    words = [word for value in headers.values() for word in value.split()[1:]]
+    queried = [value for _, value in parse_qsl(parts.query)]
+    hidden = [*headers.values(), *words, *queried, *expand.used, parts.password or ""]
     return HttpServer(name, url, headers=headers, mode=_mode(fields), secrets=_secrets(hidden))
 
 
@@ -261,7 +262,8 @@ class _Expansion:
         value = self._environment.get(name)
         if value is None or (value == "" and default is not None):  # as a shell understands :-
             if default is None:
-                raise _UnusableServerError(f"the environment variable {name} is not set; set it or write ${{{name}:-}}")
+                remedy = f"set it or write ${{{name}:-}} to leave it empty"
+                raise _UnusableServerError(f"the environment variable {name} is not set; {remedy}")
             return default
         self.used.append(value)
         return value
