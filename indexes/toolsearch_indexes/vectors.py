@@ -1,0 +1,157 @@
+"""The semantic arm: one unit vector per tool, searched exactly by faiss, with ties that do not depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from toolsearch_indexes.errors import EncoderError, IndexStoreError
+
+__all__ = ["VectorPart", "check_unit_rows"]
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+_UNIT_TOLERANCE = 1e-2  # of a row's length; float16 models and quantised ones stay within 2e-3
+_TIE_TOLERANCE = 1e-5  # far above what two ways of summing the same products in float32 differ by
+_SPARE = 8  # candidates fetched beyond the limit, so that a tie at the limit is seen, and mostly settled, in one pass
+
+
+class VectorPart:
+    """The vectors of *rows* tools; immutable, safe to share between threads. May be memory-mapped, and is not copied.
+
+    faiss's kernel runs on the matrix as it lies, rather than in an IndexFlatIP, which is the same kernel over a copy.
+    One query runs in one thread; faiss's global number of threads is left alone.
+    """
+
+    def __init__(self, matrix: FloatArray) -> None:
+        """*matrix* (n, d) is trusted to be contiguous and to have unit or zero rows; see :meth:`build`."""
+        self._matrix = matrix
+
+    @classmethod
+    def build(cls, matrix: FloatArray) -> VectorPart:
+        """Take an encoder's (n, d) *matrix* of unit rows; a zero row stands for a tool without text.
+
+        Raises EncoderError if a row is neither, or not finite.
+        """
+        return cls(check_unit_rows(matrix))
+
+    @classmethod
+    def merge(cls, parts: Sequence[VectorPart], keep: Sequence[BoolArray]) -> VectorPart:
+        """Return the part of the rows that *keep* (one mask per part) has, in order.
+
+        Raises EncoderError if the parts differ in dimensions, as those of different encoders do.
+        """
+        if len({part.dimensions for part in parts}) > 1:
+            found = ", ".join(str(part.dimensions) for part in parts)
+            raise EncoderError(f"vectors of {found} dimensions cannot be in one index; embed all with one encoder")
+        kept = [part._matrix[mask] for part, mask in zip(parts, keep, strict=True)]
+        return cls(np.concatenate(kept) if kept else np.empty((0, 0), dtype=np.float32))
+
+    @property
+    def rows(self) -> int:
+        return len(self._matrix)
+
+    @property
+    def dimensions(self) -> int:
+        return int(self._matrix.shape[1])
+
+    def search(self, query: FloatArray, limit: int, allowed: BoolArray | None = None) -> tuple[IntArray, FloatArray]:
+        """Return the rows nearest to *query* and their cosines, best first; equal cosines go by row.
+
+        query    (d,) float32, unit length; the zero vector of an empty query has cosine 0 with every row
+        allowed  (rows,) or None for all
+        gives    rows (m,) int64 and cosines (m,) float32 in [-1, 1], m = min(limit, allowed rows)
+
+        Exact: equal rows have equal cosines, with or without *allowed*, in a part of any size.
+        Raises EncoderError if *query* is not a finite (d,) vector.
+        """
+        query = self._checked(query)
+        rows = self._candidates(query, limit, allowed)
+        cosines = self.cosines(query, rows)
+        best = np.lexsort((rows, -cosines))[:limit]
+        return rows[best], cosines[best]
+
+    def cosines(self, query: FloatArray, rows: IntArray) -> FloatArray:
+        """Return the cosine in [-1, 1] of *query* (d,) with each of *rows*, the same as :meth:`search` gives.
+
+        Not ``matrix @ query``: BLAS sums the last rows of a block in another order, so that equal rows would differ.
+        """
+        cosines: FloatArray = np.einsum("ij,j->i", self._matrix[rows], self._checked(query))
+        return np.clip(cosines, -1, 1)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what :meth:`from_arrays` takes; the names are a storage format."""
+        return {"matrix": self._matrix}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> VectorPart:
+        """Take a stored matrix, which may be memory-mapped and was checked when it was built.
+
+        Raises IndexStoreError if it is not a float32 matrix.
+        """
+        matrix = arrays.get("matrix")
+        if matrix is None or matrix.ndim != 2 or matrix.dtype != np.float32:
+            raise IndexStoreError("the stored vectors are not a float32 matrix; build the index again")
+        return cls(np.ascontiguousarray(matrix))
+
+    def _candidates(self, query: FloatArray, limit: int, allowed: BoolArray | None) -> IntArray:
+        """Return rows, in any order, among which the best *limit* are sure to be."""
+        rows, cosines = self._nearest(query, min(limit + _SPARE, self.rows), allowed)
+        if len(rows) < limit + _SPARE or cosines[-1] < cosines[limit - 1] - _TIE_TOLERANCE:
+            return rows
+        # Which of several equal rows faiss keeps is its own affair: take all that are as near as the last wanted one.
+        near = self._matrix @ query >= cosines[limit - 1] - _TIE_TOLERANCE
+        return np.flatnonzero(near if allowed is None else near & allowed)
+
+    def _nearest(self, query: FloatArray, count: int, allowed: BoolArray | None) -> tuple[IntArray, FloatArray]:
+        """Return the *count* rows that faiss finds nearest, best first; fewer if fewer are allowed."""
+        rows = np.empty(count, dtype=np.int64)
+        cosines = np.empty(count, dtype=np.float32)
+        bitmap = np.packbits(allowed, bitorder="little") if allowed is not None else None
+        faiss.knn_inner_product(
+            faiss.swig_ptr(query),
+            faiss.swig_ptr(self._matrix),
+            self.dimensions,
+            1,
+            self.rows,
+            count,
+            faiss.swig_ptr(cosines),
+            faiss.swig_ptr(rows),
+            None if bitmap is None else faiss.IDSelectorBitmap(self.rows, faiss.swig_ptr(bitmap)),
+        )
+        found = int(np.count_nonzero(rows >= 0))
+        return rows[:found], cosines[:found]
+
+    def _checked(self, query: FloatArray) -> FloatArray:
+        if query.shape != (self.dimensions,):
+            raise EncoderError(
+                f"the query's vector has the shape {query.shape}, the index has {self.dimensions} dimensions: "
+                "search with the encoder that the index was built with"
+            )
+        if not np.isfinite(query).all():
+            raise EncoderError("the encoder gave a query vector that is not finite; check its model")
+        return np.ascontiguousarray(query, dtype=np.float32)
+
+
+def check_unit_rows(matrix: FloatArray) -> FloatArray:
+    """Return *matrix* contiguous and float32 if it is what an encoder owes: (n, d), each row of length 1 or 0.
+
+    Raises EncoderError that says which row is not.
+    """
+    if matrix.ndim != 2:
+        raise EncoderError(f"the encoder gave an array of shape {matrix.shape}; it must give one row per text, (n, d)")
+    matrix = np.ascontiguousarray(matrix, dtype=np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+    bad = np.flatnonzero(~((np.abs(lengths - 1) <= _UNIT_TOLERANCE) | (lengths == 0)))  # a NaN is bad too
+    if bad.size:
+        raise EncoderError(
+            f"the encoder gave {bad.size} vectors of {len(matrix)} that are not of unit length (the first is row "
+            f"{bad[0]}, of length {lengths[bad[0]]:.3g}); it must normalise what it returns"
+        )
+    return matrix
