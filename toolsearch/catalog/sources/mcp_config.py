@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 from toolsearch.catalog.loading import Refusal
-from toolsearch.catalog.sources.mcp_json import is_list, is_object
+from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.errors import SourceError
 from toolsearch.tools.definition import Json, JsonObject, legal_name
 
@@ -238,7 +238,8 @@ def _mode(fields: JsonObject) -> Mode:
 
 
 def _secrets(*groups: Collection[str]) -> frozenset[str]:
-    return frozenset(value for values in groups for value in values if len(value) >= _SHORTEST_SECRET)
+    stripped = (value.strip() for values in groups for value in values)  # as messages show them
+    return frozenset(value for value in stripped if len(value) >= _SHORTEST_SECRET)
 
 
 class _Expansion:

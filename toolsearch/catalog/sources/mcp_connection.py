@@ -12,9 +12,9 @@ from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 from pydantic import ValidationError
 
+from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, Mode, StdioServer, redacted
-from toolsearch.catalog.sources.mcp_http import EXPIRED, FAULT
-from toolsearch.catalog.sources.mcp_json import is_list, is_object
+from toolsearch.catalog.sources.mcp_http import EXPIRED, FAULT, MAY_HAVE_RUN
 from toolsearch.catalog.sources.mcp_session import McpSession, open_session
 from toolsearch.catalog.sources.mcp_stderr import StderrTail
 from toolsearch.errors import ServerUnavailableError, ToolExecutionError, ToolTimeoutError
@@ -155,7 +155,8 @@ class McpConnection:
         if EXPIRED in data:
             session.ended.set()
         if FAULT in data:
-            return self._unavailable(f"{error.message}, calling {tool!r}")
+            outcome = "may have run" if data.get(MAY_HAVE_RUN) else "did not run"
+            return self._unavailable(f"{error.message}; the call of {tool!r} {outcome}")
         if error.code == CONNECTION_CLOSED:
             return self._unavailable(
                 f"the connection was lost during the call of {tool!r}, which may have run; the next call reconnects"

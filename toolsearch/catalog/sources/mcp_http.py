@@ -14,15 +14,16 @@ import httpx2
 
 FAULT = "toolsearch/http-fault"
 EXPIRED = "toolsearch/session-expired"
+MAY_HAVE_RUN = "toolsearch/may-have-run"
 
 _INTERNAL_ERROR = -32603
+_SESSION_HEADER = "mcp-session-id"  # only the older protocol has sessions; there a 404 means that this one is over
 _ADVICE = {
     401: "the server wants other credentials; check its 'headers'",
     403: "the server does not allow this; check its 'headers'",
     404: "there is no MCP server at this path; check its 'url'",
     429: "the server wants fewer calls; wait before the next one",
 }
-_NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 class FaultTolerantClient(httpx2.AsyncClient):
@@ -35,23 +36,30 @@ class FaultTolerantClient(httpx2.AsyncClient):
                 return response  # a stream, read by whoever asked for it
             await response.aread()
         except httpx2.TransportError as error:
-            ran = "it did not run" if isinstance(error, _NOT_SENT) else "it may have run"
-            return _answer(request, 502, f"no answer over HTTP ({_describe(error)}); {ran}", {FAULT: True})
-        if response.status_code < 400 or request.method != "POST" or _is_jsonrpc_error(response):
-            return response
-        return _refusal(request, response.status_code)
+            return _answer(request, 502, f"no answer over HTTP ({_describe(error)})", {MAY_HAVE_RUN: _was_sent(error)})
+        return _readable_by_sdk(request, response)
 
 
-def _refusal(request: httpx2.Request, status: int) -> httpx2.Response:
-    if status == 404 and "mcp-session-id" in request.headers:
-        return _answer(request, 404, "its session has expired; it did not run", {FAULT: True, EXPIRED: True})
-    advice = _ADVICE.get(status)
-    return _answer(request, status, f"HTTP {status}" + (f": {advice}" if advice else ""), {FAULT: True})
+def _readable_by_sdk(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    """The response itself, unless it is a refusal of a call that says so in its status only."""
+    status = response.status_code
+    if status < 400 or request.method != "POST":
+        return response
+    if status == 404 and _SESSION_HEADER in request.headers:
+        return _answer(request, status, "its session has expired", {EXPIRED: True})
+    if _is_jsonrpc_error(response):
+        return response
+    advice = f": {_ADVICE[status]}" if status in _ADVICE else ""
+    return _answer(request, status, f"HTTP {status}{advice}", {MAY_HAVE_RUN: status >= 500})
+
+
+def _was_sent(error: httpx2.TransportError) -> bool:
+    return not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
 
 
 def _answer(request: httpx2.Request, status: int, message: str, data: Mapping[str, bool]) -> httpx2.Response:
     """The id is null, as before a server has read one: the transport gives it to the request that was sent."""
-    error = {"code": _INTERNAL_ERROR, "message": message, "data": data}
+    error = {"code": _INTERNAL_ERROR, "message": message, "data": {FAULT: True, **data}}
     return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
 
 

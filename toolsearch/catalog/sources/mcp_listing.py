@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from toolsearch.catalog.loading import Refusal
-from toolsearch.catalog.sources.mcp_json import is_object
+from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.tools.definition import NO_PARAMETERS, Json, JsonObject, ToolDefinition
 from toolsearch.tools.naming import namespaced
 
