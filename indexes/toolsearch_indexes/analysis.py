@@ -21,11 +21,13 @@ import Stemmer
 # Myanmar, Khmer. And Latin's combining accents, which are folded away later.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0eff\u0f00-\u109f\u1780-\u17ff"
 _PIECE = rf"[^\W_]|[{_MARKS}]"
-_WORD = re.compile(rf"(?:{_PIECE})+(?:[_.\-'’]+(?:{_PIECE})+)*")
+_WORD = re.compile(rf"(?:{_PIECE})+(?:[_.\-']+(?:{_PIECE})+)*")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]+(?:[_.\-']+[A-Za-z0-9]+)*")
-_JOINERS = re.compile(r"[_.\-'’]+")
+_JOINERS = re.compile(r"[_.\-']+")
 _ACCENTS = re.compile("[\u0300-\u036f]")
-_CJK = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_CJK = re.compile(  # Hangul, kana and Han
+    "[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
+)
 _CASE_OR_DIGIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 _LONGEST_WORD = 200  # characters; longer ones are data, not words
@@ -34,14 +36,14 @@ _CACHED_WORDS = 400_000
 # Words that shape a sentence but tell no tool from another. Verbs that name what a tool does (get, find, list, use) stay.
 STOP_WORDS = frozenset(
     """
-    a about above after again against all also am an and any are as at be because been before being below between both but
-    by can cannot could did do does doing don down during each either else few for from further had has have having he her
-    here hers him his how however i if in into is it its itself just ll let may me might more most must my myself no nor not
-    of off on once only or other ought our ours out over own please re s same shall she should so some such t than that the
-    their theirs them then there these they this those through to too under until up upon us ve very was we were what when
-    where which while who whom whose why will with within without would you your yours d m want wants wanted need needs
-    needed like looking able help
-    """.split()
+    a about above after again against all also am an and any are as at be because been before being below between
+    both but by can cannot could did do does doing don down during each either else few for from further had has
+    have having he her here hers him his how however i if in into is it its itself just ll let may me might more
+    most must my myself no nor not of off on once only or other ought our ours out over own please re s same shall
+    she should so some such t than that the their theirs them then there these they this those through to too under
+    until up upon us ve very was we were what when where which while who whom whose why will with within without
+    would you your yours d m want wants wanted need needs needed like looking able help
+    """.split()  # noqa: SIM905 - a list of a hundred strings does not read
 )
 
 
@@ -49,7 +51,7 @@ def words(text: str) -> list[str]:
     """The raw words of *text*: identifiers in one piece, case kept."""
     if text.isascii():
         return _ASCII_WORD.findall(text)
-    return _WORD.findall(unicodedata.normalize("NFKC", text))
+    return _WORD.findall(unicodedata.normalize("NFKC", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
 
 
 @lru_cache(maxsize=_CACHED_WORDS)
@@ -60,7 +62,7 @@ def surfaces(word: str) -> tuple[str, ...]:
         parts.extend(_split_scripts(piece))
     if len(parts) > 1 and not _CJK.search(word):
         whole = "".join(parts)
-        if parts[-1] in _CLITICS and "'" in word.replace("’", "'"):
+        if parts[-1] in _CLITICS and "'" in word:
             return tuple(parts)
         return (*parts, whole)
     return tuple(parts)
@@ -122,6 +124,11 @@ def stem(surface: str) -> str:
         return surface
     with _stemmer_lock:
         return _stemmer.stemWord(surface)
+
+
+def name_words(name: str) -> str:
+    """The words of an identifier as a phrase: ``createIssue_v2`` gives ``create issue v 2``."""
+    return " ".join(part for piece in _JOINERS.split(name) for part in _split_scripts(piece))
 
 
 def terms(text: str) -> list[str]:

@@ -56,7 +56,7 @@ class KeywordParameters:
     mean_step   ratio of the steps that mean lengths are rounded to; 1 means exact means
     """
 
-    weights: tuple[float, ...] = (4.0, 1.5, 1.5, 0.8, 1.0, 1.0)
+    weights: tuple[float, ...] = (3.0, 1.5, 1.5, 0.8, 1.0, 1.0)
     b: tuple[float, ...] = (0.75, 0.5, 0.75, 0.75, 0.3, 0.3)
     k1: float = 1.5
     mean_step: float = 2**0.25
@@ -238,13 +238,13 @@ class KeywordPart:
                 found.append(None)
         return found
 
-    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
         return {name: getattr(self, name) for name in _ARRAYS}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> KeywordPart:
         """Raises KeyError where one is missing."""
-        return cls(**{name: arrays[name] for name in _ARRAYS})  # type: ignore[arg-type]  # pyright: ignore
+        return cls(**{name: arrays[name] for name in _ARRAYS})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 _ARRAYS = ("terms", "offsets", "rows", "counts", "lengths", "surface_offsets", "surface_ids")

@@ -1,4 +1,4 @@
-"""A query in the terms of one index: which words it knows, which it reads as typos or beginnings, and what each is worth."""
+"""A query in the terms of one index: the words it knows, those it reads as typos or beginnings, and their weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WordReading:
 
 @dataclass(frozen=True, slots=True)
 class KeywordQuery:
-    """*ideal* is what a tool would score that held every word of the query as often as can be, unknown words included."""
+    """*ideal* is what a tool full of every word of the query would score, unknown words included."""
 
     readings: tuple[WordReading, ...]
     ideal: float
@@ -55,10 +55,8 @@ def read_query(
             unknown.append(surface)
     idf = parameters.idf(statistics.documents, statistics.df[list(known)].astype(np.float64)).tolist()
     readings = [WordReading(known[term], ((term, weight),)) for term, weight in zip(known, idf, strict=True)]
-    in_use = statistics.surface_df > 0 if unknown else None
     for surface in unknown:
-        assert in_use is not None
-        reading = _read_unknown(surface, lexicon, statistics, parameters, in_use, is_last=surface == content[-1])
+        reading = _read_unknown(surface, lexicon, statistics, parameters, is_last=surface == content[-1])
         if reading.alternatives:
             readings.append(reading)
     unheard = float(parameters.idf(statistics.documents, np.zeros(1))[0]) if statistics.documents else 0.0
@@ -77,10 +75,10 @@ def _read_unknown(
     lexicon: Lexicon,
     statistics: KeywordStatistics,
     parameters: KeywordParameters,
-    in_use: np.ndarray[tuple[int], np.dtype[np.bool_]],
     *,
     is_last: bool,
 ) -> WordReading:
+    in_use = statistics.surface_df > 0
     sure: dict[int, float] = {}
     if is_last:
         for number in lexicon.starting_with(surface, in_use, limit=_ALTERNATIVES):

@@ -88,16 +88,18 @@ class Lexicon:
         return [(number, closest) for _, number in same[:limit]]
 
     def starting_with(self, prefix: str, in_use: NDArray[np.bool_], *, limit: int) -> list[int]:
-        """Return the surfaces in use that begin with *prefix* (of at least 3 characters): shortest first, then by alphabet."""
+        """Return the surfaces in use that begin with *prefix*, of 3 characters or more: shortest first, then by alphabet."""
         if len(prefix) < _SHORTEST_PREFIX:
             return []
-        found = [(len(s), s, i) for i, s in enumerate(self.surfaces[: len(in_use)]) if s.startswith(prefix) and in_use[i]]
+        found = [
+            (len(s), s, i) for i, s in enumerate(self.surfaces[: len(in_use)]) if s.startswith(prefix) and in_use[i]
+        ]
         return [i for _, _, i in sorted(found)[:limit]]
 
-    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
         return {
-            "terms": _pack(self.terms),
-            "surfaces": _pack(self.surfaces),
+            "terms": pack(self.terms),
+            "surfaces": pack(self.surfaces),
             "term_of_surface": np.asarray(self.term_of_surface, np.int32),
         }
 
@@ -105,7 +107,7 @@ class Lexicon:
     def from_arrays(cls, terms: NDArray[np.uint8], surfaces: NDArray[np.uint8], term_of_surface: IntArray) -> Lexicon:
         """Raises ValueError where the arrays do not fit each other."""
         lexicon = cls()
-        lexicon.terms, lexicon.surfaces = _unpack(terms), _unpack(surfaces)
+        lexicon.terms, lexicon.surfaces = unpack(terms), unpack(surfaces)
         lexicon.term_of_surface = term_of_surface.tolist()
         lexicon._term_ids = {term: i for i, term in enumerate(lexicon.terms)}
         lexicon._surface_ids = {surface: i for i, surface in enumerate(lexicon.surfaces)}
@@ -114,10 +116,9 @@ class Lexicon:
         return lexicon
 
 
-def _pack(texts: Sequence[str]) -> NDArray[np.uint8]:
+def pack(texts: Sequence[str]) -> NDArray[np.uint8]:
     return np.frombuffer(_SPLITTER.join(texts).encode(), np.uint8)
 
 
-def _unpack(packed: NDArray[np.uint8]) -> list[str]:
+def unpack(packed: NDArray[np.uint8]) -> list[str]:
     return packed.tobytes().decode().split(_SPLITTER) if packed.size else []
-

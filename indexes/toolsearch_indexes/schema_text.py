@@ -16,6 +16,7 @@ from toolsearch_indexes.documents import ToolDocument
 _MAX_DEPTH = 16
 _MAX_NODES = 2_000
 _MAX_CHARACTERS = 40_000
+_LONGEST_NAME = 200
 
 _ONE_SCHEMA = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames")
 _MANY_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
@@ -32,7 +33,8 @@ def document_from_schema(
     local_name: str = "",
 ) -> ToolDocument:
     """Return the document of a tool whose arguments *input_schema* describes; parts of it that are no schema are passed
-    over, never raised."""
+    over, never raised.
+    """
     walk = _Walk(input_schema or {})
     walk.visit(walk.root, depth=0)
     return ToolDocument(
@@ -57,9 +59,9 @@ class _Walk:
     characters_left: int = _MAX_CHARACTERS
 
     def visit(self, node: Any, depth: int) -> None:
-        if not isinstance(node, Mapping) or depth > _MAX_DEPTH or self.nodes_left <= 0 or self.characters_left <= 0:
-            return
         self.nodes_left -= 1
+        if not isinstance(node, Mapping) or depth > _MAX_DEPTH or self.nodes_left < 0 or self.characters_left <= 0:
+            return
         if depth:  # the root's title and description repeat the tool's own
             for key in ("title", "description"):
                 self._take(node.get(key))
@@ -68,7 +70,9 @@ class _Walk:
         properties = node.get("properties")
         if isinstance(properties, Mapping):
             for name, schema in properties.items():
-                self.names.append(str(name)[:200])
+                if self.nodes_left <= 0:
+                    return
+                self.names.append(str(name)[:_LONGEST_NAME])
                 self.visit(schema, depth + 1)
         for schema in _subschemas(node):
             self.visit(schema, depth + 1)
@@ -80,7 +84,7 @@ class _Walk:
             self.characters_left -= len(text)
 
     def _follow(self, reference: Any, depth: int) -> None:
-        """Visit what a local *reference* points at; one that leaves the document, or was followed before, is ignored."""
+        """Visit what a local *reference* points at, unless that was done before."""
         if not isinstance(reference, str) or not reference.startswith("#/") or reference in self.followed:
             return
         self.followed.add(reference)
@@ -102,8 +106,7 @@ def _strings(*values: Any) -> Iterator[str]:
 
 
 def _subschemas(node: Mapping[str, Any]) -> Iterator[Any]:
-    for key in _ONE_SCHEMA:
-        yield node.get(key)
+    yield from (node[key] for key in _ONE_SCHEMA if key in node)
     for key in _MANY_SCHEMAS:
         schemas = node.get(key)
         if isinstance(schemas, list):

@@ -1,0 +1,146 @@
+"""From an arm's scores to hits: over all segments, within what may be seen, best first, equal scores by name."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolsearch_indexes.documents import Hit
+from toolsearch_indexes.fusion import DoubleArray, fuse, spread, standardise
+from toolsearch_indexes.keyword import BoolArray, FloatArray, KeywordParameters
+from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores
+from toolsearch_indexes.regex import CompiledPattern
+from toolsearch_indexes.segments import Segment
+from toolsearch_indexes.selection import Selection, allowed_rows
+from toolsearch_indexes.semantic import SemanticStatistics
+
+_CANDIDATES = 100  # rows that each arm proposes to a fusion, at least
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSpace:
+    """The segments of one moment, with the rows of each that may be found; None means all of its rows."""
+
+    segments: tuple[Segment, ...]
+    allowed: tuple[BoolArray | None, ...]
+
+    @classmethod
+    def of(cls, segments: tuple[Segment, ...], selection: Selection | None) -> SearchSpace:
+        return cls(segments, tuple(allowed_rows(segment, selection) for segment in segments))
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordArm:
+    """One query's keyword scores: an array (n,) float32 for each segment, 0 where nothing matches."""
+
+    scores: tuple[FloatArray, ...]
+    ideal: float
+
+    @classmethod
+    def of(
+        cls, space: SearchSpace, query: KeywordQuery, means: tuple[float, ...], parameters: KeywordParameters
+    ) -> KeywordArm:
+        return cls(tuple(keyword_scores(s.keyword, query, means, parameters) for s in space.segments), query.ideal)
+
+
+def rank_keyword(space: SearchSpace, arm: KeywordArm, limit: int) -> list[Hit]:
+    """Scores are the share of what an ideal tool, full of all words of the query, would get."""
+    found: list[tuple[float, str]] = []
+    for segment, scores, allowed in zip(space.segments, arm.scores, space.allowed, strict=True):
+        visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
+        rows = _top_rows(visible, limit)
+        found += _named(segment, rows, visible[rows])
+    return _hits(found, limit, lambda score: min(1.0, score / arm.ideal))
+
+
+def rank_semantic(space: SearchSpace, query: FloatArray, floor: float, limit: int) -> list[Hit]:
+    """Scores are cosines; what does not exceed *floor* fits nothing."""
+    found: list[tuple[float, str]] = []
+    for segment, allowed in zip(space.segments, space.allowed, strict=True):
+        if segment.vectors is not None:
+            rows, cosines = segment.vectors.search(query, limit, allowed)
+            above = cosines > max(floor, 0.0)
+            found += _named(segment, rows[above], cosines[above])
+    return _hits(found, limit, lambda score: min(1.0, score))
+
+
+def rank_hybrid(
+    space: SearchSpace,
+    arm: KeywordArm,
+    query: FloatArray,
+    statistics: SemanticStatistics,
+    floor: float,
+    limit: int,
+) -> list[Hit]:
+    """Fuse both arms' scores of the best rows of each. A row that holds no word of the query must exceed *floor*."""
+    keyword_mean, keyword_deviation = _keyword_spread(space, arm)
+    semantic_mean, semantic_deviation = statistics.spread(query)
+    found: list[tuple[float, str]] = []
+    for segment, scores, allowed in zip(space.segments, arm.scores, space.allowed, strict=True):
+        rows, words, cosines = _candidates(segment, scores, allowed, query, max(_CANDIDATES, 4 * limit))
+        relevant = (words > 0) | (cosines > floor)
+        rows, words, cosines = rows[relevant], words[relevant], cosines[relevant]
+        fused = fuse(
+            standardise(words, keyword_mean, keyword_deviation),
+            standardise(cosines, semantic_mean, semantic_deviation),
+        )
+        found += _named(segment, rows, fused)
+    return _hits(found, limit, float)
+
+
+def _candidates(
+    segment: Segment, scores: FloatArray, allowed: BoolArray | None, query: FloatArray, count: int
+) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+    """Return rows, keyword scores and cosines of the best *count* allowed rows of each arm together."""
+    visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
+    by_word = _top_rows(visible, count)
+    if segment.vectors is None:
+        return by_word, scores[by_word], np.zeros(len(by_word), np.float32)
+    by_meaning, _ = segment.vectors.search(query, count, allowed)
+    rows = np.union1d(by_word, by_meaning)
+    return rows, scores[rows], segment.vectors.cosines(query, rows)
+
+
+def _keyword_spread(space: SearchSpace, arm: KeywordArm) -> tuple[float, float]:
+    """Mean and deviation of the keyword scores over all living rows, seen or not."""
+    total = squares = 0.0
+    count = 0
+    for segment, scores in zip(space.segments, arm.scores, strict=True):
+        living = scores if segment.alive is None else scores[segment.alive]
+        total += float(living.sum(dtype=np.float64))
+        squares += float(np.dot(living, living))
+        count += len(living)
+    return spread(total, squares, count)
+
+
+def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list[Hit]:
+    found: list[tuple[float, str]] = []
+    for segment, allowed in zip(space.segments, space.allowed, strict=True):
+        rows, scores = segment.regex.scan(pattern, allowed, limit=limit)
+        best = _top_rows(scores, limit)
+        found += _named(segment, rows[best], scores[best])
+    return _hits(found, limit, float)
+
+
+def _top_rows(scores: FloatArray, limit: int) -> NDArray[np.int64]:
+    """Return the places of the *limit* best scores above 0, and of all that tie with the last of them; in no order."""
+    places = np.flatnonzero(scores)
+    if len(places) <= limit:
+        return places
+    positive = scores[places]
+    threshold = np.partition(positive, len(places) - limit)[len(places) - limit]
+    return places[positive >= threshold]
+
+
+def _named(segment: Segment, rows: NDArray[np.int64], scores: FloatArray | DoubleArray) -> list[tuple[float, str]]:
+    names = segment.names.names
+    return [(score, names[row]) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+
+
+def _hits(found: Sequence[tuple[float, str]], limit: int, public: Callable[[float], float]) -> list[Hit]:
+    best = heapq.nsmallest(limit, found, key=lambda scored: (-scored[0], scored[1]))
+    return [Hit(name, public(score)) for score, name in best]

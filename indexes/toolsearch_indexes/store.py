@@ -1,0 +1,138 @@
+"""An index on disk: arrays that are memory-mapped when read, and a manifest that says what they are.
+
+Whatever does not check out (another format, a missing or damaged file, another encoder) is an IndexStoreError, which a
+caller answers by building anew: a stored index saves time, it is never the only copy of anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.errors import IndexStoreError
+from toolsearch_indexes.index import IndexState, ToolSearchIndex
+from toolsearch_indexes.keyword import FIELDS, KeywordPart, KeywordStatistics
+from toolsearch_indexes.lexicon import Lexicon, pack, unpack
+from toolsearch_indexes.regex import RegexPart
+from toolsearch_indexes.segments import Names, Segment, merge_segments
+from toolsearch_indexes.semantic import SemanticStatistics
+from toolsearch_indexes.vector_cache import VectorCache
+from toolsearch_indexes.vectors import VectorPart
+
+FORMAT = 1  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
+MANIFEST = "manifest.json"
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def save_index(index: ToolSearchIndex, folder: Path) -> None:
+    """Write *index* into the empty *folder*. Raises IndexStoreError if that fails."""
+    state = index.state
+    arrays = _arrays(index.lexicon, state)
+    try:
+        digests = {name: _write(folder / f"{name}.npy", array) for name, array in arrays.items()}
+        manifest = {
+            "format": FORMAT,
+            "fields": FIELDS,
+            "documents": len(index),
+            "encoder": index.arm.encoder.id if index.arm else None,
+            "files": digests,
+        }
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=1))
+    except OSError as error:
+        raise IndexStoreError(f"the index cannot be written to {folder}: {error.strerror or error}") from error
+
+
+def load_index(folder: Path, *, encoder: Encoder | None = None, cache: VectorCache | None = None) -> ToolSearchIndex:
+    """Return the index stored in *folder*, without its vectors if *encoder* is None.
+
+    Raises IndexStoreError unless it is whole, of this format, and its vectors are those of *encoder*.
+    """
+    index = ToolSearchIndex(encoder=encoder, cache=cache)
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        if manifest.get("format") != FORMAT or tuple(manifest["fields"]) != FIELDS:
+            raise IndexStoreError(
+                f"the index in {folder} has format {manifest.get('format')}, this version reads {FORMAT}"
+            )
+        if encoder and manifest["encoder"] != encoder.id:
+            raise IndexStoreError(
+                f"the index in {folder} was built with the encoder {manifest['encoder']}, not {encoder.id}"
+            )
+        arrays = {name: _read(folder / f"{name}.npy", digest) for name, digest in manifest["files"].items()}
+        lexicon = Lexicon.from_arrays(arrays["terms"], arrays["surfaces"], arrays["term_of_surface"])
+        index.adopt(lexicon, _state(arrays, with_vectors=encoder is not None))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IndexStoreError(f"the index in {folder} is damaged or incomplete ({type(error).__name__})") from error
+    if len(index) != manifest["documents"]:
+        raise IndexStoreError(f"the index in {folder} does not hold as many tools as it says")
+    return index
+
+
+def _arrays(lexicon: Lexicon, state: IndexState) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = dict(lexicon.arrays())
+    arrays |= {
+        "statistics.df": state.keyword.df,
+        "statistics.surface_df": state.keyword.surface_df,
+        "statistics.lengths": state.keyword.lengths,
+    }
+    if state.segments:
+        whole = merge_segments(state.segments)
+        arrays |= {"names": pack(whole.names.names), "own_names": pack(whole.names.own_names)}
+        arrays |= {f"keyword.{name}": array for name, array in whole.keyword.arrays().items()}
+        arrays |= {f"regex.{name}": array for name, array in whole.regex.arrays().items()}
+        if whole.vectors and state.semantic:
+            arrays |= {f"vectors.{name}": array for name, array in whole.vectors.arrays().items()}
+            arrays |= {"semantic.total": state.semantic.total, "semantic.products": state.semantic.products}
+    return arrays
+
+
+def _state(arrays: Arrays, *, with_vectors: bool) -> IndexState:
+    names = unpack(arrays["names"]) if "names" in arrays else []
+    keyword = KeywordStatistics(
+        len(names), arrays["statistics.df"], arrays["statistics.surface_df"], arrays["statistics.lengths"]
+    )
+    if not names:
+        return IndexState()
+    vectors = VectorPart.from_arrays(_group(arrays, "vectors")) if with_vectors else None
+    segment = Segment(
+        Names(names, unpack(arrays["own_names"])),
+        KeywordPart.from_arrays(_group(arrays, "keyword")),
+        RegexPart.from_arrays(_group(arrays, "regex")),
+        vectors,
+    )
+    sizes = {segment.size, segment.keyword.size, segment.regex.rows, segment.size if vectors is None else vectors.rows}
+    if len(sizes) > 1:
+        raise ValueError("the arms differ in size")
+    semantic = (
+        SemanticStatistics(len(names), arrays["semantic.total"], arrays["semantic.products"]) if vectors else None
+    )
+    return IndexState((segment,), keyword, semantic)
+
+
+def _group(arrays: Arrays, prefix: str) -> dict[str, NDArray[Any]]:
+    return {name[len(prefix) + 1 :]: array for name, array in arrays.items() if name.startswith(f"{prefix}.")}
+
+
+def _write(path: Path, array: NDArray[Any]) -> str:
+    np.save(path, np.ascontiguousarray(array), allow_pickle=False)
+    return _digest(path)
+
+
+def _read(path: Path, digest: str) -> NDArray[Any]:
+    if _digest(path) != digest:
+        raise ValueError(f"{path.name} has changed")
+    mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+    return np.asarray(mapped)  # a plain array over the same pages: indexing a memmap is slow
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()

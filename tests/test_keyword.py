@@ -1,0 +1,105 @@
+"""BM25F: worked by hand, held against rank-bm25, and the same however the index came about."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rank_bm25 import BM25Okapi
+
+from toolsearch_indexes.analysis import terms
+from toolsearch_indexes.documents import ToolDocument
+from toolsearch_indexes.keyword import KeywordParameters, KeywordPart, KeywordStatistics
+from toolsearch_indexes.keyword_query import keyword_scores, read_query
+from toolsearch_indexes.lexicon import Lexicon
+
+PLAIN = KeywordParameters(
+    weights=(0, 0, 1, 0, 0, 0), b=(0, 0, 0.75, 0, 0, 0), k1=1.5, mean_step=1,
+    idf=lambda documents, df: np.log((documents - df + 0.5) / (df + 0.5)),  # Okapi's, as rank-bm25 has it
+)  # fmt: skip
+
+
+def scores(documents: list[ToolDocument], query: str, parameters: KeywordParameters) -> list[float]:
+    lexicon = Lexicon()
+    part = KeywordPart.build(documents, lexicon)
+    statistics = KeywordStatistics().with_rows(part, np.arange(part.size), lexicon, sign=1)
+    reading = read_query(query, lexicon, statistics, parameters)
+    found: list[float] = keyword_scores(
+        part, reading, statistics.mean_lengths(parameters.mean_step), parameters
+    ).tolist()
+    return found
+
+
+def test_the_plain_variant_scores_as_rank_bm25_does() -> None:
+    texts = [
+        "create an issue in a repository",
+        "list issues of a repository, newest issue first",
+        "send an email message",
+        "convert a currency amount into another currency",
+        "weather forecast of a city for the next days",
+        "delete a branch",
+        "merge a branch into another branch of the repository",
+    ]
+    oracle = BM25Okapi([terms(text) for text in texts], k1=1.5, b=0.75)
+    documents = [ToolDocument(name=f"t{i}", description=text) for i, text in enumerate(texts)]
+
+    for query in ("issue repository", "branch", "send currency email", "city forecast amount"):
+        expected = oracle.get_scores(terms(query))
+        assert scores(documents, query, PLAIN) == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_the_score_is_the_published_formula() -> None:
+    """Two tools; 'mail' stands once in a name of 2 terms and once in a description of 2; both means are 1.5."""
+    documents = [
+        ToolDocument(name="a", local_name="mail box", description="mail goes"),
+        ToolDocument(name="b", local_name="x", description="reads"),
+    ]
+    parameters = KeywordParameters(weights=(3, 0, 1, 0, 0, 0), b=(0.5, 0, 0.75, 0, 0, 0), k1=1.2, mean_step=1)
+
+    tf = 3 / (1 - 0.5 + 0.5 * 2 / 1.5) + 1 / (1 - 0.75 + 0.75 * 2 / 1.5)
+    idf = math.log(1 + (2 - 1 + 0.5) / (1 + 0.5))
+    assert scores(documents, "mail", parameters) == pytest.approx([idf * tf * 2.2 / (tf + 1.2), 0.0], abs=1e-5)
+
+
+def test_a_query_term_counts_once_however_often_it_is_said() -> None:
+    documents = [ToolDocument(name="a", description="send mail"), ToolDocument(name="b", description="read")]
+
+    assert scores(documents, "mail mail MAIL", PLAIN) == scores(documents, "mail", PLAIN)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(["alpha", "beta", "gamma", "send", "mail"]), max_size=6), min_size=1, max_size=8),
+    st.data(),
+)
+def test_merged_parts_equal_one_part_built_of_the_kept_rows(texts: list[list[str]], data: st.DataObject) -> None:
+    documents = [ToolDocument(name=f"t{i}", description=" ".join(words)) for i, words in enumerate(texts)]
+    keep = [np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)), np.bool_) for n in _halves(documents)]
+    cut = len(keep[0])
+    lexicon = Lexicon()
+    parts = [KeywordPart.build(documents[:cut], lexicon), KeywordPart.build(documents[cut:], lexicon)]
+
+    merged = KeywordPart.merge(parts, keep)
+
+    kept = [d for d, k in zip(documents, np.concatenate(keep), strict=True) if k]
+    built = KeywordPart.build(kept, lexicon)
+    for name, array in built.arrays().items():
+        np.testing.assert_array_equal(merged.arrays()[name], array, err_msg=name)
+
+
+def _halves(documents: list[ToolDocument]) -> tuple[int, int]:
+    return len(documents) // 2, len(documents) - len(documents) // 2
+
+
+def test_counting_rows_out_again_leaves_the_statistics_as_they_were() -> None:
+    lexicon = Lexicon()
+    part = KeywordPart.build([ToolDocument(name="a", description="send mail"), ToolDocument(name="b")], lexicon)
+    both = KeywordStatistics().with_rows(part, np.arange(2), lexicon, sign=1)
+
+    one = both.with_rows(part, np.array([0]), lexicon, sign=-1)
+
+    assert one.documents == 1
+    assert {lexicon.terms[i]: int(df) for i, df in enumerate(one.df)} == {"a": 0, "b": 1, "send": 0, "mail": 0}
