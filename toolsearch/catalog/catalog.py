@@ -18,7 +18,7 @@ from toolsearch.tools.definition import Json, Tool, ToolDefinition
 from toolsearch.tools.naming import near_names
 
 if TYPE_CHECKING:
-    from toolsearch.catalog.sources.openapi import Caller
+    from toolsearch.catalog.sources.openapi_request import Caller
 
 logger = logging.getLogger(__name__)
 

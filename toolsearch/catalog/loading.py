@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.errors import SourceError
 from toolsearch.tools.definition import Json, Tool
 
@@ -90,14 +90,12 @@ def _open_file(path: Path) -> Source:
 
 def is_openapi(document: Json) -> bool:
     """Whether it claims to be an OpenAPI document, also of a version that cannot be read."""
-    return isinstance(document, Mapping) and ("openapi" in document or "swagger" in document)
+    return is_object(document) and ("openapi" in document or "swagger" in document)
 
 
 def is_mcp_config(document: Json) -> bool:
     """Whether it maps names to MCP servers, as desktop clients (``mcpServers``) or VS Code (``servers``) do."""
-    return isinstance(document, Mapping) and any(
-        isinstance(document.get(key), Mapping) for key in ("mcpServers", "servers")
-    )
+    return is_object(document) and any(is_object(document.get(key)) for key in ("mcpServers", "servers"))
 
 
 def _is_importable(name: str) -> bool:
