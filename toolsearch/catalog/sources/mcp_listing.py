@@ -73,10 +73,12 @@ def _input_schema(fields: JsonObject) -> JsonObject:
         return NO_PARAMETERS
     if not is_object(schema):
         raise _MalformedToolError("its inputSchema is not an object")
-    mended: JsonObject = {"type": "object", **schema}
-    if mended["type"] != "object":
-        raise _MalformedToolError(f"its inputSchema has the type {mended['type']!r}, but arguments are an object")
-    return mended
+    declared = schema.get("type")
+    if declared is None:
+        return {"type": "object", **schema}
+    if declared != "object":
+        raise _MalformedToolError(f"its inputSchema has the type {declared!r}, but arguments are an object")
+    return schema
 
 
 def _text(fields: JsonObject, key: str) -> str:
