@@ -57,7 +57,12 @@ def near_names(name: str, candidates: Iterable[str], *, limit: int = 3) -> list[
     from rapidfuzz import fuzz, process, utils
 
     scored = process.extract(
-        name, candidates, scorer=fuzz.WRatio, processor=utils.default_process, score_cutoff=_NEAR_ENOUGH, limit=None
+        name,
+        list(candidates),
+        scorer=fuzz.WRatio,
+        processor=utils.default_process,
+        score_cutoff=_NEAR_ENOUGH,
+        limit=None,
     )
     return [near for near, _, _ in sorted(scored, key=lambda hit: (-hit[1], hit[0]))[:limit]]
 

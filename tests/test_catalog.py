@@ -1,0 +1,229 @@
+"""The catalog: names, atomic changes, snapshots, listeners and sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.changes import CatalogChange
+from toolsearch.catalog.loading import LoadReport, Refusal, open_source
+from toolsearch.errors import BadToolError, DuplicateToolError, SourceError, UnknownToolError
+from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.naming import namespaced, near_names
+
+
+def made(name: str, description: str = "", source: str = "here") -> Tool:
+    return Tool(ToolDefinition(name, description), source=source)
+
+
+class StubSource:
+    description = "a stub"
+
+    def __init__(self, *tools: Tool, refused: tuple[Refusal, ...] = ()) -> None:
+        self.report = LoadReport(tools, refused)
+        self.closed = 0
+
+    def load(self) -> LoadReport:
+        return self.report
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_tools_come_in_insertion_order_and_a_replacement_keeps_its_place() -> None:
+    catalog = Catalog([made("b"), made("a")])
+    catalog.replace(made("b", "new"))
+    catalog.put(made("c"), made("a", "new"))
+
+    assert catalog.names() == ["b", "a", "c"]
+    assert [tool.definition.description for tool in catalog] == ["new", "new", ""]
+    assert "c" in catalog
+    assert len(catalog) == 3
+
+
+def test_functions_and_definitions_are_tools_too() -> None:
+    def ping() -> str:
+        return "pong"
+
+    catalog = Catalog([ping, ToolDefinition("shown")])
+    assert catalog.names() == ["ping", "shown"]
+    assert catalog.get("shown").callback is None
+
+
+def test_a_duplicate_names_both_owners_and_nothing_is_added() -> None:
+    catalog = Catalog([made("a", source="one.json")])
+
+    with pytest.raises(DuplicateToolError, match=r"one\.json.*two\.json"):
+        catalog.add(made("b"), made("a", source="two.json"))
+    with pytest.raises(DuplicateToolError):
+        catalog.add(made("c"), made("c"))
+    assert catalog.names() == ["a"]
+
+
+def test_what_is_not_there_cannot_be_replaced_removed_or_got_but_near_names_are_told() -> None:
+    catalog = Catalog([made("git_status"), made("weather")])
+
+    for change in (lambda: catalog.replace(made("git_statu")), lambda: catalog.remove("weather", "git_statu")):
+        with pytest.raises(UnknownToolError, match="did you mean git_status"):
+            change()
+    with pytest.raises(UnknownToolError) as raised:
+        catalog.get("git_statu")
+    assert raised.value.near == ("git_status",)
+    assert len(catalog) == 2
+
+
+@pytest.mark.parametrize(
+    ("definition", "reason"),
+    [
+        (ToolDefinition("get weather"), "'get_weather'"),
+        (ToolDefinition("x" * 65), "64"),
+        (ToolDefinition("a", input_schema={"type": "array"}), "'object'"),
+        (ToolDefinition("a", input_schema={"type": "object", "default": {1, 2}}), "plain JSON"),
+        (ToolDefinition("a", input_schema={"type": "object", "default": float("nan")}), "plain JSON"),
+        (ToolDefinition("a", input_schema={"type": "object", "title": "x" * 500_001}), "characters"),
+    ],
+)
+def test_a_bad_definition_is_refused_with_what_is_wrong(definition: ToolDefinition, reason: str) -> None:
+    with pytest.raises(BadToolError, match=reason):
+        Catalog([definition])
+
+
+@pytest.mark.parametrize("depth", [101, 100_000])
+def test_a_schema_of_any_depth_is_refused_without_a_recursion_error(depth: int) -> None:
+    schema: dict = {}
+    for _ in range(depth):
+        schema = {"items": schema}
+
+    with pytest.raises(BadToolError, match="nested"):
+        Catalog([ToolDefinition("deep", input_schema={"type": "object", **schema})])
+
+
+def test_a_bad_tool_of_a_source_costs_only_itself() -> None:
+    catalog = Catalog([made("taken", source="before")])
+    source = StubSource(made("good"), made("taken"), made("good"), made("bad name"), refused=(Refusal("x", "y", "z"),))
+
+    report = catalog.load(source)
+
+    assert catalog.names() == ["taken", "good"]
+    assert [tool.name for tool in report.tools] == ["good"]
+    assert [refusal.name for refusal in report.refused] == ["x", "bad name", "taken", "good"]
+    assert "before" in report.refused[2].reason
+    assert catalog.refused == list(report.refused)
+
+
+def test_closing_closes_each_source_once_and_a_failing_one_hinders_none() -> None:
+    class Broken(StubSource):
+        def close(self) -> None:
+            raise OSError("stuck")
+
+    sources = [StubSource(), Broken(), StubSource()]
+    with Catalog() as catalog:
+        for source in sources:
+            catalog.load(source)
+    catalog.close()
+    assert [source.closed for source in sources] == [1, 0, 1]
+
+
+def test_a_snapshot_stays_as_it_was_and_is_made_anew_only_after_a_change() -> None:
+    catalog = Catalog([made("a")])
+    before = catalog.snapshot()
+    assert catalog.snapshot() is before
+
+    catalog.add(made("b"))
+
+    assert list(before.tools) == ["a"]
+    assert list(catalog.snapshot().tools) == ["a", "b"]
+    assert catalog.snapshot().version > before.version
+    with pytest.raises(TypeError):
+        before.tools["c"] = made("c")
+
+
+def test_the_fingerprint_follows_the_content_and_not_the_order() -> None:
+    one, other = Catalog([made("a"), made("b")]), Catalog([made("b", source="elsewhere"), made("a")])
+    assert one.snapshot().fingerprint == other.snapshot().fingerprint
+
+    other.replace(made("a", "new"))
+    assert one.snapshot().fingerprint != other.snapshot().fingerprint
+    other.replace(made("a"))
+    assert one.snapshot().fingerprint == other.snapshot().fingerprint
+
+
+def test_listeners_hear_each_change_in_order_until_they_unsubscribe() -> None:
+    catalog = Catalog()
+    heard: list[CatalogChange] = []
+    unsubscribe = catalog.subscribe(heard.append)
+
+    a, b, new_a = made("a"), made("b"), made("a", "new")
+    catalog.add(a, b)
+    catalog.put(new_a)
+    catalog.remove("b")
+    catalog.add()
+    unsubscribe()
+    catalog.remove("a")
+
+    assert heard == [CatalogChange((a, b)), CatalogChange((new_a,), ("a",)), CatalogChange((), ("b",))]
+
+
+def test_a_failing_listener_hurts_nobody_and_one_may_change_the_catalog() -> None:
+    catalog = Catalog()
+    heard: list[tuple[str, ...]] = []
+
+    def fail(change: CatalogChange) -> None:
+        raise ValueError("broken")
+
+    def add_another(change: CatalogChange) -> None:
+        if "b" not in catalog:
+            catalog.add(made("b"))
+
+    for listener in (fail, add_another, lambda change: heard.append(tuple(tool.name for tool in change.added))):
+        catalog.subscribe(listener)
+    catalog.add(made("a"))
+
+    assert heard == [("a",), ("b",)]
+
+
+def test_a_namespaced_name_is_legal_short_and_its_own() -> None:
+    assert namespaced("git hub", "list.issues") == "git_hub__list_issues"
+    assert namespaced("", "查询").startswith("tool_")
+    long = [namespaced("s" * 40, "n" * 40 + tail) for tail in "ab"]
+    assert [len(name) for name in long] == [64, 64]
+    assert long[0] != long[1]
+    assert long[0].startswith("s" * 24 + "__n")
+
+
+def test_near_names_come_nearest_first_and_by_name_when_equally_near() -> None:
+    assert near_names("get_user", ["get_users", "unrelated", "get_userb", "get_usera"]) == [
+        "get_usera",
+        "get_userb",
+        "get_users",
+    ]
+
+
+def test_a_command_line_argument_becomes_the_source_it_means(tmp_path: Path) -> None:
+    files = {
+        "api.yaml": "openapi: 3.1.0\npaths: {}\nservers: []",
+        "mcp.json": '{"mcpServers": {}}',
+        "code.json": '{"servers": {}}',
+        "tools.jsonl": '{"name": "a"}',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    specs = [*(str(tmp_path / name) for name in files), "statistics", "module:os.path"]
+    kinds = [type(open_source(spec)).__name__ for spec in specs]
+    assert kinds == ["OpenApiSource", "McpSource", "McpSource", "JsonListingSource", "ModuleSource", "ModuleSource"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ("https://example.com/api.json", "nothing is fetched"),
+        ("no_such_module_here", "neither"),
+        ("missing.json", "cannot be read"),
+        (".", "directory"),
+    ],
+)
+def test_an_argument_that_means_nothing_is_refused_with_what_to_give(spec: str, reason: str) -> None:
+    with pytest.raises(SourceError, match=reason):
+        open_source(spec)

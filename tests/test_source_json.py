@@ -1,0 +1,140 @@
+"""JSON, JSONL and YAML listings as sources, and reading such files safely."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.sources.files import read_document
+from toolsearch.errors import SourceError
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+SHAPES: dict[str, Any] = {
+    "openai": {"type": "function", "function": {"name": "get", "description": "d", "parameters": SCHEMA}},
+    "openai-responses": {"type": "function", "name": "get", "description": "d", "parameters": SCHEMA},
+    "anthropic": {"name": "get", "description": "d", "input_schema": SCHEMA},
+    "mcp": {"name": "get", "description": "d", "inputSchema": SCHEMA, "annotations": {"readOnlyHint": True}},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_shapes_of_all_vendors_mean_the_same(shape: str) -> None:
+    definition = Catalog.from_json([SHAPES[shape]]).get("get").definition
+
+    assert (definition.description, definition.input_schema) == ("d", SCHEMA)
+    assert definition.annotations == ({"readOnlyHint": True} if shape == "mcp" else {})
+
+
+def test_a_listing_may_be_a_list_lines_or_an_object_around_a_list(tmp_path: Path) -> None:
+    entries = [{"name": "a"}, {"name": "b", "title": "B"}]
+    texts = {
+        "list.json": json.dumps(entries),
+        "result.json": json.dumps({"tools": entries, "nextCursor": None}),
+        "lines.jsonl": "\n".join(map(json.dumps, entries)) + "\n\n",
+        "list.yaml": "- name: a\n- {name: b, title: B}\n",
+    }
+    for name, text in texts.items():
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        assert Catalog.from_json(path).names() == ["a", "b"]
+        assert Catalog.from_json(str(path)).get("b").source == f"{path}#b"
+
+
+def test_a_server_in_the_entry_or_the_argument_becomes_the_prefix() -> None:
+    catalog = Catalog.from_json([{"name": "get", "server": "git hub"}, {"name": "get"}], server="other")
+    assert catalog.names() == ["git_hub__get", "other__get"]
+
+
+def test_equal_names_are_told_apart_by_their_ids_or_refused() -> None:
+    entries = [{"name": "run", "id": "x/run"}, {"name": "run", "id": "y/run"}, {"name": "run"}]
+    catalog = Catalog.from_json(entries)
+
+    first, second = catalog.names()
+    assert first == "run"
+    assert second.startswith("run_")
+    assert [refusal.reason for refusal in catalog.refused] == [
+        "another tool of this listing is named 'run' too, and no id tells them apart"
+    ]
+
+
+def test_a_missing_or_half_said_schema_is_completed() -> None:
+    catalog = Catalog.from_json([{"name": "none"}, {"name": "half", "input_schema": {"properties": {"a": {}}}}])
+
+    assert catalog.get("none").definition.input_schema == {"type": "object", "properties": {}}
+    assert catalog.get("half").definition.input_schema == {"type": "object", "properties": {"a": {}}}
+
+
+def test_each_bad_entry_is_refused_with_its_reason_and_the_rest_is_taken() -> None:
+    bad: list[Any] = [
+        3,
+        {"description": "nameless"},
+        {"name": 5},
+        {"name": "textual", "input_schema": "none"},
+        {"name": "array", "input_schema": {"type": "array"}},
+        {"type": "web_search_20250305", "name": "web_search"},
+    ]
+    catalog = Catalog.from_json([*bad, {"name": "good"}])
+
+    assert catalog.names() == ["good"]
+    assert [(refusal.name, refusal.reason) for refusal in catalog.refused] == [
+        ("entry 0", "it is not an object"),
+        ("entry 1", "it has no name"),
+        ("entry 2", "its name must be text"),
+        ("textual", "its input_schema must be an object"),
+        ("web_search", "it is a tool of its provider, 'web_search_20250305', which has no definition to show"),
+        ("array", "array: the input schema must have type 'object', not 'array'"),
+    ]
+
+
+def test_tags_and_category_become_tags() -> None:
+    catalog = Catalog.from_json([{"name": "a", "tags": ["x", 1, "y"], "category": "z"}])
+    assert catalog.get("a").definition.tags == ("x", "y", "z")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("a.json", "{", "malformed"),
+        ("a.jsonl", '{"name": "a"}\n{', "line 2"),
+        ("a.json", '{"what": 1}', "no listing"),
+        ("a.json", "[" * 200_000, "nested"),
+        ("a.yaml", "[" * 200_000, "nested"),
+        ("a.yaml", "a: &a [*a]", "stands for nothing"),
+    ],
+)
+def test_a_file_that_cannot_be_a_listing_is_an_error_that_names_it(
+    tmp_path: Path, name: str, text: str, reason: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SourceError, match=reason) as raised:
+        Catalog.from_json(path)
+    assert str(path) in str(raised.value)
+
+
+def test_yaml_means_what_the_same_text_would_as_json(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        "on: no\nday: 2020-01-01\n200: [true, ~, 1, 1.5, '1', 0x10]\nx: &x {a: b}\ny: *x\nz: !!python/name:os.system q\n",
+        encoding="utf-8",
+    )
+    assert read_document(path) == {
+        "on": "no",
+        "day": "2020-01-01",
+        "200": [True, None, 1, 1.5, "1", "0x10"],
+        "x": {"a": "b"},
+        "y": {"a": "b"},
+        "z": "q",
+    }
+
+
+def test_aliases_of_aliases_are_counted_and_not_written_out(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x]"] + [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
+    path = tmp_path / "laughs.yaml"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(SourceError, match="nodes"):
+        read_document(path)
