@@ -88,7 +88,7 @@ def test_a_glob_that_would_hold_a_backtracking_matcher_answers_at_once() -> None
         ("owner:me", "write a tool's name or a glob"),
         ("git__[ab", r"has a '\[' without its '\]'"),
         ("[z-a]", "invalid character class range: z-a"),
-        ("a" * 513, "513 characters; at most 512"),
+        ("a" * 513, "513 characters, at most 512"),
     ],
 )
 def test_a_rule_that_cannot_be_read_says_why(text: str, complaint: str) -> None:

@@ -22,14 +22,7 @@ class GlobSet:
     __slots__ = ("_expression",)
 
     def __init__(self, globs: Collection[str]) -> None:
-        options = _re2.Options()
-        options.log_errors = False
-        options.never_capture = True
-        try:
-            self._expression = _re2.compile("|".join(map(_translate, globs)), options) if globs else None
-        except _re2.error as error:
-            reason = str(error.args[0], "utf-8", "replace")  # the binding gives bytes
-            raise BadSettingError(f"cannot use the globs {', '.join(globs)}: {reason}") from error
+        self._expression = _compile(globs) if globs else None
 
     def match(self, text: str) -> bool:
         if self._expression is None:
@@ -41,6 +34,17 @@ class GlobSet:
 def is_glob(text: str) -> bool:
     """Whether *text* holds a character that a glob gives a meaning to."""
     return any(special in text for special in "*?[")
+
+
+def _compile(globs: Collection[str]) -> Any:
+    options = _re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    try:
+        return _re2.compile("|".join(map(_translate, globs)), options)
+    except _re2.error as error:
+        reason = str(error.args[0], "utf-8", "replace")  # the binding gives bytes
+        raise BadSettingError(f"cannot use the globs {', '.join(globs)}: {reason}") from error
 
 
 def _translate(glob: str) -> str:

@@ -35,15 +35,18 @@ class Rule:
     @classmethod
     def parse(cls, text: str) -> Rule:
         """Raise BadSettingError for a rule that is empty, too long, of another kind, or no valid glob."""
-        if len(text) > _MAX_RULE_CHARACTERS:
-            raise BadSettingError(f"a reach rule has {len(text)} characters; at most {_MAX_RULE_CHARACTERS} are taken")
         kind, colon, pattern = text.strip().partition(":")
         if not colon:
             kind, pattern = Subject.NAME.value, kind
         if not pattern or kind not in _SUBJECTS:
             raise BadSettingError(
-                f"cannot use the reach rule {text!r}: write a tool's name or a glob such as 'git__*', "
-                "'server:<server>' or 'tag:<tag>'"
+                f"cannot use the reach rule {text[:_MAX_RULE_CHARACTERS]!r}: write a tool's name or a glob such as "
+                "'git__*', 'server:<server>' or 'tag:<tag>'"
+            )
+        if len(pattern) > _MAX_RULE_CHARACTERS:
+            raise BadSettingError(
+                f"a reach rule has {len(pattern)} characters, at most {_MAX_RULE_CHARACTERS} are taken; "
+                "write several rules, or a shorter glob"
             )
         if is_glob(pattern):
             GlobSet([pattern])  # so that a bad glob is named alone, and here
@@ -109,7 +112,7 @@ class _AnyText:
 
     def __init__(self, patterns: set[str]) -> None:
         globs = {pattern for pattern in patterns if is_glob(pattern)}
-        self._exact = patterns - globs
+        self._exact = frozenset(patterns - globs)
         self._globs = GlobSet(sorted(globs))
 
     def match(self, text: str) -> bool:
