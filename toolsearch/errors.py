@@ -13,6 +13,7 @@ ToolSearchError
 ├── SourceError             a source of tools cannot be read at all
 ├── ServerUnavailableError  an MCP server is down, hangs, or answers nonsense
 ├── UnknownSessionError     no such session: never made, or evicted
+├── SessionStoreError       sessions cannot be kept, or read back
 ├── BadArgumentsError       a tool call's arguments do not fit the tool's schema
 ├── ToolExecutionError      a tool ran and failed
 ├── ToolTimeoutError        a tool did not answer in time
@@ -45,6 +46,7 @@ __all__ = [
     "IndexStoreError",
     "MissingExtraError",
     "ServerUnavailableError",
+    "SessionStoreError",
     "SourceError",
     "ToolExecutionError",
     "ToolSearchError",
@@ -122,6 +124,12 @@ class UnknownSessionError(ToolSearchError, LookupError):
     def __init__(self, session_id: str) -> None:
         super().__init__(f"no session {session_id!r}: it was never opened, or it has been evicted; open it again")
         self.session_id = session_id
+
+
+class SessionStoreError(ToolSearchError):
+    """Sessions cannot be written to where they are kept, or what was read back is not one."""
+
+    code = "session_store_error"
 
 
 class BadArgumentsError(ToolSearchError, ValueError):

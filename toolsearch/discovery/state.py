@@ -1,0 +1,100 @@
+"""What is kept of a session: its reach, what it discovered, and its figures. A few kB; the index is the catalog's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
+from toolsearch.discovery.reach import Reach
+from toolsearch.errors import SessionStoreError
+
+_VERSION = 1  # of the JSON; another one is not read
+
+
+@dataclass(slots=True)
+class SessionCounters:
+    """What a session did, and what it cost in tokens against showing the model everything."""
+
+    requests: int = 0  # lists of tools handed out for a model request
+    searches: int = 0
+    empty_searches: int = 0  # of these, the ones that found nothing
+    calls: int = 0  # of other tools than the search tool
+    failed_calls: int = 0
+    definition_tokens: int = 0  # of the lists handed out, all requests together
+    search_tokens: int = 0  # of the search tool's arguments and answers
+    catalog_tokens: int = 0  # of every definition in reach on every request: the price without a search
+
+
+@dataclass(slots=True, eq=False)
+class SessionState:
+    """One session. Times are in seconds of the store's clock."""
+
+    id: str
+    reach: Reach
+    discovered: DiscoveredTools
+    created_s: float
+    used_s: float
+    counters: SessionCounters = field(default_factory=SessionCounters)
+
+    @classmethod
+    def new(
+        cls,
+        session_id: str,
+        *,
+        clock: Callable[[], float],
+        reach: Reach | None = None,
+        budget: Budget | None = None,
+        pins: Collection[str] = (),
+    ) -> SessionState:
+        """Open a session that may see everything unless a *reach* is given. Pins have to be added like other tools."""
+        discovered = DiscoveredTools(budget or Budget(), clock, pins)
+        return cls(session_id, reach or Reach(), discovered, created_s=clock(), used_s=clock())
+
+    @property
+    def pins(self) -> frozenset[str]:
+        return self.discovered.pins
+
+    def to_json(self) -> str:
+        """Everything but the budget, which is a setting, and what belongs to a running turn."""
+        document = {
+            "version": _VERSION,
+            "id": self.id,
+            "created_s": self.created_s,
+            "used_s": self.used_s,
+            "reach": {"allow": list(map(str, self.reach.allow)), "deny": list(map(str, self.reach.deny))},
+            "pins": sorted(self.pins),
+            "tools": [[name, tool.tokens, tool.used_s] for name, tool in self.discovered.tools.items()],
+            "cache_breaks": self.discovered.cache_breaks,
+            "evicted": self.discovered.evicted,
+            "counters": asdict(self.counters),
+        }
+        return json.dumps(document, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str, *, budget: Budget, clock: Callable[[], float]) -> SessionState:
+        """Read back `to_json`. Raises SessionStoreError if it is another version's, or damaged."""
+        try:
+            document = json.loads(text)
+            if document["version"] != _VERSION:
+                raise SessionStoreError(f"it was stored in version {document['version']!r}, this is {_VERSION}")
+            return cls._read(document, budget, clock)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise SessionStoreError(f"what was stored is damaged ({type(error).__name__}: {error})") from error
+
+    @classmethod
+    def _read(cls, document: dict[str, Any], budget: Budget, clock: Callable[[], float]) -> SessionState:
+        tools = {str(name): DiscoveredTool(int(tokens), float(used_s)) for name, tokens, used_s in document["tools"]}
+        discovered = DiscoveredTools(budget, clock, document["pins"], tools)
+        discovered.cache_breaks = int(document["cache_breaks"])
+        discovered.evicted = int(document["evicted"])
+        return cls(
+            id=str(document["id"]),
+            reach=Reach.parse(**document["reach"]),
+            discovered=discovered,
+            created_s=float(document["created_s"]),
+            used_s=float(document["used_s"]),
+            counters=SessionCounters(**document["counters"]),
+        )
