@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
@@ -182,6 +185,44 @@ def test_a_failing_listener_hurts_nobody_and_one_may_change_the_catalog() -> Non
     catalog.add(made("a"))
 
     assert heard == [("a",), ("b",)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["put", "remove"]), st.sampled_from("abcde"), st.text(max_size=3))))
+def test_after_any_changes_a_catalog_is_like_one_built_fresh_and_its_changes_tell_the_same(
+    steps: list[tuple[str, str, str]],
+) -> None:
+    catalog, followed = Catalog(), dict[str, Tool]()
+
+    def follow(change: CatalogChange) -> None:
+        for name in change.removed:
+            del followed[name]
+        followed.update((tool.name, tool) for tool in change.added)
+
+    catalog.subscribe(follow)
+    for step, name, description in steps:
+        if step == "put":
+            catalog.put(made(name, description))
+        elif name in catalog:
+            catalog.remove(name)
+        assert catalog.snapshot().fingerprint == Catalog(catalog.tools()).snapshot().fingerprint
+
+    assert followed == {tool.name: tool for tool in catalog}
+
+
+def test_threads_may_change_one_catalog_at_once() -> None:
+    catalog = Catalog()
+    heard: list[str] = []
+    catalog.subscribe(lambda change: heard.extend(tool.name for tool in change.added))
+
+    def work(worker: int) -> None:
+        for number in range(50):
+            catalog.add(made(f"tool_{worker}_{number}"))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+
+    assert heard == catalog.names()
+    assert len(catalog) == catalog.snapshot().version == 400
 
 
 def test_a_namespaced_name_is_legal_short_and_its_own() -> None:

@@ -118,10 +118,15 @@ def test_a_file_that_cannot_be_a_listing_is_an_error_that_names_it(
 
 def test_yaml_means_what_the_same_text_would_as_json(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
-    path.write_text(
-        "on: no\nday: 2020-01-01\n200: [true, ~, 1, 1.5, '1', 0x10]\nx: &x {a: b}\ny: *x\nz: !!python/name:os.system q\n",
-        encoding="utf-8",
-    )
+    lines = [
+        "on: no",
+        "day: 2020-01-01",
+        "200: [true, ~, 1, 1.5, '1', 0x10]",
+        "x: &x {a: b}",
+        "y: *x",
+        "z: !!python/name:os.system q",
+    ]
+    path.write_text("\n".join(lines), encoding="utf-8")
     assert read_document(path) == {
         "on": "no",
         "day": "2020-01-01",
