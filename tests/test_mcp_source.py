@@ -127,7 +127,9 @@ def test_a_server_that_is_silent_missing_or_dead_costs_only_its_own_tools(open_s
 
     assert {tool.definition.server for tool in report.tools} == {"good"}
     assert report.refused == (
-        Refusal("silent", "mcpServers#silent", "MCP server 'silent': it did not answer within 3 s"),
+        Refusal(
+            "silent", "mcpServers#silent", "MCP server 'silent': it did not answer within 3 s; its last words: asleep"
+        ),
         Refusal(
             "missing",
             "mcpServers#missing",

@@ -91,6 +91,7 @@ def main() -> None:
         message = json.loads(line)
         name = (message.get("params") or {}).get("name")
         if behaviour == "hang":
+            sys.stderr.write("asleep\n")
             continue
         if behaviour == "junk":
             sys.stdout.write("Loading... 100%\n{ half a message\n[]\n")

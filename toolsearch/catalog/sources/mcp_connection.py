@@ -1,13 +1,11 @@
-"""Keeps one MCP server connected: opened on use, reopened after a death, closed in the task that opened it."""
+"""Keeps one MCP server connected, anew on use after it died, and says in our own errors what went wrong."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeAlias, cast
 
-import anyio
 from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 from pydantic import ValidationError
@@ -15,8 +13,8 @@ from pydantic import ValidationError
 from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, Mode, StdioServer, redacted
 from toolsearch.catalog.sources.mcp_http import EXPIRED, FAULT, MAY_HAVE_RUN
-from toolsearch.catalog.sources.mcp_session import McpSession, open_session
-from toolsearch.catalog.sources.mcp_stderr import StderrTail
+from toolsearch.catalog.sources.mcp_lifetime import SessionLifetime
+from toolsearch.catalog.sources.mcp_session import McpSession
 from toolsearch.errors import ServerUnavailableError, ToolExecutionError, ToolTimeoutError
 from toolsearch.tools.definition import JsonObject
 from toolsearch.tools.output import ToolOutput
@@ -24,8 +22,11 @@ from toolsearch.tools.output import ToolOutput
 State: TypeAlias = Literal["ready", "failed", "down"]
 
 _RECONNECT_DELAYS_S = (0.1, 0.5)  # between the tries of one reconnection; a third failure is reported
-_CLOSING_S = 5.0  # for a polite end; a child that outlives it is killed
 _MOST_PAGES = 1_000
+
+
+class _SilentServerError(ServerUnavailableError):
+    """The server takes its time; another try would cost as much again."""
 
 
 class McpConnection:
@@ -44,7 +45,7 @@ class McpConnection:
         self._mode: Mode = server.mode
         self._session: McpSession | None = None
         self._opening: asyncio.Task[McpSession] | None = None
-        self._actors: dict[asyncio.Task[None], asyncio.Event] = {}  # the event tells an actor to let go
+        self._lifetimes: set[SessionLifetime] = set()
         self._was_ready = False
         self._closed = False
 
@@ -60,13 +61,16 @@ class McpConnection:
 
         Tries to connect once. Raises ServerUnavailableError if that, or the listing, takes over *connect_timeout_s*.
         """
+        ends_at = asyncio.get_running_loop().time() + self._connect_timeout_s
+        session = await self._connected(delays_s=())
         try:
-            async with asyncio.timeout(self._connect_timeout_s):
-                session = await self._connected(delays_s=())
+            async with asyncio.timeout_at(ends_at):
                 return await _list_all(session)
         except TimeoutError as error:
+            self._end_all()
             raise self._unavailable(self._silence()) from error
         except (MCPError, ValidationError) as error:
+            self._end_all()
             raise self._unavailable(f"its tools could not be listed: {_explain(error, self.server)}") from error
 
     async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
@@ -84,10 +88,13 @@ class McpConnection:
     async def aclose(self) -> None:
         """End the connection and the process behind it; later calls raise ServerUnavailableError."""
         self._closed = True
-        for let_go in self._actors.values():
-            let_go.set()
-        if self._actors:
-            await asyncio.wait(list(self._actors))
+        self._end_all()
+        if self._lifetimes:
+            await asyncio.wait([lifetime.task for lifetime in self._lifetimes])
+
+    def _end_all(self) -> None:
+        for lifetime in self._lifetimes:
+            lifetime.end()
 
     def _live_session(self) -> McpSession | None:
         return self._session if self._session is not None and not self._session.ended.is_set() else None
@@ -96,8 +103,6 @@ class McpConnection:
         """The live session. All who wait for a new one share one attempt, and its failure."""
         if session := self._live_session():
             return session
-        if self._closed:
-            raise self._unavailable("the connection has been closed")
         if self._opening is None or self._opening.done():
             self._opening = asyncio.create_task(self._open(delays_s))
             self._opening.add_done_callback(_note_outcome)
@@ -108,47 +113,29 @@ class McpConnection:
         for delay_s in delays_s:
             try:
                 return await self._open_once()
-            except TimeoutError:
-                break
+            except _SilentServerError:
+                raise
             except ServerUnavailableError:
                 await self._sleep(delay_s)
-        try:
-            return await self._open_once()
-        except TimeoutError as error:
-            raise self._unavailable(self._silence()) from error
+        return await self._open_once()
 
     async def _open_once(self) -> McpSession:
-        opened: asyncio.Future[McpSession] = asyncio.get_running_loop().create_future()
-        let_go = asyncio.Event()
-        actor = asyncio.create_task(self._act(opened, let_go))
-        self._actors[actor] = let_go
-        actor.add_done_callback(self._actors.pop)
-        self._session = await opened
+        if self._closed:
+            raise self._unavailable("the connection has been closed")
+        lifetime = SessionLifetime(self.server, self._mode, connect_timeout_s=self._connect_timeout_s)
+        self._lifetimes.add(lifetime)
+        lifetime.task.add_done_callback(lambda _: self._lifetimes.discard(lifetime))
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):  # the lifetime itself still has to end its process
+                self._session = await lifetime.opened
+        except TimeoutError as error:
+            raise _SilentServerError(self._describe(self._silence(), lifetime.stderr.words())) from error
+        except Exception as error:  # whatever the SDK, the network or the system made of it
+            raise self._unavailable(_explain(error, self.server), await lifetime.stderr.last_words()) from error
         self._was_ready = True
         if self._session.shook_hands:
             self._mode = "legacy"  # asking again for the newer protocol can cost 10 s of a server's silence
         return self._session
-
-    async def _act(self, opened: asyncio.Future[McpSession], let_go: asyncio.Event) -> None:
-        """Own one session from first to last: the SDK's cancel scopes must be left by the task that entered them."""
-        stderr = StderrTail()
-        failure: Exception = TimeoutError()
-        with anyio.CancelScope(deadline=anyio.current_time() + self._connect_timeout_s) as scope:
-            try:
-                with stderr.pipe() as stream:
-                    async with open_session(self.server, mode=self._mode, stderr=stream) as session:
-                        scope.deadline = math.inf
-                        opened.set_result(session)
-                        await _first_of(let_go, session.ended)
-                        scope.deadline = anyio.current_time() + _CLOSING_S
-            except Exception as error:  # noqa: BLE001  whatever a connection dies of ends here; its callers are told
-                failure = error
-        if not opened.done():
-            opened.set_exception(
-                failure
-                if isinstance(failure, TimeoutError)
-                else self._unavailable(_explain(failure, self.server), await stderr.last_words())
-            )
 
     def _translated(self, error: MCPError, tool: str, timeout_s: float, session: McpSession) -> Exception:
         data: JsonObject = error.data if is_object(error.data) else {}
@@ -158,6 +145,8 @@ class McpConnection:
             outcome = "may have run" if data.get(MAY_HAVE_RUN) else "did not run"
             return self._unavailable(f"{error.message}; the call of {tool!r} {outcome}")
         if error.code == CONNECTION_CLOSED:
+            if isinstance(self.server, StdioServer):  # over HTTP it is only this answer's stream that broke
+                session.ended.set()  # the SDK tells the calls a moment before it ends the session
             return self._unavailable(
                 f"the connection was lost during the call of {tool!r}, which may have run; the next call reconnects"
             )
@@ -172,9 +161,11 @@ class McpConnection:
         return f"it did not answer within {self._connect_timeout_s:g} s"
 
     def _unavailable(self, reason: str, last_words: str = "") -> ServerUnavailableError:
+        return ServerUnavailableError(self._describe(reason, last_words))
+
+    def _describe(self, reason: str, last_words: str = "") -> str:
         words = f"; its last words: {last_words}" if last_words else ""
-        text = redacted(f"{reason}{words}", self.server.secrets)
-        return ServerUnavailableError(f"MCP server {self.server.name!r}: {text}")
+        return f"MCP server {self.server.name!r}: " + redacted(f"{reason}{words}", self.server.secrets)
 
 
 async def _list_all(session: McpSession) -> tuple[list[Any], str]:
@@ -208,15 +199,6 @@ def _read_output(raw: Mapping[str, Any], server: str, tool: str) -> ToolOutput:
         structured=raw.get("structuredContent"),
         is_error=raw.get("isError") is True,
     )
-
-
-async def _first_of(*events: asyncio.Event) -> None:
-    waiting = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in waiting:
-            task.cancel()
 
 
 def _note_outcome(opening: asyncio.Task[McpSession]) -> None:

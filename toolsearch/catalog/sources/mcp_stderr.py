@@ -37,8 +37,12 @@ class StderrTail:
         os.close(reading)
         self._at_end.set_result(None)
 
-    async def last_words(self) -> str:
-        """The last lines joined by `` | ``; waits a moment for a process that has just died."""
-        await asyncio.wait([asyncio.wrap_future(self._at_end)], timeout=_DRAIN_S)
+    def words(self) -> str:
+        """The last lines up to now, joined by `` | ``."""
         lines = [line.strip() for line in self._tail.decode(errors="replace").splitlines()]
         return " | ".join([line for line in lines if line][-_KEPT_LINES:])
+
+    async def last_words(self) -> str:
+        """The last lines of a process that has just died; waits a moment for them."""
+        await asyncio.wait([asyncio.wrap_future(self._at_end)], timeout=_DRAIN_S)
+        return self.words()
