@@ -1,0 +1,114 @@
+"""What a tool returned, made into content blocks that a model can be sent, and no more of them than it should get."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import cast
+
+from toolsearch.calling.blocks import binary_data, block_text, in_words, text_block
+from toolsearch.calling.plain_json import json_text, to_json
+from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.output import ToolOutput
+
+_MAX_BINARY_CHARACTERS = 20_000_000  # of base64 in one result; model APIs refuse requests beyond 32 MB
+
+_IMAGE_TYPES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+
+
+def convert(value: object) -> ToolOutput:
+    """Return *value* as content blocks.
+
+    None is ``Done``, text stays as it is, images are recognised by their first bytes, other bytes are text if they
+    are UTF-8 and a resource if not, and everything else is compact JSON. A ToolOutput passes.
+    Raises ToolExecutionError if *value* has no JSON form.
+    """
+    match value:
+        case ToolOutput():
+            return value
+        case None:
+            return _text_output("Done")
+        case bytes() | bytearray() | memoryview():
+            return ToolOutput((_bytes_block(bytes(cast("bytes", value))),))
+        case _:
+            plain: Json = to_json(value)
+    if isinstance(plain, str):
+        return _text_output(plain)
+    is_compound = plain is not None and not isinstance(plain, bool | int | float)
+    return ToolOutput((text_block(json_text(plain)),), structured=plain if is_compound else None)
+
+
+def capped(output: ToolOutput, max_characters: int) -> ToolOutput:
+    """Return *output* with at most *max_characters* of text over all its blocks, and a note where it was cut.
+
+    Half surrogates, which no request body can carry, become ``?``. The structured form is dropped if the blocks had to
+    be changed or it is itself longer than the limit, so that it cannot bring back what the text was spared.
+    """
+    kept: list[JsonObject] = []
+    room, binary_room = max_characters, _MAX_BINARY_CHARACTERS
+    for position, block in enumerate(output.content):
+        if room <= 0:
+            kept.append(text_block(f"[{len(output.content) - position} more blocks left out: the result is too long]"))
+            break
+        data = binary_data(block)
+        if data is None:
+            fitting, used = _fitting(block, room)
+            kept.append(fitting)
+            room -= used
+        elif len(data) <= binary_room:
+            kept.append(block)
+            binary_room -= len(data)
+        else:
+            kept.append(text_block(in_words(block)))
+    structured = _structured(output, max_characters) if kept == list(output.content) else None
+    return ToolOutput(tuple(kept), structured=structured, is_error=output.is_error)
+
+
+def _text_output(text: str) -> ToolOutput:
+    return ToolOutput((text_block(text),))
+
+
+def _bytes_block(data: bytes) -> JsonObject:
+    mime_type = _image_type(data)
+    encoded = base64.b64encode(data).decode("ascii")
+    if mime_type is not None:
+        return {"type": "image", "data": encoded, "mimeType": mime_type}
+    if b"\0" not in data:
+        try:
+            return text_block(data.decode("utf-8"))
+        except UnicodeDecodeError:
+            pass
+    resource = {"uri": "result:bytes", "mimeType": "application/octet-stream", "blob": encoded}
+    return {"type": "resource", "resource": resource}
+
+
+def _image_type(data: bytes) -> str | None:
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime_type for start, mime_type in _IMAGE_TYPES.items() if data.startswith(start)), None)
+
+
+def _fitting(block: JsonObject, room: int) -> tuple[JsonObject, int]:
+    """Return *block*, its text cut to *room* characters, and how much of the room it takes: all of it if it was cut."""
+    text = block_text(block)
+    if text is None:  # links, and kinds of blocks to come
+        size = len(json_text(to_json(block)))
+        return (block, size) if size <= room else (text_block(in_words(block)), room)
+    sendable = text.encode("utf-8", "replace").decode("utf-8")
+    if len(sendable) > room:
+        note = f"\n[cut: these are the first {room:,} of {len(sendable):,} characters]"
+        return _with_text(block, sendable[:room] + note), room
+    return (block if sendable == text else _with_text(block, sendable)), len(sendable)
+
+
+def _with_text(block: JsonObject, text: str) -> JsonObject:
+    if block.get("type") == "resource":
+        return {**block, "resource": {**cast("Mapping[str, Json]", block["resource"]), "text": text}}
+    return {**block, "text": text}
+
+
+def _structured(output: ToolOutput, max_characters: int) -> Json | None:
+    if output.structured is None:
+        return None
+    plain = to_json(output.structured)
+    return plain if len(json_text(plain)) <= max_characters else None
