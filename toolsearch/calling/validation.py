@@ -1,0 +1,137 @@
+"""Whether the arguments of a call fit the tool's schema; if not, what a model needs to know to fix them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+
+from toolsearch.calling.schema_validator import Violation, violations
+from toolsearch.errors import BadArgumentsError
+from toolsearch.tools.definition import Json, JsonObject, ToolDefinition
+
+_MAX_VIOLATIONS = 5  # that a model is told of at once
+_MAX_SHOWN = 120  # characters of a schema's value
+
+
+def check_arguments(definition: ToolDefinition, arguments: JsonObject) -> None:
+    """Raise BadArgumentsError if *arguments* do not fit the input schema, with where and what is expected.
+
+    The message never quotes an argument's value: it may be huge or secret. Raises BadToolError if the schema itself
+    cannot be used: see `violations`.
+    """
+    found = violations(definition.input_schema, arguments, limit=_MAX_VIOLATIONS)
+    if found:
+        faults = dict.fromkeys(_in_words(_innermost(violation)) for violation in found)  # one each for what is missing
+        raise BadArgumentsError(f"the arguments do not fit the schema of {definition.name!r}: {'; '.join(faults)}")
+
+
+def _innermost(violation: Violation) -> Violation:
+    """Follow anyOf and oneOf into the one branch that was meant, if just one has the right type and constants."""
+    while violation.context:
+        branches = [list(faults) for _, faults in groupby(violation.context, key=lambda each: each.schema_path[0])]
+        meant = [faults for faults in branches if not any(_is_another_kind(fault) for fault in faults)]
+        if len(meant) != 1:
+            break
+        violation = meant[0][0]
+    return violation
+
+
+def _is_another_kind(fault: Violation) -> bool:
+    depth = len(fault.relative_path)
+    return (fault.validator == "type" and depth == 0) or (fault.validator == "const" and depth <= 1)
+
+
+def _in_words(violation: Violation) -> str:
+    describe = _DESCRIBERS.get(violation.validator or "")
+    if describe is not None:
+        text = describe(violation)
+    elif violation.validator in _PHRASES:
+        text = _PHRASES[violation.validator].format(_shown(violation.validator_value))
+    elif violation.validator is None:
+        text = "is not allowed"
+    else:
+        text = f"does not meet {violation.validator!r} of the schema"
+    return f"{_place(violation.absolute_path)}: {text}"
+
+
+def _place(path: Sequence[str | int]) -> str:
+    """``filters[2].name``; the whole is called ``arguments``."""
+    steps = [f"[{step}]" if isinstance(step, int) else f".{step[:40]}" for step in path]
+    return "".join(steps).removeprefix(".")[:200] or "arguments"
+
+
+def _type(violation: Violation) -> str:
+    return f"expected {_expected(violation)}, got {_json_type(violation.instance)}"
+
+
+def _expected(violation: Violation) -> str:
+    types: str | list[str] = violation.validator_value
+    return types if isinstance(types, str) else " or ".join(types)
+
+
+def _missing(violation: Violation) -> str:
+    missing = [name for name in violation.validator_value if name not in violation.instance]
+    return f"missing {', '.join(missing)[:400]}"
+
+
+def _alternatives(violation: Violation) -> str:
+    if not violation.context:
+        return "fits several of the schema's alternatives, but must fit just one"
+    faults = violation.context
+    if all(fault.validator == "type" and not fault.relative_path for fault in faults):
+        expected = " or ".join(_expected(fault) for fault in faults)
+        return f"expected {expected}, got {_json_type(violation.instance)}"
+    return f"fits none of the schema's {len(violation.validator_value)} alternatives"
+
+
+def _own_words(violation: Violation) -> str:
+    return violation.message
+
+
+_DESCRIBERS: Mapping[str, Callable[[Violation], str]] = {
+    "type": _type,
+    "required": _missing,
+    "anyOf": _alternatives,
+    "oneOf": _alternatives,
+    "additionalProperties": _own_words,
+    "uniqueItems": _own_words,
+}
+
+_PHRASES: Mapping[str | None, str] = {
+    "enum": "must be one of {}",
+    "const": "must be {}",
+    "pattern": "must match the pattern {}",
+    "minimum": "must be at least {}",
+    "maximum": "must be at most {}",
+    "exclusiveMinimum": "must be more than {}",
+    "exclusiveMaximum": "must be less than {}",
+    "multipleOf": "must be a multiple of {}",
+    "minLength": "must have at least {} characters",
+    "maxLength": "must have at most {} characters",
+    "minItems": "must have at least {} items",
+    "maxItems": "must have at most {} items",
+    "minProperties": "must have at least {} properties",
+    "maxProperties": "must have at most {} properties",
+}
+
+
+_JSON_TYPES = {
+    "NoneType": "null",
+    "bool": "boolean",
+    "int": "integer",
+    "float": "number",
+    "str": "string",
+    "list": "array",
+    "dict": "object",
+}
+
+
+def _shown(value: Json) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + "..."
+
+
+def _json_type(value: Json) -> str:
+    python_name = type(value).__name__
+    return _JSON_TYPES.get(python_name, python_name)
