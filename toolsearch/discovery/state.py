@@ -16,7 +16,10 @@ _VERSION = 1  # of the JSON; another one is not read
 
 @dataclass(slots=True)
 class SessionCounters:
-    """What a session did, and what it cost in tokens against showing the model everything."""
+    """What a session did, and what it cost in tokens against showing the model everything.
+
+    Figures to read, not accounts to settle: additions of two threads at the same instant may lose one.
+    """
 
     requests: int = 0  # lists of tools handed out for a model request
     searches: int = 0
