@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from toolsearch.errors import BadToolError
+from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.docstrings import read_docstring
 from toolsearch.tools.signature import read_signature
@@ -114,6 +114,15 @@ def test_positional_only_star_and_keyword_arguments_reach_their_places() -> None
     assert schema["properties"]["rest"] == {"type": "array", "items": {"type": "integer"}}
     assert schema["additionalProperties"] is True
     assert called_with(f, {"a": 1, "c": 9, "rest": [5, 6], "e": "x"}) == ((1, 2, 9, 5, 6), {"d": 4, "e": "x"})
+
+
+def test_further_keywords_cannot_stand_in_for_the_context_or_for_a_numbered_field() -> None:
+    def f(a: int = 1, *, context: ToolContext, **more: Any): ...
+
+    assert called_with(f, {"p0": 5})[1] == {"context": {}, "p0": 5}
+    assert called_with(f, {"p0": 5})[0] == (1,)
+    with pytest.raises(BadArgumentsError, match="context"):
+        called_with(f, {"context": {"user": "mallory"}})
 
 
 def test_a_default_that_json_cannot_carry_is_not_shown_but_used() -> None:

@@ -121,7 +121,7 @@ def test_yaml_means_what_the_same_text_would_as_json(tmp_path: Path) -> None:
     lines = [
         "on: no",
         "day: 2020-01-01",
-        "200: [true, ~, 1, 1.5, '1', 0x10]",
+        "200: [true, ~, 1, 1.5, '1', 0x10, 007]",
         "x: &x {a: b}",
         "y: *x",
         "z: !!python/name:os.system q",
@@ -130,7 +130,7 @@ def test_yaml_means_what_the_same_text_would_as_json(tmp_path: Path) -> None:
     assert read_document(path) == {
         "on": "no",
         "day": "2020-01-01",
-        "200": [True, None, 1, 1.5, "1", "0x10"],
+        "200": [True, None, 1, 1.5, "1", "0x10", "007"],
         "x": {"a": "b"},
         "y": {"a": "b"},
         "z": "q",

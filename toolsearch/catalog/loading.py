@@ -80,12 +80,12 @@ def _open_file(path: Path) -> Source:
 
     document = read_document(path)
     if is_openapi(document):
-        return OpenApiSource(path)
+        return OpenApiSource(document, description=str(path))
     if is_mcp_config(document):
         from toolsearch.catalog.sources.mcp import McpSource
 
         return McpSource(path)
-    return JsonListingSource(path)
+    return JsonListingSource(document, description=str(path))
 
 
 def is_openapi(document: Json) -> bool:

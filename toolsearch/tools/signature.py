@@ -43,15 +43,18 @@ class FunctionSignature:
             checked = self._model.model_validate(dict(arguments))
         except ValidationError as error:
             raise BadArgumentsError(_explain(error)) from None  # pydantic's own text repeats the values
+        extra = checked.model_extra or {}
+        for name in extra.keys() & set(self._context_names):  # **kwargs would let it take the place of the real one
+            raise BadArgumentsError(f"{name}: is not an argument of this tool")
         bound = self._signature.bind_partial()
-        for field_name in checked.model_fields_set & type(checked).model_fields.keys():
-            parameter = type(checked).model_fields[field_name].alias or field_name
-            bound.arguments[parameter] = getattr(checked, field_name)
-        for parameter in self._context_names:
-            bound.arguments[parameter] = context
+        for field_name, info in type(checked).model_fields.items():
+            if info.alias in arguments:
+                bound.arguments[info.alias] = getattr(checked, field_name)
+        for name in self._context_names:
+            bound.arguments[name] = context
         bound.apply_defaults()
-        if checked.model_extra:
-            bound.arguments[list(self._signature.parameters)[-1]] = checked.model_extra  # **kwargs comes last
+        if extra:
+            bound.arguments[list(self._signature.parameters)[-1]] = extra  # **kwargs comes last
         return bound
 
 

@@ -26,10 +26,10 @@ class JsonListingSource:
     Such tools can be found and shown, not called.
     """
 
-    def __init__(self, listing: Listing, *, server: str = "") -> None:
+    def __init__(self, listing: Listing, *, server: str = "", description: str = "a JSON listing") -> None:
         self._listing = Path(listing) if isinstance(listing, str) else listing
         self._server = server
-        self.description = str(self._listing) if isinstance(self._listing, Path) else "a JSON listing"
+        self.description = str(self._listing) if isinstance(self._listing, Path) else description
 
     def load(self) -> LoadReport:
         """Raises SourceError if the file cannot be read or holds no list of definitions."""

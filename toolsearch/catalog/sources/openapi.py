@@ -37,12 +37,17 @@ class OpenApiSource:
     """
 
     def __init__(
-        self, document: str | Path | Mapping[str, Json], *, server: str | None = None, caller: Caller | None = None
+        self,
+        document: str | Path | Mapping[str, Json],
+        *,
+        server: str | None = None,
+        caller: Caller | None = None,
+        description: str = "an OpenAPI document",
     ) -> None:
         self._document = Path(document) if isinstance(document, str) else document
         self._server = server
         self._caller = caller
-        self.description = str(self._document) if isinstance(self._document, Path) else "an OpenAPI document"
+        self.description = str(self._document) if isinstance(self._document, Path) else description
 
     def load(self) -> LoadReport:
         """Raises SourceError if the document cannot be read or is of another version."""

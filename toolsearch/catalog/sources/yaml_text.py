@@ -15,8 +15,8 @@ from toolsearch.tools.definition import Json
 MAX_NODES = 5_000_000  # with every alias counted as what it stands for
 MAX_DEPTH = 500
 
-_INTEGER = re.compile(r"[-+]?[0-9]+")
-_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")  # 007 stays text, as an identifier should
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, Json] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
