@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType, ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
 from toolsearch.catalog.checks import check_tool
@@ -25,6 +25,20 @@ logger = logging.getLogger(__name__)
 ToolLike: TypeAlias = Tool | ToolDefinition | Callable[..., Any]
 
 
+class CopyableMapping(Protocol):
+    """What the catalog keeps tools in: a dict, or a stored table that reads them when they are asked for."""
+
+    def copy(self) -> Mapping[str, Tool]: ...
+    def get(self, name: str, /) -> Tool | None: ...
+    def update(self, tools: Mapping[str, Tool], /) -> None: ...
+    def values(self) -> Iterable[Tool]: ...
+    def __contains__(self, name: object, /) -> bool: ...
+    def __getitem__(self, name: str, /) -> Tool: ...
+    def __delitem__(self, name: str, /) -> None: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+
+
 class Catalog:
     """Tools by unique name, in insertion order. Safe to share between threads.
 
@@ -33,7 +47,7 @@ class Catalog:
     """
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
-        self._tools: dict[str, Tool] = {}
+        self._tools: CopyableMapping = {}
         self._refused: list[Refusal] = []
         self._sources: list[Source] = []
         self._version = 0
@@ -42,6 +56,13 @@ class Catalog:
         self._feed = ChangeFeed()
         self._lock = threading.Lock()
         self.add(*tools)
+
+    @classmethod
+    def over(cls, tools: CopyableMapping, *, refused: Iterable[Refusal], source: Source) -> Self:
+        """Take *tools* as they are, with what came of loading them; for the store, which checked them when it wrote."""
+        catalog = cls()
+        catalog._tools, catalog._refused, catalog._sources = tools, list(refused), [source]
+        return catalog
 
     @classmethod
     def from_functions(cls, functions: Iterable[Callable[..., Any]], *, server: str = "") -> Self:
@@ -164,6 +185,9 @@ class Catalog:
             raise UnknownToolError(name, near=near_names(name, self.names()))
         return tool
 
+    def find(self, name: str) -> Tool | None:
+        return self._tools.get(name)
+
     def __contains__(self, name: object) -> bool:
         return name in self._tools
 
@@ -191,7 +215,7 @@ class Catalog:
         """Return the catalog as it is now; the same object as long as nothing changes."""
         with self._lock:
             if self._snapshot is None:
-                frozen = MappingProxyType(dict(self._tools))
+                frozen = MappingProxyType(self._tools.copy())
                 self._snapshot = CatalogSnapshot(frozen, self._version, self._fingerprints)
             return self._snapshot
 

@@ -48,7 +48,7 @@ class FunctionSignature:
             raise BadArgumentsError(f"{name}: is not an argument of this tool")
         bound = self._signature.bind_partial()
         for field_name, info in type(checked).model_fields.items():
-            if info.alias in arguments:
+            if info.alias and info.alias in arguments:
                 bound.arguments[info.alias] = getattr(checked, field_name)
         for name in self._context_names:
             bound.arguments[name] = context
