@@ -15,7 +15,7 @@ import threading
 import unicodedata
 from functools import lru_cache
 
-import Stemmer
+import Stemmer  # type: ignore[import-not-found]  # pyright: ignore[reportMissingTypeStubs]
 
 # Scripts whose vowel signs and tone marks are no word characters to Python: Hebrew, Arabic, Indic to Lao, Tibetan to
 # Myanmar, Khmer. And Latin's combining accents, which are folded away later.
@@ -33,7 +33,7 @@ _CASE_OR_DIGIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LONGEST_WORD = 200  # characters; longer ones are data, not words
 _CACHED_WORDS = 400_000
 
-# Words that shape a sentence but tell no tool from another. Verbs that name what a tool does (get, find, list, use) stay.
+# Words that shape a sentence but tell no tool from another. Verbs that say what a tool does (get, find, use) stay.
 STOP_WORDS = frozenset(
     """
     a about above after again against all also am an and any are as at be because been before being below between
@@ -123,7 +123,7 @@ def stem(surface: str) -> str:
     if len(surface) < 3 or not surface.isascii() or not surface.isalpha():
         return surface
     with _stemmer_lock:
-        return _stemmer.stemWord(surface)
+        return str(_stemmer.stemWord(surface))
 
 
 def name_words(name: str) -> str:

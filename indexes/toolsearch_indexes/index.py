@@ -169,7 +169,7 @@ class ToolSearchIndex:
             return "hybrid" if self.arm else "keyword"
         if strategy in ("hybrid", "semantic") and not self.arm:
             raise BadQueryError(f"the strategy {strategy!r} needs an encoder, and this index has none; use 'keyword'")
-        return strategy  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+        return strategy
 
     def _rank(self, state: IndexState, space: SearchSpace, text: str, strategy: Strategy, limit: int) -> list[Hit]:
         if strategy == "semantic" and self.arm:

@@ -88,7 +88,7 @@ class Lexicon:
         return [(number, closest) for _, number in same[:limit]]
 
     def starting_with(self, prefix: str, in_use: NDArray[np.bool_], *, limit: int) -> list[int]:
-        """Return the surfaces in use that begin with *prefix*, of 3 characters or more: shortest first, then by alphabet."""
+        """Return the surfaces in use that begin with *prefix*, shortest first, then by alphabet."""
         if len(prefix) < _SHORTEST_PREFIX:
             return []
         found = [

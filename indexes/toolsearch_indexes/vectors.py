@@ -58,15 +58,22 @@ class VectorPart:
         return len(self._matrix)
 
     @property
+    def matrix(self) -> FloatArray:
+        """(rows, dimensions) float32; read-only."""
+        return self._matrix
+
+    @property
     def dimensions(self) -> int:
         return int(self._matrix.shape[1])
 
     def search(self, query: FloatArray, limit: int, allowed: BoolArray | None = None) -> tuple[IntArray, FloatArray]:
-        """Return the rows nearest to *query* and their cosines, best first; equal cosines go by row.
+        """Return the *limit* rows nearest to *query* and all that tie with the last of them, and their cosines.
+
+        Best first, equal cosines by row. The ties are for a caller that orders them by something better than rows.
 
         query    (d,) float32, unit length; the zero vector of an empty query has cosine 0 with every row
         allowed  (rows,) or None for all
-        gives    rows (m,) int64 and cosines (m,) float32 in [-1, 1], m = min(limit, allowed rows)
+        gives    rows (m,) int64 and cosines (m,) float32 in [-1, 1], m >= min(limit, allowed rows)
 
         Exact: equal rows have equal cosines, with or without *allowed*, in a part of any size.
         Raises EncoderError if *query* is not a finite (d,) vector.
@@ -74,7 +81,9 @@ class VectorPart:
         query = self._checked(query)
         rows = self._candidates(query, limit, allowed)
         cosines = self.cosines(query, rows)
-        best = np.lexsort((rows, -cosines))[:limit]
+        best = np.lexsort((rows, -cosines))
+        if len(best) > limit:
+            best = best[cosines[best] >= cosines[best[limit - 1]]]
         return rows[best], cosines[best]
 
     def cosines(self, query: FloatArray, rows: IntArray) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 from toolsearch.catalog.loading import Refusal
+from toolsearch.catalog.sources.files import read_document
 from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.errors import SourceError
 from toolsearch.tools.definition import Json, JsonObject, legal_name
@@ -117,14 +117,9 @@ def _read_document(config: str | Path | Mapping[str, Any]) -> tuple[str, JsonObj
     if isinstance(config, Mapping):
         return "mcpServers", config
     path = Path(config)
-    try:
-        document = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise SourceError(f"cannot read the MCP configuration {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise SourceError(f"the MCP configuration {path} is not JSON: {error}") from error
+    document = read_document(path)
     if not is_object(document):
-        raise SourceError(f"the MCP configuration {path} must be a JSON object with 'mcpServers'")
+        raise SourceError(f"the MCP configuration {path} must be an object with 'mcpServers'")
     return path.name, document
 
 

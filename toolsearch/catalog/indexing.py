@@ -1,0 +1,77 @@
+"""An index that follows a catalog: one for all sessions, updated in place of rebuilt."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.changes import CatalogChange
+from toolsearch.tools.definition import ToolDefinition, ToolReference
+from toolsearch_indexes.documents import ToolDocument
+from toolsearch_indexes.index import Strategy, ToolSearchIndex
+from toolsearch_indexes.schema_text import document_from_schema
+from toolsearch_indexes.selection import Selection
+
+logger = logging.getLogger(__name__)
+
+_SUMMARY_CHARACTERS = 300
+
+
+def document_of(definition: ToolDefinition) -> ToolDocument:
+    return document_from_schema(
+        name=definition.name,
+        description=definition.description,
+        input_schema=definition.input_schema,
+        title=definition.title,
+        server=definition.server,
+        tags=definition.tags,
+        local_name=definition.local_name,
+    )
+
+
+class CatalogIndex:
+    """Keeps *index* to what *catalog* holds, from now until `close`.
+
+    A change of the catalog is searchable once the call that made it has returned; where several threads change it at
+    once, one of them may return while another is still indexing for both.
+    """
+
+    def __init__(self, catalog: Catalog, index: ToolSearchIndex, *, is_current: bool = False) -> None:
+        """*is_current* says that *index* already holds what *catalog* does, as a stored one may."""
+        self.catalog = catalog
+        self.index = index
+        self._lock = threading.Lock()
+        with self._lock:  # a change that comes meanwhile waits, and then is applied to a complete index
+            self._unsubscribe = catalog.subscribe(self._follow)
+            if not is_current:
+                tools = catalog.snapshot().tools
+                gone = [name for name in index.names() if name not in tools]
+                index.update((document_of(tool.definition) for tool in tools.values()), gone)
+
+    def search(
+        self, query: str, *, limit: int, strategy: Strategy = "auto", within: Selection | None = None
+    ) -> list[ToolReference]:
+        """As `ToolSearchIndex.search`, with a summary of each tool."""
+        references: list[ToolReference] = []
+        for hit in self.index.search(query, limit=limit, strategy=strategy, within=within):
+            tool = self.catalog.find(hit.name)
+            if tool is not None:  # else it was removed this moment
+                references.append(ToolReference(hit.name, hit.score, summary_of(tool.definition)))
+        return references
+
+    def close(self) -> None:
+        self._unsubscribe()
+
+    def _follow(self, change: CatalogChange) -> None:
+        with self._lock:
+            self.index.update((document_of(tool.definition) for tool in change.added), change.removed)
+
+
+def summary_of(definition: ToolDefinition) -> str:
+    """The first paragraph of the description, or the title, cut at a word to 300 characters."""
+    text = definition.description.strip() or definition.title
+    line = " ".join(text.partition("\n\n")[0].split())
+    if len(line) <= _SUMMARY_CHARACTERS:
+        return line
+    return line[: _SUMMARY_CHARACTERS - 1].rpartition(" ")[0] + "…"

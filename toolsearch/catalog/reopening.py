@@ -1,0 +1,69 @@
+"""Running the tools of a stored catalog: the source that a tool came from is opened again when one is first called."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolsearch.catalog.loading import LoadReport, Source, open_source
+from toolsearch.errors import ToolExecutionError
+from toolsearch.tools.definition import JsonObject, Tool, ToolCallback, ToolContext
+
+
+class ReopenedSources:
+    """The sources opened so far, each once. Closing the catalog closes them."""
+
+    description = "sources of a stored catalog"
+
+    def __init__(self) -> None:
+        self._opened: dict[tuple[str, str], tuple[Source, dict[str, Tool]]] = {}
+        self._lock = threading.Lock()
+
+    def load(self) -> LoadReport:
+        return LoadReport(())
+
+    def close(self) -> None:
+        with self._lock:
+            opened, self._opened = self._opened, {}
+        for source, _ in opened.values():
+            source.close()
+
+    def find(self, spec: str, server: str, name: str) -> ToolCallback:
+        """Return what runs the tool *name* of *spec*. Raises SourceError, or ToolExecutionError if it is gone.
+
+        Of MCP servers only *server* is started.
+        """
+        with self._lock:
+            if (spec, server) not in self._opened:
+                source = _open(spec, server)
+                self._opened[spec, server] = (source, {tool.name: tool for tool in source.load().tools})
+            tool = self._opened[spec, server][1].get(name)
+        if tool is None or tool.callback is None:
+            raise ToolExecutionError(f"{spec} no longer gives a way to run {name!r}; index it again")
+        return tool.callback
+
+
+def _open(spec: str, server: str) -> Source:
+    source = open_source(spec)
+    from toolsearch.catalog.sources.mcp import McpSource
+
+    if isinstance(source, McpSource):
+        source.close()
+        return McpSource(Path(spec), only=[server])
+    return source
+
+
+@dataclass(frozen=True, slots=True)
+class ReopenedCallback:
+    """Stands in for the callback of a stored tool."""
+
+    sources: ReopenedSources
+    spec: str
+    server: str
+    name: str
+
+    async def call(self, arguments: JsonObject, context: ToolContext) -> object:
+        callback = await asyncio.to_thread(self.sources.find, self.spec, self.server, self.name)
+        return await callback.call(arguments, context)

@@ -1,0 +1,151 @@
+"""A catalog in a SQLite file: its definitions, where each came from, and what was refused.
+
+Definitions are read one by one when they are asked for, so that opening 37,000 tools costs reading their names. What
+runs a tool cannot be stored; it is found again, at the first call, through the source the tool came from.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import closing
+from copy import copy
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.loading import Refusal
+from toolsearch.catalog.reopening import ReopenedCallback, ReopenedSources
+from toolsearch.errors import IndexStoreError
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
+
+CATALOG_FILE = "catalog.sqlite"
+FORMAT = 1
+
+_SCHEMA = """
+create table facts (name text primary key, value text not null) without rowid;
+create table tools (
+    position integer primary key,
+    name text unique not null,
+    fingerprint text not null,
+    definition text not null,
+    metadata text not null,
+    source text not null,
+    spec text not null  -- the argument of open_source that gives the tool again, or ''
+);
+create table refused (name text not null, source text not null, reason text not null);
+"""
+_INSERT = "insert into tools (name, fingerprint, definition, metadata, source, spec) values (?, ?, ?, ?, ?, ?)"
+_FIELDS = tuple(field.name for field in fields(ToolDefinition))
+
+
+def save_catalog(catalog: Catalog, folder: Path, *, specs: Mapping[str, str]) -> str:
+    """Write *catalog* into *folder*, which must not hold one, and return its fingerprint.
+
+    *specs* gives, by tool name, the argument of `open_source` that the tool came from. Raises IndexStoreError.
+    """
+    snapshot = catalog.snapshot()
+    prints = snapshot.tool_fingerprints()
+    rows = ((name, prints[name], *_texts(tool), specs.get(name, "")) for name, tool in snapshot.tools.items())
+    refused = [(refusal.name, refusal.source, refusal.reason) for refusal in catalog.refused]
+    try:
+        with closing(sqlite3.connect(folder / CATALOG_FILE)) as connection, connection:
+            connection.executescript(_SCHEMA)
+            connection.executemany(_INSERT, rows)
+            connection.executemany("insert into refused values (?, ?, ?)", refused)
+            connection.executemany(
+                "insert into facts values (?, ?)", [("format", str(FORMAT)), ("fingerprint", snapshot.fingerprint)]
+            )
+    except sqlite3.Error as error:
+        raise IndexStoreError(f"the catalog cannot be written to {folder}: {error}") from error
+    return snapshot.fingerprint
+
+
+def open_catalog(folder: Path) -> Catalog:
+    """Return the stored catalog. Close it: a call may have started servers. Raises IndexStoreError."""
+    stored = StoredTools(folder)
+    return Catalog.over(stored, refused=stored.refused(), source=stored.sources)
+
+
+class StoredTools(MutableMapping[str, Tool]):
+    """The tools of a stored catalog, each read when it is first asked for; changes are to memory only."""
+
+    def __init__(self, folder: Path) -> None:
+        self.sources = ReopenedSources()
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._tools: dict[str, Tool | None] = {}  # None: not read yet
+        try:
+            path = (folder / CATALOG_FILE).resolve(strict=True)
+            self._connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            facts = dict(self._connection.execute("select name, value from facts"))
+            self._tools = {
+                name: None for (name,) in self._connection.execute("select name from tools order by position")
+            }
+        except (OSError, sqlite3.Error) as error:
+            raise self._damaged(error) from error
+        if facts.get("format") != str(FORMAT) or "fingerprint" not in facts:
+            raise IndexStoreError(
+                f"the catalog in {folder} has format {facts.get('format')}, this version reads {FORMAT}"
+            )
+        self.fingerprint: str = facts["fingerprint"]
+
+    def tool_fingerprints(self) -> dict[str, str]:
+        """The fingerprint of each tool, by name, as it was when it was stored."""
+        with self._lock:
+            return dict(self._connection.execute("select name, fingerprint from tools"))
+
+    def refused(self) -> list[Refusal]:
+        with self._lock:
+            return [Refusal(*row) for row in self._connection.execute("select name, source, reason from refused")]
+
+    def __getitem__(self, name: str) -> Tool:
+        tool = self._tools[name]
+        if tool is None:
+            tool = self._tools[name] = self._read(name)
+        return tool
+
+    def __setitem__(self, name: str, tool: Tool) -> None:
+        self._tools[name] = tool
+
+    def __delitem__(self, name: str) -> None:
+        del self._tools[name]
+
+    def copy(self) -> StoredTools:
+        """Another view of the same file, with the changes made so far."""
+        other = copy(self)
+        other._tools = dict(self._tools)
+        return other
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def _read(self, name: str) -> Tool:
+        query = "select definition, metadata, source, spec from tools where name = ?"
+        try:
+            with self._lock:
+                definition, metadata, source, spec = self._connection.execute(query, (name,)).fetchone()
+            values = dict(zip(_FIELDS, json.loads(definition), strict=True))
+            read = ToolDefinition(**values | {"tags": tuple(values["tags"])})
+            callback = ReopenedCallback(self.sources, spec, read.server, name) if spec else None
+            return Tool(read, callback, ToolMetadata(**json.loads(metadata)), source)
+        except (sqlite3.Error, TypeError, ValueError, KeyError) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> IndexStoreError:
+        return IndexStoreError(
+            f"the catalog in {self._folder} is missing or damaged ({type(error).__name__}); index it again"
+        )
+
+
+def _texts(tool: Tool) -> tuple[str, str, str]:
+    definition = [getattr(tool.definition, name) for name in _FIELDS]
+    return json.dumps(definition, separators=(",", ":")), json.dumps(asdict(tool.metadata)), tool.source
