@@ -13,7 +13,7 @@ from inspect import Parameter
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
-from pydantic.errors import PydanticUserError
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
@@ -166,7 +166,7 @@ def _make_model(fields: Mapping[str, Any], *, open_ended: bool) -> tuple[type[Ba
 def _culprit(fields: Mapping[str, Any]) -> tuple[str, PydanticUserError] | None:
     for annotation, info in fields.values():
         try:
-            TypeAdapter(annotation).json_schema()
+            TypeAdapter(annotation).json_schema(schema_generator=_CompactSchema)
         except PydanticUserError as error:
             return info.alias, error
     return None
@@ -176,6 +176,13 @@ class _CompactSchema(GenerateJsonSchema):
     """Without the titles that pydantic derives from names: they cost tokens and say nothing new."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  # as the base class has it
+
+    def union_schema(self, schema: Any) -> dict[str, Any]:
+        """Refuse a union none of whose members can be JSON; pydantic would give a schema that nothing fits."""
+        made = super().union_schema(schema)
+        if made.get("anyOf") == []:
+            raise PydanticInvalidForJsonSchema("None of its alternatives can be JSON")
+        return made
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
