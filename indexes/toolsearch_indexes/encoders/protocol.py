@@ -1,0 +1,35 @@
+"""What the semantic arm asks of an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float32]
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors whose inner product is their likeness. Safe to share between threads.
+
+    Each row is of unit length, and depends on its own text alone, up to rounding; a blank text has a zero row, which
+    is like nothing. Raises EncoderError if the model fails.
+    """
+
+    @property
+    def id(self) -> str:
+        """Stable over processes and machines, and another one whenever the vectors would be others."""
+        ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        """Return (len(texts), dimensions) float32, in the order of *texts*."""
+        ...
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        """As encode_documents, for what is searched with: some models are trained to tell the two apart."""
+        ...

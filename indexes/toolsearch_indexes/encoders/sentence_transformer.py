@@ -1,0 +1,142 @@
+"""Any sentence-transformers model as an encoder (extra ``semantic``, which brings torch)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from toolsearch_indexes.encoders.batches import encode_in_batches
+from toolsearch_indexes.encoders.extras import require
+from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.errors import EncoderError
+
+_WHAT, _EXTRA = "SentenceTransformerEncoder", "semantic"
+_HUB_TIMEOUT_S = 10.0
+
+
+class SentenceTransformerEncoder:
+    """Runs one model at a time, whoever asks: its tokenizer may not be used by two threads at once."""
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        device: str = "cpu",
+        batch_size: int = 64,
+        revision: str | None = None,
+        trust_remote_code: bool = False,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
+        show_progress: bool | None = None,
+    ) -> None:
+        """Load *model*: a folder, or a name on the Hugging Face hub, which is asked only if no copy is cached.
+
+        query_prompt, document_prompt  what stands before each text; None: as the model itself says, if it does
+        show_progress                  a bar for long runs: None on a terminal only, True always, False never
+
+        Raises MissingExtraError, or EncoderError if the model cannot be had or loaded.
+        """
+        options = {"device": device, "revision": revision, "trust_remote_code": trust_remote_code}
+        self._model = _load(model, options)
+        self._lock = Lock()
+        self._batch_size = batch_size
+        self._query_prompt = query_prompt
+        self._document_prompt = document_prompt
+        self._show_progress = show_progress
+        self.dimensions: int = self._raw(["probe"], query=False).shape[1]
+        self.id = f"sentence-transformers:{Path(model).name}:{self._digest()}"
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        return self._encode(texts, query=False)
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        return self._encode(texts, query=True)
+
+    def _encode(self, texts: Sequence[str], *, query: bool) -> FloatArray:
+        return encode_in_batches(
+            texts,
+            lambda batch: self._raw(batch, query=query),
+            dimensions=self.dimensions,
+            batch_size=self._batch_size,
+            show_progress=self._show_progress,
+        )
+
+    def _raw(self, batch: list[str], *, query: bool) -> FloatArray:
+        encode = self._model.encode_query if query else self._model.encode_document
+        prompt = self._query_prompt if query else self._document_prompt
+        try:
+            with self._lock:
+                vectors: FloatArray = encode(batch, prompt=prompt, batch_size=len(batch), show_progress_bar=False)
+        except Exception as error:
+            raise EncoderError(f"the sentence-transformers model failed while it embedded: {error}") from error
+        return vectors
+
+    def _digest(self) -> str:
+        """Return a hash of all that the vectors depend on: modules, tokenizer, prompts and weights."""
+        torch = require("torch", what=_WHAT, extra=_EXTRA)
+        length = getattr(self._model, "max_seq_length", None)
+        settings = [length, self._model.prompts, self._query_prompt, self._document_prompt]
+        vocabulary = sorted(self._model.tokenizer.get_vocab().items())
+        digest = hashlib.sha256(f"{self._model!r} {settings!r} {vocabulary!r}".encode())
+        for name, tensor in sorted(self._model.state_dict().items()):
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy())
+        return digest.hexdigest()[:16]
+
+
+def _load(model: str | Path, options: dict[str, Any]) -> Any:
+    library = require("sentence_transformers", what=_WHAT, extra=_EXTRA)
+    folder = Path(model).expanduser()
+    if not folder.is_dir() and (isinstance(model, Path) or model.startswith((".", "~", "/"))):
+        raise EncoderError(f"there is no model folder {str(folder)!r}")
+    source = str(folder) if folder.is_dir() else str(model)
+    try:
+        with _without_weight_bar():
+            try:
+                return library.SentenceTransformer(source, local_files_only=True, **options)
+            except OSError:
+                if folder.is_dir():
+                    raise
+                _ask_hub(source, options["revision"])
+                return library.SentenceTransformer(source, **options)
+    except EncoderError:
+        raise
+    except Exception as error:
+        raise EncoderError(
+            f"the sentence-transformers model {source!r} cannot be loaded: {error}. Pass the folder of a complete "
+            "model, or the name of one on the Hugging Face hub"
+        ) from error
+
+
+def _ask_hub(name: str, revision: str | None) -> None:
+    """Find out fast whether the hub can be reached: without a network, loading would retry for over a minute.
+
+    Raises EncoderError if it cannot be; what it answers is left to the loading to deal with.
+    """
+    hub = require("huggingface_hub", what=_WHAT, extra=_EXTRA)
+    try:
+        hub.HfApi().model_info(name, revision=revision, timeout=_HUB_TIMEOUT_S)
+    except hub.errors.HfHubHTTPError:
+        return
+    except Exception as error:
+        raise EncoderError(
+            f"the model {name!r} is not in the local cache, and the Hugging Face hub cannot be reached. Download it "
+            f"where there is a network ('hf download {name} --local-dir FOLDER') and pass that folder"
+        ) from error
+
+
+@contextmanager
+def _without_weight_bar() -> Generator[None]:
+    """Keep transformers from drawing a bar per load on stderr, and leave its setting as it was."""
+    logging = require("transformers.utils.logging", what=_WHAT, extra=_EXTRA)
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
