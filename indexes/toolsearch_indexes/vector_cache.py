@@ -1,0 +1,131 @@
+"""No text is embedded twice: vectors kept by the hash of encoder and text, in a file or in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Protocol, Self
+
+import numpy as np
+
+from toolsearch_indexes.encoders.progress import progress_bar
+from toolsearch_indexes.encoders.protocol import Encoder, FloatArray
+from toolsearch_indexes.errors import EncoderError
+from toolsearch_indexes.vector_file import VectorFile
+from toolsearch_indexes.vectors import check_unit_rows
+
+__all__ = ["VectorCache"]
+
+_BATCH = 256  # texts embedded, then stored, at a time: what a run that is cut off loses at most
+_MAX_DOCUMENTS_IN_MEMORY = 100_000  # 154 MB at 384 dimensions; a cache with a file keeps none
+_MAX_QUERIES = 1_000
+
+
+class VectorCache:
+    """Vectors of any number of encoders; safe to share between threads, and the file between processes.
+
+    Documents are kept in the file if there is one. Queries are many, seldom come again and are nobody's business on a
+    disk: the last 1,000 are kept in memory.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        """*path* None keeps the documents in memory, the last 100,000 used.
+
+        Raises IndexStoreError if the file cannot be used; one that is damaged is set aside with a warning.
+        """
+        self._file = VectorFile(path) if path is not None else None
+        self._documents: _Vectors = self._file or _MemoryVectors(_MAX_DOCUMENTS_IN_MEMORY)
+        self._queries: _Vectors = _MemoryVectors(_MAX_QUERIES)
+
+    def embed(self, encoder: Encoder, texts: Sequence[str], *, show_progress: bool | None = None) -> FloatArray:
+        """Return one row per document, (len(texts), encoder.dimensions); only those not known are embedded.
+
+        What is embedded is stored as it goes: a run that is cut off goes on where it was. A bar is shown for some
+        hundreds or more, on a terminal (None), always (True) or never (False).
+
+        Raises EncoderError if the encoder fails or its vectors are not what it owes.
+        """
+        keys = [_key(encoder.id, "document", text) for text in texts]
+        wanted = dict(zip(keys, texts, strict=True))  # equal texts once
+        known = self._documents.get(list(wanted))
+        missing = [(key, text) for key, text in wanted.items() if len(known.get(key, b"")) != 4 * encoder.dimensions]
+        with progress_bar("Embedding tools", len(missing), show=show_progress) as advance:
+            for start in range(0, len(missing), _BATCH):
+                batch = missing[start : start + _BATCH]
+                matrix = _checked(encoder, encoder.encode_documents([text for _, text in batch]), len(batch))
+                fresh = {key: row.tobytes() for (key, _), row in zip(batch, matrix, strict=True)}
+                self._documents.put(fresh)
+                known.update(fresh)
+                advance(len(batch))
+        return _matrix([known[key] for key in keys], encoder.dimensions)
+
+    def embed_query(self, encoder: Encoder, text: str) -> FloatArray:
+        """Return the query's vector, (encoder.dimensions,)."""
+        key = _key(encoder.id, "query", text)
+        known = self._queries.get([key])
+        if key not in known:
+            matrix = _checked(encoder, encoder.encode_queries([text]), 1)
+            known = {key: matrix[0].tobytes()}
+            self._queries.put(known)
+        return _matrix([known[key]], encoder.dimensions).reshape(-1)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Vectors(Protocol):
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]: ...
+
+    def put(self, values: Mapping[bytes, bytes]) -> None: ...
+
+
+class _MemoryVectors:
+    """The *size* most recently used vectors."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = Lock()
+        self._values: OrderedDict[bytes, bytes] = OrderedDict()  # least recently used first
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        with self._lock:
+            known = [key for key in keys if key in self._values]
+            for key in known:
+                self._values.move_to_end(key)
+            return {key: self._values[key] for key in known}
+
+    def put(self, values: Mapping[bytes, bytes]) -> None:
+        with self._lock:
+            self._values.update(values)
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)
+
+
+def _key(encoder_id: str, kind: str, text: str) -> bytes:
+    return hashlib.sha256(f"{encoder_id}\0{kind}\0{text}".encode(errors="surrogatepass")).digest()
+
+
+def _checked(encoder: Encoder, matrix: FloatArray, texts: int) -> FloatArray:
+    if matrix.shape != (texts, encoder.dimensions):
+        raise EncoderError(
+            f"the encoder {encoder.id!r} gave an array of shape {matrix.shape} for {texts} texts; "
+            f"it promised {encoder.dimensions} dimensions"
+        )
+    return check_unit_rows(matrix)
+
+
+def _matrix(rows: Sequence[bytes], dimensions: int) -> FloatArray:
+    matrix = np.empty((len(rows), dimensions), dtype=np.float32)
+    for row, value in zip(matrix, rows, strict=True):
+        row[:] = np.frombuffer(value, dtype=np.float32)
+    return matrix
