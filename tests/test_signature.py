@@ -140,7 +140,9 @@ def test_none_as_a_default_admits_null() -> None:
     assert properties(f)["a"]["anyOf"] == [{"type": "integer"}, {"type": "null"}]
 
 
-@pytest.mark.parametrize("annotation", [Opaque, Callable[[int], int], type(pytest), Callable[[], int] | Callable[[int], int]])
+@pytest.mark.parametrize(
+    "annotation", [Opaque, Callable[[int], int], type(pytest), Callable[[], int] | Callable[[int], int]]
+)
 def test_a_type_that_json_cannot_carry_is_refused_with_its_parameters_name(annotation: Any) -> None:
     def f(good: int, bad): ...
 
