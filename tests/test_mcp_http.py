@@ -17,7 +17,9 @@ from toolsearch.errors import ServerUnavailableError
 from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.output import ToolOutput
 
-TOOL = types.Tool(name="echo", description="Say it again.", input_schema={"type": "object"})
+# the newer protocol wants this argument in a header too, for the proxies on the way
+TEXT = {"type": "string", "x-mcp-header": "Text"}
+TOOL = types.Tool(name="echo", description="Again.", input_schema={"type": "object", "properties": {"text": TEXT}})
 
 
 class HttpMcpServer:
@@ -127,7 +129,7 @@ async def test_an_http_error_fails_the_call_with_its_status_and_no_other(server,
 
     server.hold.clear()
     in_flight = asyncio.create_task(say(report, "in flight"))
-    await asyncio.to_thread(server.arrived.wait)
+    assert await asyncio.to_thread(server.arrived.wait, 10.0)
     server.status = status
     with pytest.raises(ServerUnavailableError, match=message):
         await say(report, "spoiled")
@@ -171,7 +173,7 @@ async def test_a_server_that_dies_during_a_call_may_have_run_it(server, source):
 
     server.hold.clear()
     doomed = asyncio.create_task(say(report, "doomed"))
-    await asyncio.to_thread(server.arrived.wait)
+    assert await asyncio.to_thread(server.arrived.wait, 10.0)
     server.stop()
 
     with pytest.raises(ServerUnavailableError, match="may have run"):

@@ -14,7 +14,7 @@ from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, Mode, StdioServer, redacted
 from toolsearch.catalog.sources.mcp_http import EXPIRED, FAULT, MAY_HAVE_RUN
 from toolsearch.catalog.sources.mcp_lifetime import SessionLifetime
-from toolsearch.catalog.sources.mcp_session import McpSession
+from toolsearch.catalog.sources.mcp_session import McpSession, ParameterHeaders
 from toolsearch.errors import ServerUnavailableError, ToolExecutionError, ToolTimeoutError
 from toolsearch.tools.definition import JsonObject
 from toolsearch.tools.output import ToolOutput
@@ -45,6 +45,7 @@ class McpConnection:
         self._mode: Mode = server.mode
         self._session: McpSession | None = None
         self._opening: asyncio.Task[McpSession] | None = None
+        self._parameter_headers: ParameterHeaders = {}
         self._lifetimes: set[SessionLifetime] = set()
         self._was_ready = False
         self._closed = False
@@ -122,7 +123,12 @@ class McpConnection:
     async def _open_once(self) -> McpSession:
         if self._closed:
             raise self._unavailable("the connection has been closed")
-        lifetime = SessionLifetime(self.server, self._mode, connect_timeout_s=self._connect_timeout_s)
+        lifetime = SessionLifetime(
+            self.server,
+            self._mode,
+            connect_timeout_s=self._connect_timeout_s,
+            parameter_headers=self._parameter_headers,
+        )
         self._lifetimes.add(lifetime)
         lifetime.task.add_done_callback(lambda _: self._lifetimes.discard(lifetime))
         try:

@@ -8,7 +8,7 @@ import math
 import anyio
 
 from toolsearch.catalog.sources.mcp_config import McpServer, Mode
-from toolsearch.catalog.sources.mcp_session import McpSession, open_session
+from toolsearch.catalog.sources.mcp_session import McpSession, ParameterHeaders, open_session
 from toolsearch.catalog.sources.mcp_stderr import StderrTail
 
 _ENDING_S = 5.0  # for a polite end over HTTP; a child process has its own, shorter terms
@@ -21,11 +21,14 @@ class SessionLifetime:
     stderr  what a child process had to say
     """
 
-    def __init__(self, server: McpServer, mode: Mode, *, connect_timeout_s: float) -> None:
+    def __init__(
+        self, server: McpServer, mode: Mode, *, connect_timeout_s: float, parameter_headers: ParameterHeaders
+    ) -> None:
         self.opened: asyncio.Future[McpSession] = asyncio.get_running_loop().create_future()
         self.stderr = StderrTail()
         self._server = server
         self._mode: Mode = mode
+        self._parameter_headers = parameter_headers
         self._scope = anyio.CancelScope(deadline=anyio.current_time() + connect_timeout_s)
         self.task = asyncio.create_task(self._live())
 
@@ -41,7 +44,9 @@ class SessionLifetime:
         with self._scope:
             try:
                 with self.stderr.pipe() as stream:
-                    async with open_session(self._server, mode=self._mode, stderr=stream) as session:
+                    async with open_session(
+                        self._server, mode=self._mode, stderr=stream, parameter_headers=self._parameter_headers
+                    ) as session:
                         if self.opened.cancelled():
                             return  # too late: nobody waits any more
                         self._scope.deadline = math.inf

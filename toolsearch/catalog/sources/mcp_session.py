@@ -6,20 +6,24 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 import httpx2
 from mcp import ClientSession, MCPError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import CallOptions
+from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
 from mcp.types import UNSUPPORTED_PROTOCOL_VERSION
 from pydantic import ValidationError
 
+from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, Mode, StdioServer
 from toolsearch.catalog.sources.mcp_http import FaultTolerantClient
+
+ParameterHeaders: TypeAlias = dict[str, Mapping[tuple[str, ...], str]]  # tool -> path into its arguments -> header
 
 _RAW = "toolsearch/raw"
 _CLIENT = types.Implementation(name="toolsearch", version="0.1.0")
@@ -65,13 +69,20 @@ class _RawResultsDispatcher(JSONRPCDispatcher[TransportContext]):
     The session gets an empty result that fits every version of the protocol, with the received one in its ``_meta``.
     """
 
-    ended: asyncio.Event
+    def __init__(self, reading: Any, writing: Any, parameter_headers: ParameterHeaders) -> None:
+        super().__init__(reading, writing)
+        self.ended = asyncio.Event()
+        self._parameter_headers = parameter_headers
 
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **more: Any
     ) -> dict[str, Any]:
+        if method == "tools/call" and params is not None and opts is not None:
+            places = self._parameter_headers.get(params["name"], {})
+            opts.setdefault("headers", {}).update(mcp_param_headers(places, params["arguments"]))
         raw = await super().send_raw_request(method, params, opts, **more)
         if method == "tools/list":
+            self._parameter_headers.update(_parameter_headers(raw))
             return {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "_meta": {_RAW: raw}}
         if method == "tools/call":
             return {"content": [], "resultType": "complete", "_meta": {_RAW: raw}}
@@ -84,14 +95,29 @@ class _RawResultsDispatcher(JSONRPCDispatcher[TransportContext]):
             self.ended.set()  # nothing else tells that the peer is gone
 
 
+def _parameter_headers(listing: Mapping[str, Any]) -> ParameterHeaders:
+    """Which arguments of which tools the protocol of 2026 wants in HTTP headers as well."""
+    entries = listing.get("tools")
+    return {
+        str(entry.get("name")): x_mcp_header_map(entry.get("inputSchema"))
+        for entry in (entries if is_list(entries) else [])
+        if is_object(entry) and find_invalid_x_mcp_header(entry.get("inputSchema")) is None
+    }
+
+
 def _raw_of(result: types.Result) -> dict[str, Any]:
     raw: dict[str, Any] = (result.meta or {})[_RAW]
     return raw
 
 
 @asynccontextmanager
-async def open_session(server: McpServer, *, mode: Mode, stderr: TextIO) -> AsyncGenerator[McpSession]:
-    """Connect and shake hands. Must be left in the task that entered it; waits for a silent server without end."""
+async def open_session(
+    server: McpServer, *, mode: Mode, stderr: TextIO, parameter_headers: ParameterHeaders
+) -> AsyncGenerator[McpSession]:
+    """Connect and shake hands. Must be left in the task that entered it; waits for a silent server without end.
+
+    *parameter_headers* is filled by listing and used by calls; it is of the server, and outlives its sessions.
+    """
     async with AsyncExitStack() as stack:
         if isinstance(server, StdioServer):
             parameters = StdioServerParameters(
@@ -103,8 +129,7 @@ async def open_session(server: McpServer, *, mode: Mode, stderr: TextIO) -> Asyn
             client = FaultTolerantClient(headers=dict(server.headers), timeout=_HTTP_TIMEOUT)
             await stack.enter_async_context(client)
             reading, writing = await stack.enter_async_context(streamable_http_client(server.url, http_client=client))
-        dispatcher = _RawResultsDispatcher(reading, writing)
-        dispatcher.ended = asyncio.Event()
+        dispatcher = _RawResultsDispatcher(reading, writing, parameter_headers)
         session = await stack.enter_async_context(ClientSession(dispatcher=dispatcher, client_info=_CLIENT))
         await _shake_hands(session, mode)
         yield McpSession(session, dispatcher.ended)
