@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-_MAY_BE_ABSENT = "../shared"  # data beside the checkout that not everybody has; reasons for skipping name it
+# What reasons for skipping may name: data beside the checkout that not everybody has, and an extra of gigabytes.
+_MAY_BE_ABSENT = ("../shared", "the semantic extra")
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--no-unexpected-skips",
         action="store_true",
-        help=f"fail if a test is skipped for another reason than that {_MAY_BE_ABSENT} is absent",
+        help=f"fail if a test is skipped for another reason than that {' or '.join(_MAY_BE_ABSENT)} is absent",
     )
 
 
@@ -36,7 +37,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not session.config.getoption("--no-unexpected-skips"):
         return  # a worker of pytest-xdist has no reporter; its skips are reported by the process that started it
-    unexpected = [r for r in reporter.stats.get("skipped", []) if _MAY_BE_ABSENT not in _skip_reason(r)]
+    skipped: list[pytest.TestReport] = reporter.stats.get("skipped", [])
+    unexpected = [r for r in skipped if not any(absent in _skip_reason(r) for absent in _MAY_BE_ABSENT)]
     for report in unexpected:
         reporter.write_line(f"\nunexpected skip: {report.nodeid}: {_skip_reason(report)}", red=True)
     if unexpected and session.exitstatus == pytest.ExitCode.OK:

@@ -1,0 +1,33 @@
+# Check everything that .ci/run checks, in the environment at hand.
+check: lint types test
+
+# Rewrite what has one right form.
+format:
+    ruff format .
+    ruff check --fix .
+
+lint:
+    ruff format --check .
+    ruff check .
+
+types:
+    mypy
+    pyright
+    lint-imports
+
+test *options:
+    python -m pytest -n 2 {{options}}
+
+# What the benchmarks compare with and take real tools from.
+bench-install:
+    pip install --constraint constraints.txt --editable '.[bench]'
+    npm ci --prefix benchmarks
+
+recall *options:
+    python -m benchmarks.recall {{options}}
+
+latency *options:
+    python -m benchmarks.latency {{options}}
+
+wheel:
+    pip wheel --no-deps --wheel-dir dist .
