@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -119,7 +120,7 @@ def _plain(results: Mapping[str, Mapping[str, Quality]]) -> dict[str, dict[str, 
 
 
 def _print_table(results: Mapping[str, Mapping[str, Quality]]) -> None:
-    table = Table("set", "system", "recall@1", "recall@5", "recall@10", "nDCG@10", "MRR@10", "bar @5")
+    table = Table("set", "system", "recall@1", "recall@5", "recall@10", "nDCG@10", "MRR@10", "bar @5", box=SIMPLE)
     for name, by_system in results.items():
         for system, judged in by_system.items():
             bar = f"{KEYWORD_BAR[name]:.3f}" if system == "keyword" and name in KEYWORD_BAR else ""
