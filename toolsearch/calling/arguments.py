@@ -20,6 +20,8 @@ def parse_arguments(arguments: str | JsonObject) -> dict[str, Json]:
         return {}
     try:
         parsed: Any = json.loads(arguments, parse_constant=_refuse_constant)
+    except BadArgumentsError:  # a ValueError too
+        raise
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise BadArgumentsError(f"the arguments are not valid JSON: {error.msg} at {where}; {_REMEDY}") from error
