@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, MappingView, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
+from pathlib import PurePath
 from typing import cast
 
 from toolsearch.errors import ToolExecutionError
@@ -50,6 +51,8 @@ def _plain(value: object, above: frozenset[int]) -> Json:
             return float(value) if math.isfinite(value) else None
         case bytes() | bytearray() | memoryview():
             return base64.b64encode(cast("bytes", value)).decode("ascii")
+        case PurePath():
+            return _plain(str(value), above)
         case _:
             return _compound(value, above)
 
