@@ -20,7 +20,7 @@ from toolsearch.tools.definition import Json, JsonObject
 
 logger = logging.getLogger(__name__)
 
-_MAX_STEPS = 100_000  # in one validation; well under a second
+_MAX_STEPS = 100_000  # in one validation; under a second
 _NOT_CHECKED = ("format", "unevaluatedItems", "unevaluatedProperties")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 

@@ -48,8 +48,8 @@ def _in_words(violation: Violation) -> str:
         text = describe(violation)
     elif violation.validator in _PHRASES:
         text = _PHRASES[violation.validator].format(_shown(violation.validator_value))
-    elif violation.validator is None:
-        text = "is not allowed"
+    elif violation.validator is None:  # of what is ruled out by ``false``, jsonschema does not tell the name
+        text = "a property or item that the schema rules out"
     else:
         text = f"does not meet {violation.validator!r} of the schema"
     return f"{_place(violation.absolute_path)}: {text}"
