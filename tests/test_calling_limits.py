@@ -1,0 +1,65 @@
+import pytest
+
+from toolsearch.calling.limits import CallLimits, TurnCounter
+from toolsearch.errors import BadSettingError, CallLimitError
+
+
+def count(limits: CallLimits, *names: str) -> TurnCounter:
+    turn = TurnCounter()
+    for name in names:
+        turn.count(name, limits)
+    return turn
+
+
+def test_a_tool_may_be_called_as_often_as_its_limit_says_and_no_more():
+    limits = CallLimits(per_tool=2)
+    turn = count(limits, "a", "a", "b")
+
+    with pytest.raises(CallLimitError, match="the tool 'a' may be called 2 times a turn"):
+        turn.count("a", limits)
+
+
+def test_an_override_goes_before_the_general_limit():
+    limits = CallLimits(per_tool=1, per_tool_overrides={"a": 0, "b": None})
+    turn = count(limits, "b", "b", "b", "c")
+
+    with pytest.raises(CallLimitError, match="0 times"):
+        turn.count("a", limits)
+
+
+def test_the_total_is_over_all_tools():
+    limits = CallLimits(total=3)
+    turn = count(limits, "a", "b", "c")
+
+    with pytest.raises(CallLimitError, match="3 tool calls may be made"):
+        turn.count("d", limits)
+
+
+def test_excluded_tools_are_neither_limited_nor_counted():
+    limits = CallLimits(per_tool=1, total=1, excluded=frozenset({"free"}))
+
+    count(limits, "free", "free", "a", "free")
+
+
+def test_a_refused_call_is_not_counted():
+    limits = CallLimits(per_tool=1, total=2)
+    turn = count(limits, "a")
+    with pytest.raises(CallLimitError):
+        turn.count("a", limits)
+
+    turn.count("b", limits)
+
+
+def test_by_default_a_tool_may_be_called_40_times_and_all_together_150_times():
+    limits = CallLimits()
+    turn = count(limits, *[f"tool{n % 4}" for n in range(150)])
+
+    with pytest.raises(CallLimitError, match="150"):
+        turn.count("tool4", limits)
+    with pytest.raises(CallLimitError, match="40"):
+        count(limits, *["a"] * 41)
+
+
+def test_a_negative_limit_is_refused():
+    with pytest.raises(BadSettingError, match="'per_tool' is -1"):
+        CallLimits(per_tool=-1)

@@ -1,0 +1,336 @@
+"""Running calls: order, parallelism, failures as results, timeouts, cancellation, limits."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from toolsearch.calling.limits import CallLimits, TurnCounter
+from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.result import returns_directly
+from toolsearch.calling.wire import ToolCall
+from toolsearch.errors import (
+    BadSettingError,
+    ServerUnavailableError,
+    UndiscoveredToolError,
+    UnknownToolError,
+)
+from toolsearch.tools.definition import JsonObject, Tool, ToolContext, ToolDefinition, ToolMetadata
+from toolsearch.tools.output import ToolOutput
+
+Run = Callable[[JsonObject, ToolContext], Awaitable[object]]
+
+
+class Callback:
+    def __init__(self, run: Run) -> None:
+        self.call = run
+
+
+class Scope:
+    """All of some tools, and a record of what was begun and ended."""
+
+    def __init__(self, *tools: Tool) -> None:
+        self.tools = {tool.name: tool for tool in tools}
+        self.events: list[str] = []
+
+    def resolve(self, name: str) -> Tool:
+        if name not in self.tools:
+            raise UnknownToolError(name, near=sorted(self.tools)[:1])
+        return self.tools[name]
+
+    def begin_call(self, name: str) -> None:
+        self.events.append(f"begin {name}")
+
+    def end_call(self, name: str) -> None:
+        self.events.append(f"end {name}")
+
+
+def make_tool(name: str, run: Run, schema: JsonObject | None = None, **metadata: Any) -> Tool:
+    definition = ToolDefinition(name, input_schema=schema or {"type": "object"})
+    return Tool(definition, Callback(run), ToolMetadata(**metadata))
+
+
+async def echo(arguments: JsonObject, context: ToolContext) -> object:
+    return arguments.get("text", "nothing")
+
+
+async def fail(arguments: JsonObject, context: ToolContext) -> object:
+    raise RuntimeError("the disk is full")
+
+
+async def wait_forever(arguments: JsonObject, context: ToolContext) -> object:
+    await asyncio.Event().wait()
+
+
+def calls(*names: str) -> list[ToolCall]:
+    return [ToolCall(f"id-{position}", name) for position, name in enumerate(names)]
+
+
+async def test_calls_of_a_batch_run_at_the_same_time_and_answer_in_call_order():
+    barrier = asyncio.Barrier(3)
+
+    async def meet(arguments: JsonObject, context: ToolContext) -> object:
+        await barrier.wait()  # passes only if all three are here at once
+        return arguments["n"]
+
+    batch = [ToolCall(f"id-{n}", "meet", {"n": n}) for n in (3, 1, 2)]
+    results = await ToolCallingManager().execute(batch, Scope(make_tool("meet", meet)))
+
+    assert [(result.call_id, result.text) for result in results] == [("id-3", "3"), ("id-1", "1"), ("id-2", "2")]
+
+
+async def test_no_more_than_max_parallel_calls_run_at_once():
+    running, most = 0, 0
+
+    async def observe(arguments: JsonObject, context: ToolContext) -> object:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+
+    await ToolCallingManager(max_parallel=2).execute(calls(*["observe"] * 6), Scope(make_tool("observe", observe)))
+
+    assert most == 2
+
+
+async def test_a_failing_call_leaves_its_siblings_their_results():
+    results = await ToolCallingManager().execute(
+        calls("echo", "fail", "missing", "echo"), Scope(make_tool("echo", echo), make_tool("fail", fail))
+    )
+
+    assert [(result.is_error, result.text) for result in results] == [
+        (False, "nothing"),
+        (True, "the disk is full"),
+        (True, "no tool named 'missing'; did you mean echo?"),
+        (False, "nothing"),
+    ]
+    assert [result.error_code for result in results] == [None, "tool_failed", "unknown_tool", None]
+
+
+async def test_an_exception_without_a_message_is_told_by_its_type():
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        raise ZeroDivisionError
+
+    [result] = await ToolCallingManager().execute(calls("divide"), Scope(make_tool("divide", run)))
+
+    assert result.text == "ZeroDivisionError"
+
+
+async def test_an_error_of_ours_from_a_tool_keeps_its_code():
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        raise ServerUnavailableError("the server 'git' died during the call, which may have run")
+
+    [result] = await ToolCallingManager().execute(calls("git"), Scope(make_tool("git", run)))
+
+    assert (result.error_code, result.text) == (
+        "server_unavailable",
+        "the server 'git' died during the call, which may have run",
+    )
+
+
+async def test_a_refusal_to_run_an_undiscovered_tool_says_how_to_load_it():
+    class Strict(Scope):
+        def resolve(self, name: str) -> Tool:
+            raise UndiscoveredToolError(name)
+
+    [result] = await ToolCallingManager().execute(calls("echo"), Strict())
+
+    assert result.error_code == "undiscovered_tool"
+    assert "select:echo" in result.text
+
+
+async def test_a_tool_without_a_callback_is_an_error_result():
+    [result] = await ToolCallingManager().execute(calls("listed"), Scope(Tool(ToolDefinition("listed"))))
+
+    assert result.is_error
+    assert result.text == "the tool 'listed' can be found, but not called: its source gives no way to run it"
+
+
+async def test_arguments_that_do_not_fit_never_reach_the_tool():
+    seen: list[JsonObject] = []
+
+    async def record(arguments: JsonObject, context: ToolContext) -> object:
+        seen.append(arguments)
+
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    batch = [ToolCall("a", "record", '{"n": "x"}'), ToolCall("b", "record", '{"n": 1}'), ToolCall("c", "record", "{")]
+    results = await ToolCallingManager().execute(batch, Scope(make_tool("record", record, schema)))
+
+    assert seen == [{"n": 1}]
+    assert [result.error_code for result in results] == ["bad_arguments", None, "bad_arguments"]
+
+
+async def test_a_call_that_takes_too_long_is_an_error_result_and_the_others_go_on():
+    scope = Scope(make_tool("slow", wait_forever), make_tool("echo", echo))
+
+    slow, quick = await ToolCallingManager(timeout_s=0.01).execute(calls("slow", "echo"), scope)
+
+    assert (slow.error_code, slow.text) == (
+        "tool_timeout",
+        "the tool 'slow' did not answer within 0.01 s; it may have had its effect",
+    )
+    assert not quick.is_error
+
+
+async def test_a_tools_own_timeout_goes_before_the_managers():
+    scope = Scope(make_tool("slow", wait_forever, timeout_s=0.01))
+
+    [result] = await ToolCallingManager(timeout_s=3_600).execute(calls("slow"), scope)
+
+    assert result.error_code == "tool_timeout"
+
+
+async def test_a_timeout_error_that_the_tool_itself_raises_is_an_ordinary_failure():
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        raise TimeoutError("the database is slow")
+
+    [result] = await ToolCallingManager().execute(calls("query"), Scope(make_tool("query", run)))
+
+    assert (result.error_code, result.text) == ("tool_failed", "the database is slow")
+
+
+async def test_cancelling_the_batch_cancels_every_call_and_is_let_through():
+    started = asyncio.Barrier(3)
+    cancelled: list[object] = []
+
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        await started.wait()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(arguments["n"])
+            raise
+
+    scope = Scope(make_tool("run", run))
+    batch = [ToolCall(str(n), "run", {"n": n}) for n in range(2)]
+    task = asyncio.create_task(ToolCallingManager().execute(batch, scope))
+    await started.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert sorted(cancelled) == [0, 1]
+    assert sorted(scope.events) == ["begin run", "begin run", "end run", "end run"]
+
+
+async def test_a_tool_that_is_cancelled_from_within_fails_alone():
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        raise asyncio.CancelledError
+
+    scope = Scope(make_tool("inner", run), make_tool("echo", echo))
+    inner, other = await ToolCallingManager().execute(calls("inner", "echo"), scope)
+
+    assert (inner.error_code, inner.text) == ("tool_failed", "the tool was cancelled from within")
+    assert not other.is_error
+
+
+def test_a_keyboard_interrupt_in_a_tool_is_not_made_a_result():
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(ToolCallingManager().execute(calls("run"), Scope(make_tool("run", run))))
+
+
+async def test_every_tool_gets_the_context_as_a_copy_of_its_own():
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        context["seen"] = context.get("seen", 0) + 1
+        return f"{context['user']} {context['seen']}"
+
+    context = {"user": "ada"}
+    results = await ToolCallingManager().execute(calls("run", "run"), Scope(make_tool("run", run)), context=context)
+
+    assert [result.text for result in results] == ["ada 1", "ada 1"]
+    assert context == {"user": "ada"}
+
+
+async def test_a_running_tool_is_in_flight_until_it_ends_however_it_ends():
+    scope = Scope(make_tool("fail", fail))
+
+    await ToolCallingManager().execute(calls("fail", "missing"), scope)
+
+    assert scope.events == ["begin fail", "end fail"]
+
+
+async def test_a_batch_returns_directly_only_if_every_call_of_it_does():
+    scope = Scope(
+        make_tool("direct", echo, return_direct=True),
+        make_tool("echo", echo),
+        make_tool("broken", fail, return_direct=True),
+    )
+    manager = ToolCallingManager()
+
+    assert returns_directly(await manager.execute(calls("direct", "direct"), scope))
+    assert not returns_directly(await manager.execute(calls("direct", "echo"), scope))
+    assert not returns_directly(await manager.execute(calls("direct", "broken"), scope))  # the model must read why
+    assert not returns_directly([])
+
+
+async def test_what_a_remote_tool_calls_a_failure_is_a_failure():
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        return ToolOutput(({"type": "text", "text": "no such branch"},), is_error=True)
+
+    [result] = await ToolCallingManager().execute(calls("git"), Scope(make_tool("git", run, return_direct=True)))
+
+    assert (result.is_error, result.error_code, result.return_direct) == (True, "tool_failed", False)
+
+
+async def test_a_result_that_is_too_long_is_cut_and_says_so():
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        return "x" * 1_000
+
+    manager = ToolCallingManager(max_result_characters=10)
+    [result] = await manager.execute(calls("run"), Scope(make_tool("run", run)))
+
+    assert result.text == "x" * 10 + "\n[cut: these are the first 10 of 1,000 characters]"
+
+
+async def test_a_value_that_cannot_be_converted_is_an_error_result_naming_its_type():
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        return asyncio.Lock()
+
+    [result] = await ToolCallingManager().execute(calls("run"), Scope(make_tool("run", run)))
+
+    assert (result.is_error, result.error_code) == (True, "tool_failed")
+    assert result.text.startswith("the tool returned a asyncio.locks.Lock, which has no JSON form")
+
+
+async def test_a_call_over_the_limit_is_an_error_result_and_its_siblings_go_on():
+    scope = Scope(make_tool("echo", echo), make_tool("other", echo))
+    manager = ToolCallingManager(limits=CallLimits(per_tool=2))
+
+    results = await manager.execute(calls("echo", "echo", "echo", "other"), scope)
+
+    assert [result.error_code for result in results] == [None, None, "call_limit", None]
+
+
+async def test_calls_of_earlier_batches_count_within_a_turn_and_not_beyond_it():
+    scope = Scope(make_tool("echo", echo))
+    manager = ToolCallingManager(limits=CallLimits(total=1))
+    turn = TurnCounter()
+
+    await manager.execute(calls("echo"), scope, turn=turn)
+    [same_turn] = await manager.execute(calls("echo"), scope, turn=turn)
+    [next_turn] = await manager.execute(calls("echo"), scope, turn=TurnCounter())
+
+    assert same_turn.error_code == "call_limit"
+    assert not next_turn.is_error
+
+
+async def test_neither_arguments_nor_results_are_logged(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG)
+    batch = [ToolCall("1", "echo", {"text": "secret"}), ToolCall("2", "echo", '["secret"]'), ToolCall("3", "no")]
+
+    await ToolCallingManager().execute(batch, Scope(make_tool("echo", echo)))
+
+    assert "secret" not in caplog.text
+    assert "call of 'no' refused: unknown_tool" in caplog.text
+
+
+@pytest.mark.parametrize("setting", ["timeout_s", "max_parallel", "max_result_characters"])
+def test_settings_that_would_run_nothing_are_refused(setting: str):
+    with pytest.raises(BadSettingError, match=f"{setting} must be more than 0"):
+        ToolCallingManager(**{setting: 0})
