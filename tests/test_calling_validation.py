@@ -59,7 +59,7 @@ def test_the_model_is_told_where_and_what_is_expected(schema: Any, value: Any, t
 def test_missing_and_unknown_names_are_told_once_each():
     told = faults({"a": {}, "b": {}}, {"c": 1, "d": 2}, required=["a", "b"], additionalProperties=False)
 
-    assert told == "arguments: missing a, b; arguments: unknown: c, d; known: a, b"
+    assert told == "arguments: missing a, b; arguments: unknown c, d (known: a, b)"
 
 
 def test_of_several_shapes_the_one_that_was_meant_is_explained():

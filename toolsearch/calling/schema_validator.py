@@ -162,7 +162,8 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
         name for name in instance if name not in named and all(may_match(each, name) is False for each in patterns)
     ]
     if allowed is False and extras:
-        yield _violation("unknown: " + _names(extras) + ("; known: " + _names(list(named)) if named else ""))
+        known = f" (known: {_names(list(named))})" if named else ""
+        yield _violation(f"unknown {_names(extras)}{known}")
     elif allowed is not False:
         for name in extras:
             yield from validator.descend(instance[name], allowed, path=name)
