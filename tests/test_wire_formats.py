@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from anthropic.types import Message as AnthropicMessage
 from anthropic.types import ImageBlockParam, MessageParam, TextBlockParam, ToolResultBlockParam
+from anthropic.types import Message as AnthropicMessage
 from mcp.types import CallToolRequestParams, CallToolResult
 from openai.types.chat import ChatCompletion, ChatCompletionToolMessageParam
 from openai.types.responses import Response

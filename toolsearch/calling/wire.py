@@ -19,7 +19,7 @@ _ACCEPTED = (
     "an OpenAI ChatCompletion, its message or its tool_calls; an OpenAI Response or its output; "
     "an Anthropic Message or its content; {'name': ..., 'arguments': ...}; a ToolCall; or a list of the last two"
 )
-_ANTHROPIC_IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_IMAGES_SENT = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what both APIs take
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _call_tool_result(result: ToolResult) -> Message:
 
 
 def _is_image(block: JsonObject) -> bool:
-    return block.get("type") == "image" and block.get("mimeType") in _ANTHROPIC_IMAGES and bool(block.get("data"))
+    return block.get("type") == "image" and block.get("mimeType") in _IMAGES_SENT and bool(block.get("data"))
 
 
 def _as_text(result: ToolResult) -> str:
