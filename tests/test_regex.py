@@ -233,6 +233,6 @@ def test_rows_are_those_in_which_some_field_matches_by_itself(pattern: str) -> N
         row
         for row, document in enumerate(documents)
         for fields in [(document.name, document.description, *document.parameter_names)]
-        if any(re.search(pattern, " ".join(field.split()), re.IGNORECASE) for field in fields)
+        if any(re.search(pattern, " ".join(field.split()), re.IGNORECASE | re.ASCII) for field in fields)
     ]
     assert RegexPart.build(documents).scan(compile_pattern(pattern))[0].tolist() == expected

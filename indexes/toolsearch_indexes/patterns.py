@@ -72,6 +72,8 @@ def compile_pattern(
 ) -> CompiledPattern:
     r"""Compile *pattern* in RE2's syntax, in which ``^``, ``$``, ``\A`` and ``\z`` are the ends of a tool's field.
 
+    As in RE2, ``\w``, ``\d`` and ``\b`` know ASCII only (``\pL`` is any letter), while case is ignored in any alphabet.
+
     A pattern that can match no characters at all (``x*``, ``^``, ``a|``) would match every tool, which nobody means:
     it is refused, and the message says how to ask for every tool in earnest.
 
