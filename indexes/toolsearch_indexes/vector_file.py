@@ -100,9 +100,8 @@ class VectorFile:
             if tables and version != _FORMAT:
                 _log.warning("vector cache %s has format %s, not %s: emptied", self._path, version, _FORMAT)
                 connection.execute("DROP TABLE IF EXISTS vectors")
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
-            )
+            # Not WITHOUT ROWID: each vector would take an overflow page of its own, and the file twice the space.
+            connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {_FORMAT}")
         with contextlib.suppress(sqlite3.OperationalError):  # locked: another process is just doing the same
