@@ -23,7 +23,7 @@ def check_tool(tool: Tool) -> None:
         raise BadToolError(f"{definition.name}: the input schema must have type 'object', not {root_type!r}")
     parts = [definition.input_schema, definition.output_schema, definition.annotations]
     try:
-        text = json.dumps(parts, allow_nan=False)
+        text = json.dumps(parts, allow_nan=False, sort_keys=True)  # sorted, as fingerprints will want it
     except RecursionError:
         raise BadToolError(f"{definition.name}: its schemas are nested too deeply; flatten them") from None
     except (TypeError, ValueError) as error:

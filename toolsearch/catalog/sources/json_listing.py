@@ -100,7 +100,7 @@ def _input_schema(fields: JsonObject) -> JsonObject:
     """Return the schema, made an object's where only that was left unsaid. None at all means no parameters."""
     key = next((key for key in _SCHEMA_KEYS if fields.get(key) is not None), None)
     if key is None:
-        if fields.get("type", "function") not in {"function", "custom"}:
+        if fields.get("type", "function") not in ("function", "custom"):
             raise BadToolError(f"it is a tool of its provider, {fields['type']!r}, which has no definition to show")
         return NO_PARAMETERS
     schema = as_object(fields[key])

@@ -87,13 +87,13 @@ class _Merger:
             return
         media_type, content = _preferred(as_object(parameter.get("content")) or {})
         schema = content.get("schema") if media_type else parameter.get("schema", {})
-        style = parameter.get("style")
+        style = str(parameter.get("style") or "form")
         argument = Argument(
             property_name=self._free_name(name, place),
             name=name,
             place=cast("Place", place),
-            style=style if isinstance(style, str) else "",
-            explode=bool(parameter.get("explode", style in {None, "form", "deepObject"})),
+            style=style,
+            explode=bool(parameter.get("explode", style == "form")),
             as_json=_is_json(media_type),
         )
         self._put(argument, schema, parameter, required=place == "path" or parameter.get("required") is True)

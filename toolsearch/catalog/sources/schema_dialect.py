@@ -18,13 +18,10 @@ MAX_NODES = 1_500  # schemas in one tool; what is beyond admits any value
 LEFT_OUT: JsonObject = {"description": "(left out: the whole schema is too large)"}
 
 _TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
-_PLAIN: dict[str, tuple[type, ...]] = {
-    "title": (str,), "description": (str,), "format": (str,), "pattern": (str,), "contentEncoding": (str,),
-    "contentMediaType": (str,), "deprecated": (bool,), "uniqueItems": (bool,), "writeOnly": (bool,),
-    "minimum": (int, float), "maximum": (int, float), "exclusiveMinimum": (int, float),
-    "exclusiveMaximum": (int, float), "multipleOf": (int, float), "minLength": (int,), "maxLength": (int,),
-    "minItems": (int,), "maxItems": (int,), "minProperties": (int,), "maxProperties": (int,),
-}  # fmt: skip
+_TEXTS = frozenset({"title", "description", "format", "pattern", "contentEncoding", "contentMediaType"})
+_FLAGS = frozenset({"deprecated", "uniqueItems", "writeOnly"})
+_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_COUNTS = frozenset({"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"})
 _ANY_VALUE = frozenset({"default", "const"})
 _ONE_SCHEMA = frozenset(
     {"items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedProperties"}
@@ -79,7 +76,7 @@ class _Conversion:
     def _keywords(self, schema: JsonObject, depth: int) -> dict[str, Json]:
         result: dict[str, Json] = {}
         for key, value in schema.items():
-            if key in _ANY_VALUE or type(value) in _PLAIN.get(key, ()):
+            if key in _ANY_VALUE or _is_well_formed(key, value):
                 result[key] = value
             elif key in _ONE_SCHEMA and isinstance(value, (dict, bool)):
                 result[key] = self.convert(value, depth + 1)
@@ -97,6 +94,17 @@ class _Conversion:
         required = [name for name in dict.fromkeys(as_texts(schema.get("required"))) if name in writable]
         converted = {name: self.convert(each, depth + 1) for name, each in writable.items()}
         return {"properties": converted} | ({"required": required} if required else {})
+
+
+def _is_well_formed(keyword: str, value: Json) -> bool:
+    """Whether *keyword* is one with a plain value, and *value* is of its kind."""
+    if isinstance(value, str):
+        return keyword in _TEXTS
+    if isinstance(value, bool):
+        return keyword in _FLAGS
+    if isinstance(value, int) and keyword in _COUNTS:
+        return value >= 0
+    return isinstance(value, (int, float)) and (keyword in _NUMBERS or (keyword == "multipleOf" and value > 0))
 
 
 def _types(schema: JsonObject) -> dict[str, Json]:
