@@ -1,6 +1,6 @@
 """A stdio MCP server in plain JSON, so that it can misbehave in ways that a library would not let it.
 
-python raw_server.py [hang | junk | bad-tools | circles]
+python raw_server.py [hang | junk | bad-tools | circles | endless]
 """
 
 import json
@@ -66,8 +66,11 @@ def listing(cursor: str | None) -> dict[str, object]:
     if behaviour == "bad-tools":
         return {"tools": BAD_TOOLS}
     if behaviour == "circles":
-        page = 0 if cursor is None else int(cursor)
+        page = int(cursor or 0)
         return {"tools": [{**TOOLS[page], "name": f"tool{page}"}], "nextCursor": str((page + 1) % 3)}
+    if behaviour == "endless":
+        page = int(cursor or 0)
+        return {"tools": [{"name": f"tool{page}"}], "nextCursor": str(page + 1)}
     return {"tools": TOOLS}
 
 

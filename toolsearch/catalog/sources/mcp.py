@@ -28,7 +28,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """How one server fares. *seconds* is what connecting and listing took; *error* says why it failed, or is ""."""
+    """How one server fares.
+
+    state    ``failed`` gave no tools; ``down`` did, and is started again by the next call; a server behind HTTP has no
+             connection to lose, and counts as ``ready``
+    refused  how many of its tools were refused; a failed server counts as one
+    seconds  what connecting and listing took
+    error    why it failed, or ""
+    """
 
     name: str
     transport: str
@@ -108,21 +115,12 @@ class McpSource:
 
     @property
     def servers(self) -> list[ServerStatus]:
-        """The servers that `load` has started, in the configuration's order, as they are now."""
+        """The servers as they are now, as far as `load` has tried them; last those that are refused as written."""
         if self._pool is None:
             return []
-        return [
-            ServerStatus(
-                name,
-                connection.server.transport,
-                "failed" if self._loads[name].error else connection.state,
-                tools=len(self._loads[name].tools),
-                refused=len(self._loads[name].refused),
-                seconds=self._loads[name].seconds,
-                error=self._loads[name].error,
-            )
-            for name, connection in self._pool.connections.items()
-        ]
+        started = [_status(self._pool.connections[name], loaded) for name, loaded in self._loads.items()]
+        refused = self._config.refused
+        return started + [ServerStatus(one.name, "unknown", "failed", 0, 1, 0.0, one.reason) for one in refused]
 
     def load(self) -> LoadReport:
         """Start all servers and list their tools; takes as long as the slowest, at most *connect_timeout_s*.
@@ -174,3 +172,15 @@ class McpSource:
 
     def _origin(self, server: str) -> str:
         return f"{self._config.origin}#{server}"
+
+
+def _status(connection: McpConnection, loaded: _ServerLoad) -> ServerStatus:
+    return ServerStatus(
+        connection.server.name,
+        connection.server.transport,
+        "failed" if loaded.error else connection.state,
+        tools=len(loaded.tools),
+        refused=len(loaded.refused),
+        seconds=loaded.seconds,
+        error=loaded.error,
+    )
