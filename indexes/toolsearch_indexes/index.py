@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -24,8 +23,7 @@ from toolsearch_indexes.semantic import SemanticArm, SemanticStatistics
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray
 
-Strategy: TypeAlias = Literal["auto", "hybrid", "semantic", "keyword", "regex"]
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+STRATEGIES = ("auto", "hybrid", "semantic", "keyword", "regex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,7 @@ class ToolSearchIndex:
         query: str,
         *,
         limit: int = 5,
-        strategy: Strategy = "auto",
+        strategy: str = "auto",
         within: Selection | Collection[str] | None = None,
     ) -> list[Hit]:
         """Return at most *limit* hits, best first; equal scores go by name. Scores lie in (0, 1].
@@ -161,7 +159,7 @@ class ToolSearchIndex:
                 ranked = self._rank(state, space, text, chosen, limit + len(exact))
                 return _exact_first(exact, ranked)[:limit]
 
-    def resolve_strategy(self, strategy: str) -> Strategy:
+    def resolve_strategy(self, strategy: str) -> str:
         """Return what *strategy* means for this index. Raises BadQueryError."""
         if strategy not in STRATEGIES:
             raise BadQueryError(f"unknown strategy {strategy!r}; use one of {', '.join(STRATEGIES)}")
@@ -171,7 +169,7 @@ class ToolSearchIndex:
             raise BadQueryError(f"the strategy {strategy!r} needs an encoder, and this index has none; use 'keyword'")
         return strategy
 
-    def _rank(self, state: IndexState, space: SearchSpace, text: str, strategy: Strategy, limit: int) -> list[Hit]:
+    def _rank(self, state: IndexState, space: SearchSpace, text: str, strategy: str, limit: int) -> list[Hit]:
         if strategy == "semantic" and self.arm:
             return rank_semantic(space, self.arm.query_vector(text), self.arm.floor(len(self)), limit)
         query = read_query(text, self.lexicon, state.keyword, self.parameters)

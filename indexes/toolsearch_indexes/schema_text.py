@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 from urllib.parse import unquote
 
 from toolsearch_indexes.documents import ToolDocument
@@ -60,7 +60,7 @@ class _Walk:
 
     def visit(self, node: Any, depth: int) -> None:
         self.nodes_left -= 1
-        if not isinstance(node, Mapping) or depth > _MAX_DEPTH or self.nodes_left < 0 or self.characters_left <= 0:
+        if not _is_object(node) or depth > _MAX_DEPTH or self.nodes_left < 0 or self.characters_left <= 0:
             return
         if depth:  # the root's title and description repeat the tool's own
             for key in ("title", "description"):
@@ -68,7 +68,7 @@ class _Walk:
         for value in _strings(node.get("enum"), node.get("const")):
             self._take(value)
         properties = node.get("properties")
-        if isinstance(properties, Mapping):
+        if _is_object(properties):
             for name, schema in properties.items():
                 if self.nodes_left <= 0:
                     return
@@ -91,7 +91,7 @@ class _Walk:
         node = self.root
         for step in reference[2:].split("/"):
             key = unquote(step).replace("~1", "/").replace("~0", "~")
-            if not isinstance(node, Mapping) or key not in node:
+            if not _is_object(node) or key not in node:
                 return
             node = node[key]
         self.visit(node, depth + 1)
@@ -101,7 +101,7 @@ def _strings(*values: Any) -> Iterator[str]:
     for value in values:
         if isinstance(value, str):
             yield value
-        elif isinstance(value, list):
+        elif _is_list(value):
             yield from (item for item in value if isinstance(item, str))
 
 
@@ -109,8 +109,16 @@ def _subschemas(node: Mapping[str, Any]) -> Iterator[Any]:
     yield from (node[key] for key in _ONE_SCHEMA if key in node)
     for key in _MANY_SCHEMAS:
         schemas = node.get(key)
-        if isinstance(schemas, list):
+        if _is_list(schemas):
             yield from schemas
     patterns = node.get("patternProperties")
-    if isinstance(patterns, Mapping):
+    if _is_object(patterns):
         yield from patterns.values()
+
+
+def _is_object(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)

@@ -39,8 +39,7 @@ class SemanticArm:
         return self._cache.embed(self.encoder, [semantic_text(document) for document in documents])
 
     def query_vector(self, query: str) -> FloatArray:
-        vector: FloatArray = self.encoder.encode_queries([query])[0]
-        return vector
+        return self._cache.embed_query(self.encoder, query)
 
     def floor(self, tools: int) -> float:
         """Return the cosine that the best of *tools* unrelated tools is expected to reach.

@@ -9,7 +9,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
 from toolsearch.tools.definition import ToolDefinition, ToolReference
 from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.index import Strategy, ToolSearchIndex
+from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.schema_text import document_from_schema
 from toolsearch_indexes.selection import Selection
 
@@ -50,7 +50,7 @@ class CatalogIndex:
                 index.update((document_of(tool.definition) for tool in tools.values()), gone)
 
     def search(
-        self, query: str, *, limit: int, strategy: Strategy = "auto", within: Selection | None = None
+        self, query: str, *, limit: int, strategy: str = "auto", within: Selection | None = None
     ) -> list[ToolReference]:
         """As `ToolSearchIndex.search`, with a summary of each tool."""
         references: list[ToolReference] = []

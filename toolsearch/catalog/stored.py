@@ -14,6 +14,7 @@ from contextlib import closing
 from copy import copy
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.loading import Refusal
@@ -133,8 +134,9 @@ class StoredTools(MutableMapping[str, Tool]):
         try:
             with self._lock:
                 definition, metadata, source, spec = self._connection.execute(query, (name,)).fetchone()
-            values = dict(zip(_FIELDS, json.loads(definition), strict=True))
-            read = ToolDefinition(**values | {"tags": tuple(values["tags"])})
+            values: dict[str, Any] = dict(zip(_FIELDS, json.loads(definition), strict=True))
+            values["tags"] = tuple(values["tags"])
+            read = ToolDefinition(**values)
             callback = ReopenedCallback(self.sources, spec, read.server, name) if spec else None
             return Tool(read, callback, ToolMetadata(**json.loads(metadata)), source)
         except (sqlite3.Error, TypeError, ValueError, KeyError) as error:

@@ -34,15 +34,20 @@ _QUERY_DESCRIPTION = (
 
 
 def search_tool_definition(
-    servers: Sequence[str] = (), *, default_limit: int = DEFAULT_LIMIT, max_limit: int = MAX_LIMIT
+    servers: Sequence[str] = (),
+    *,
+    strategies: Sequence[str] = STRATEGIES,
+    default_limit: int = DEFAULT_LIMIT,
+    max_limit: int = MAX_LIMIT,
 ) -> ToolDefinition:
     """Return the search tool's definition, under 250 tokens however many *servers* (the caller's, in order) there are.
 
-    The schema bounds no limit: one out of range is clamped, not refused.
+    *strategies* are those that the index can answer, the default first. The schema bounds no limit: one out of range
+    is clamped, not refused.
     """
     properties: dict[str, Json] = {
         "query": {"type": "string", "description": _QUERY_DESCRIPTION},
-        "strategy": {"type": "string", "enum": list(STRATEGIES), "description": "Default hybrid."},
+        "strategy": {"type": "string", "enum": list(strategies), "description": f"Default {strategies[0]}."},
         "limit": {"type": "integer", "description": f"1-{max_limit}, default {default_limit}."},
         "server": {"type": "string", "description": _server_description(servers)},
     }

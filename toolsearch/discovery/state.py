@@ -16,19 +16,20 @@ _VERSION = 1  # of the JSON; another one is not read
 
 @dataclass(slots=True)
 class SessionCounters:
-    """What a session did, and what it cost in tokens against showing the model everything.
+    """What a session did, and what it cost in tokens.
 
     Figures to read, not accounts to settle: additions of two threads at the same instant may lose one.
     """
 
-    requests: int = 0  # lists of tools handed out for a model request
+    requests: int = 0  # lists of tools handed out, one for each model request
+    search_rounds: int = 0  # requests whose reply did nothing but search: without a search tool they would not be
     searches: int = 0
     empty_searches: int = 0  # of these, the ones that found nothing
     calls: int = 0  # of other tools than the search tool
     failed_calls: int = 0
-    definition_tokens: int = 0  # of the lists handed out, all requests together
-    search_tokens: int = 0  # of the search tool's arguments and answers
-    catalog_tokens: int = 0  # of every definition in reach on every request: the price without a search
+    history_tokens: int = 0  # of the search tool's calls and answers, which stay in the conversation
+    sent_tokens: int = 0  # over all requests: the definitions, and the history so far, which is sent again each time
+    written_tokens: int = 0  # by the model, to call the search tool
 
 
 @dataclass(slots=True, eq=False)

@@ -1,0 +1,121 @@
+"""An index directory: a catalog, its index and its vectors on disk, so that a second start embeds nothing again.
+
+    DIR/CURRENT            the name of the generation that counts
+    DIR/generation-*/      catalog.sqlite, manifest.json and the arrays of one generation
+    DIR/vectors.sqlite     vectors by text, which outlive generations
+
+A generation is written whole and then named in CURRENT by an atomic replace: a reader has the old or the new one, and
+a write that is cut off leaves the old one in force.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.indexing import document_of
+from toolsearch.catalog.stored import StoredTools, open_catalog, save_catalog
+from toolsearch.errors import IndexStoreError
+from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.store import load_index, save_index
+from toolsearch_indexes.vector_cache import VectorCache
+
+logger = logging.getLogger(__name__)
+
+_CURRENT = "CURRENT"
+_GENERATION = "generation-"
+_VECTORS = "vectors.sqlite"
+_ENCODER = "encoder.txt"  # in a generation: the text that opens its encoder again, if it was given as one
+
+
+class IndexDirectory:
+    """One index directory, which need not exist yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def vector_cache(self) -> VectorCache:
+        self._make()
+        return VectorCache(self.path / _VECTORS)
+
+    def open_catalog(self) -> Catalog:
+        """Raises IndexStoreError if nothing usable is stored."""
+        return open_catalog(self._generation())
+
+    def encoder_spec(self) -> str | None:
+        """The text that opens the encoder of the stored index, if there is one."""
+        try:
+            return (self._generation() / _ENCODER).read_text() or None
+        except (OSError, IndexStoreError):
+            return None
+
+    def open_index(self, *, encoder: Encoder | None, cache: VectorCache | None) -> ToolSearchIndex:
+        """Return the stored index as it is. Raises IndexStoreError."""
+        return load_index(self._generation(), encoder=encoder, cache=cache)
+
+    def index_for(
+        self, catalog: Catalog, *, encoder: Encoder | None, cache: VectorCache | None
+    ) -> tuple[ToolSearchIndex, bool]:
+        """Return an index of what *catalog* holds, and whether it is what is stored already.
+
+        The stored index is taken and brought up to date by what differs; if it is damaged, older, or another
+        encoder's, that is logged and a new one is built.
+        """
+        try:
+            stored = StoredTools(self._generation()).tool_fingerprints()
+            index = self.open_index(encoder=encoder, cache=cache)
+        except IndexStoreError as error:
+            if (self.path / _CURRENT).exists():
+                logger.warning("the stored index is not used, a new one is built: %s", error)
+            stored, index = {}, ToolSearchIndex(encoder=encoder, cache=cache)
+        tools = catalog.snapshot().tools
+        prints = catalog.snapshot().tool_fingerprints()
+        changed = [document_of(tools[name].definition) for name, print_ in prints.items() if stored.get(name) != print_]
+        gone = [name for name in stored if name not in prints]
+        if changed or gone:
+            index.update(changed, gone)
+        return index, bool(stored) and not changed and not gone
+
+    def save(
+        self, catalog: Catalog, index: ToolSearchIndex, *, specs: Mapping[str, str], encoder_spec: str | None
+    ) -> None:
+        """Write a generation and make it the current one. *specs* as in `save_catalog`. Raises IndexStoreError."""
+        self._make()
+        before = self._current_name()
+        generation = Path(tempfile.mkdtemp(prefix=_GENERATION, dir=self.path))
+        try:
+            save_catalog(catalog, generation, specs=specs)
+            save_index(index, generation)
+            (generation / _ENCODER).write_text(encoder_spec or "")
+            pointer = generation / _CURRENT
+            pointer.write_text(generation.name)
+            pointer.replace(self.path / _CURRENT)
+        except BaseException:
+            shutil.rmtree(generation, ignore_errors=True)
+            raise
+        if before:
+            shutil.rmtree(self.path / before, ignore_errors=True)
+
+    def _generation(self) -> Path:
+        name = self._current_name()
+        if name is None:
+            raise IndexStoreError(f"{self.path} is no index directory; make one with: toolsearch index SOURCE --to DIR")
+        return self.path / name
+
+    def _current_name(self) -> str | None:
+        try:
+            name = (self.path / _CURRENT).read_text().strip()
+        except (OSError, UnicodeDecodeError):
+            return None
+        return name if name.startswith(_GENERATION) and Path(name).name == name else None
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise IndexStoreError(f"{self.path} cannot be used as an index directory: {error.strerror}") from error

@@ -1,0 +1,135 @@
+"""What a caller sees of a catalog: the tools in its reach, computed once for all sessions with that reach."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cached_property
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.discovery.reach import Reach
+from toolsearch.errors import BadQueryError, UnknownToolError
+from toolsearch.tokens import TokenCounter, definition_tokens
+from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.naming import near_names
+from toolsearch_indexes.selection import Selection
+
+_MAX_VIEWS = 256  # different reaches that are remembered; each costs a byte per tool
+
+
+class View:
+    """A catalog through one reach and, if given, one server. Follows the catalog; safe to share between threads."""
+
+    def __init__(self, catalog: Catalog, reach: Reach, server: str | None, costs: DefinitionCosts) -> None:
+        self._catalog = catalog
+        self._reach = reach
+        self._server = server
+        self._costs = costs
+        self._listed: tuple[int, _Listing] | None = None
+        is_everything = reach.is_everything and server is None
+        self.selection = None if is_everything else Selection(self.allows)  # for the index, before it ranks
+
+    def allows(self, name: str) -> bool:
+        """Whether there is such a tool, and the caller may see it."""
+        tool = self._catalog.find(name)
+        return tool is not None and self._admits(tool.definition)
+
+    def get(self, name: str) -> Tool:
+        """Return a tool. Raises UnknownToolError, whose near names are in reach too."""
+        tool = self._catalog.find(name)
+        if tool is None or not self._admits(tool.definition):
+            raise UnknownToolError(name, near=near_names(name, self.names))
+        return tool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools in reach, sorted."""
+        return self._listing().names
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The servers of the tools in reach, sorted."""
+        return self._listing().servers
+
+    @property
+    def tokens(self) -> int:
+        """What all definitions in reach take together. The first time, each of them is counted."""
+        return self._listing().tokens
+
+    def tokens_of(self, definition: ToolDefinition) -> int:
+        return self._costs.of(definition)
+
+    def _admits(self, definition: ToolDefinition) -> bool:
+        return (self._server is None or definition.server == self._server) and self._reach.allows(definition)
+
+    def _listing(self) -> _Listing:
+        snapshot = self._catalog.snapshot()
+        listed = self._listed
+        if listed is None or listed[0] != snapshot.version:
+            tools = snapshot.tools
+            names = sorted(name for name in tools if self.selection is None or self._admits(tools[name].definition))
+            listed = self._listed = (snapshot.version, _Listing(tuple(names), self._catalog, self._costs))
+        return listed[1]
+
+
+@dataclass(eq=False)
+class _Listing:
+    """A view at one version of the catalog; the costly parts are computed when asked for."""
+
+    names: tuple[str, ...]
+    _catalog: Catalog
+    _costs: DefinitionCosts
+
+    @cached_property
+    def servers(self) -> tuple[str, ...]:
+        return tuple(sorted({definition.server for definition in self._definitions() if definition.server}))
+
+    @cached_property
+    def tokens(self) -> int:
+        return sum(map(self._costs.of, self._definitions()))
+
+    def _definitions(self) -> list[ToolDefinition]:
+        return [tool.definition for name in self.names if (tool := self._catalog.find(name)) is not None]
+
+
+class DefinitionCosts:
+    """The tokens of definitions, each counted once."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._known: dict[str, tuple[ToolDefinition, int]] = {}
+
+    def of(self, definition: ToolDefinition) -> int:
+        known = self._known.get(definition.name)
+        if known is None or known[0] is not definition:
+            known = self._known[definition.name] = (definition, definition_tokens(definition, self._counter))
+        return known[1]
+
+
+class ViewCache:
+    """The views in use, by what they let through."""
+
+    def __init__(self, catalog: Catalog, counter: TokenCounter) -> None:
+        self._catalog = catalog
+        self._costs = DefinitionCosts(counter)
+        self._views: OrderedDict[tuple[Reach, str | None], View] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, reach: Reach, server: str | None = None) -> View:
+        """Raises BadQueryError for a *server* none of whose tools is in reach, naming those that are."""
+        view = self._get(reach, None)
+        if server is None:
+            return view
+        if server not in view.servers:
+            known = ", ".join(view.servers[:20]) or "none"
+            raise BadQueryError(f"there is no server {server!r}; there are: {known}")
+        return self._get(reach, server)
+
+    def _get(self, reach: Reach, server: str | None) -> View:
+        with self._lock:
+            view = self._views.pop((reach, server), None) or View(self._catalog, reach, server, self._costs)
+            self._views[reach, server] = view
+            while len(self._views) > _MAX_VIEWS:
+                self._views.popitem(last=False)
+            return view

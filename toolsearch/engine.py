@@ -1,0 +1,253 @@
+"""`ToolSearch`: one catalog, one index that follows it, and the sessions that share both. The composition root."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+from weakref import WeakValueDictionary
+
+from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.indexing import CatalogIndex
+from toolsearch.catalog.warm_start import IndexDirectory
+from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.exposure import PassThrough
+from toolsearch.discovery.reach import Reach
+from toolsearch.discovery.state import SessionState
+from toolsearch.discovery.store import SessionStore
+from toolsearch.discovery.view import View, ViewCache
+from toolsearch.errors import BadSettingError, EncoderError, IndexStoreError, MissingExtraError
+from toolsearch.tokens import TokenCounter, default_counter
+from toolsearch.tools.definition import ToolReference
+from toolsearch_indexes.encoders.opening import open_encoder
+from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.index import STRATEGIES, ToolSearchIndex
+from toolsearch_indexes.vector_cache import VectorCache
+
+if TYPE_CHECKING:
+    from toolsearch.session import Session
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How every session of an engine behaves.
+
+    limit, max_limit     tools in one answer of the search tool: unless the model says otherwise, and at most
+    answer_tokens        what one answer may take
+    budget               what a session may hold between turns
+    pass_through         the catalogs that are shown whole
+    expand_undiscovered  run a tool in reach that the model calls without having searched for it; else refuse
+    """
+
+    limit: int = 5
+    max_limit: int = 10
+    answer_tokens: int = 800
+    budget: Budget = Budget()  # noqa: RUF009  frozen
+    pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen
+    expand_undiscovered: bool = True
+
+
+class ToolSearch:
+    """Searches *catalog*, and opens sessions over it. Safe to share between threads.
+
+    strategy   what ranks unless a search says otherwise: "auto" is hybrid where there is an encoder, else keyword
+    encoder    an Encoder, or what `open_encoder` takes: a folder, or the name of a sentence-transformers model
+    index_dir  where the index is kept between starts; None keeps it in memory
+
+    An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except under "auto":
+    there the search goes on by keyword, and `notes` says why.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        strategy: str = "auto",
+        encoder: Encoder | str | Path | None = None,
+        index_dir: str | Path | None = None,
+        sessions: SessionStore | None = None,
+        options: SessionOptions | None = None,
+        manager: ToolCallingManager | None = None,
+        counter: TokenCounter | None = None,
+        clock: Callable[[], float] = time.time,
+        _is_stored: bool = False,
+    ) -> None:
+        if strategy not in STRATEGIES:
+            raise BadSettingError(f"unknown strategy {strategy!r}; use one of {', '.join(STRATEGIES)}")
+        if strategy in ("hybrid", "semantic") and encoder is None:
+            raise BadSettingError(f"the strategy {strategy!r} needs an encoder: give one as encoder=, or use 'auto'")
+        self.catalog = catalog
+        self.options = options or SessionOptions()
+        self.manager = manager or ToolCallingManager()
+        self.counter = counter or default_counter()
+        self.clock = clock
+        self.sessions = sessions or SessionStore(budget=self.options.budget, clock=clock)
+        self.notes: list[str] = []
+        self._strategy = strategy
+        self._directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
+        self._encoder_spec = str(encoder) if isinstance(encoder, str | Path) else None
+        self._cache = self._directory.vector_cache() if self._directory and encoder is not None else VectorCache()
+        self._followed = self._follow(self._load(encoder), is_stored=_is_stored)
+        self._views = ViewCache(catalog, self.counter)
+        self._open: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(
+        cls, index_dir: str | Path, *, strategy: str = "auto", encoder: Encoder | str | Path | None = None
+    ) -> Self:
+        """Open what `save`, or ``toolsearch index``, has left in *index_dir*, with its encoder unless one is given.
+
+        Raises IndexStoreError if nothing usable is there.
+        """
+        directory = IndexDirectory(Path(index_dir))
+        return cls(
+            directory.open_catalog(),
+            strategy=strategy,
+            encoder=encoder if encoder is not None else directory.encoder_spec(),
+            index_dir=index_dir,
+            _is_stored=True,
+        )
+
+    @property
+    def index(self) -> ToolSearchIndex:
+        return self._followed.index
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """The strategies that a search can name, the default first."""
+        able: list[str] = ["hybrid", "keyword", "semantic", "regex"] if self.index.arm else ["keyword", "regex"]
+        default = self.index.resolve_strategy(self._strategy)
+        return (default, *(strategy for strategy in able if strategy != default))
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        strategy: str | None = None,
+        reach: Reach | None = None,
+        server: str | None = None,
+    ) -> list[ToolReference]:
+        """Return at most *limit* tools, best first, ties by name; ``[]`` if nothing fits.
+
+        Only tools in *reach* and, if given, of *server* are ranked. For the forms of a query, and BadQueryError and
+        BadPatternError, see `ToolSearchIndex.search`.
+        """
+        chosen = strategy or self._strategy
+        view = self.view(reach or Reach(), server)
+        try:
+            found = self._followed.search(query, limit=limit, strategy=chosen, within=view.selection)
+        except EncoderError as error:
+            if chosen != "auto":
+                raise
+            self._note(f"searched by keyword only: {error}")
+            found = self._followed.search(query, limit=limit, strategy="keyword", within=view.selection)
+        return [reference for reference in found if view.allows(reference.name)]
+
+    def view(self, reach: Reach, server: str | None = None) -> View:
+        """What a caller with *reach* sees of the catalog; views are shared between sessions."""
+        return self._views.get(reach, server)
+
+    def session(
+        self,
+        session_id: str,
+        *,
+        reach: Reach | None = None,
+        allow: Iterable[str] = (),
+        deny: Iterable[str] = (),
+        pins: Collection[str] = (),
+    ) -> Session:
+        """Open the session of that id, or a new one.
+
+        *reach*, or *allow* and *deny* as `Reach.parse` takes them, says what it may see. For a session that exists
+        they replace its reach if given; otherwise it keeps what it had. *pins* are always shown and never evicted.
+        """
+        from toolsearch.session import Session
+
+        allow, deny = tuple(allow), tuple(deny)
+        asked = reach or (Reach.parse(allow, deny) if allow or deny else None)
+        state = self.sessions.get_or_create(
+            session_id,
+            lambda: SessionState.new(
+                session_id, clock=self.clock, reach=asked, budget=self.options.budget, pins=tuple(pins)
+            ),
+        )
+        with self._lock:
+            session = self._open.get(session_id)
+            if session is None:
+                session = self._open[session_id] = Session(self, session_id)
+        session.admit(state, asked, pins)
+        return session
+
+    def save(self, *, specs: Mapping[str, str] | None = None) -> None:
+        """Write catalog and index to the index directory. *specs* as in `save_catalog`. Raises IndexStoreError."""
+        if self._directory is None:
+            raise BadSettingError("there is nowhere to save: give the engine an index_dir")
+        self._directory.save(self.catalog, self.index, specs=specs or {}, encoder_spec=self._encoder_spec)
+
+    def close(self) -> None:
+        """Save the sessions, if they are kept anywhere, and close the catalog."""
+        self.sessions.save_all()
+        self._followed.close()
+        self._cache.close()
+        self.catalog.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _load(self, encoder: Encoder | str | Path | None) -> Encoder | None:
+        if encoder is None or self._strategy in ("keyword", "regex"):
+            return None
+        if not isinstance(encoder, str | Path):
+            return encoder
+        try:
+            return open_encoder(encoder)
+        except (EncoderError, MissingExtraError) as error:
+            if self._strategy != "auto":
+                raise
+            self._note(f"indexed by keyword only: {error}")
+            return None
+
+    def _follow(self, encoder: Encoder | None, *, is_stored: bool) -> CatalogIndex:
+        try:
+            index, is_current = self._build(encoder, is_stored=is_stored)
+        except EncoderError as error:
+            if self._strategy != "auto" or encoder is None:
+                raise
+            self._note(f"indexed by keyword only: {error}")
+            index, is_current = self._build(None, is_stored=is_stored)
+        return CatalogIndex(self.catalog, index, is_current=is_current)
+
+    def _build(self, encoder: Encoder | None, *, is_stored: bool) -> tuple[ToolSearchIndex, bool]:
+        """Return an index, and whether it holds the catalog already; *is_stored*: the catalog is the directory's."""
+        if self._directory is None:
+            return ToolSearchIndex(encoder=encoder, cache=self._cache), False
+        if is_stored:
+            try:
+                return self._directory.open_index(encoder=encoder, cache=self._cache), True
+            except IndexStoreError as error:
+                self._note(f"the stored index is not used, a new one is built: {error}")
+                return ToolSearchIndex(encoder=encoder, cache=self._cache), False
+        index, is_saved = self._directory.index_for(self.catalog, encoder=encoder, cache=self._cache)
+        if not is_saved:
+            self._directory.save(self.catalog, index, specs={}, encoder_spec=self._encoder_spec)
+        return index, True
+
+    def _note(self, note: str) -> None:
+        logger.warning(note)
+        if note not in self.notes:
+            self.notes.append(note)

@@ -1,0 +1,267 @@
+"""A session: what one conversation sees, has discovered, and runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from toolsearch.calling.limits import TurnCounter
+from toolsearch.calling.result import ToolResult
+from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
+from toolsearch.discovery.exposure import render_tools
+from toolsearch.discovery.reach import Reach
+from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, render_answer, search_tool_definition
+from toolsearch.discovery.state import SessionState
+from toolsearch.discovery.view import View
+from toolsearch.errors import UndiscoveredToolError
+from toolsearch.tokens import count_json
+from toolsearch.tools.definition import Json, JsonObject, Tool, ToolContext, ToolDefinition, ToolReference
+
+if TYPE_CHECKING:
+    from toolsearch.engine import ToolSearch
+
+_CALL_HINT = "They are in your tool list from now on; call them by name."
+
+
+@dataclass(frozen=True, slots=True)
+class Savings:
+    """What a session's requests cost in tool tokens, and what they would have cost with every definition in each.
+
+    sent_tokens      the lists of tools, and the searches and their answers, sent again with each request as history is
+    written_tokens   what the model wrote to search
+    all_tools_tokens every definition in reach, once per request but for those that only a search made necessary
+
+    Not counted, on either side: the rest of the conversation, which the extra requests of searches send once more, and
+    the provider's prompt cache, which makes what is sent again cheaper. *cache_breaks* says how often a list of tools
+    changed other than at its end.
+    """
+
+    requests: int
+    search_rounds: int
+    sent_tokens: int
+    written_tokens: int
+    all_tools_tokens: int
+    cache_breaks: int
+    is_estimate: bool
+
+    @property
+    def saved_tokens(self) -> int:
+        return self.all_tools_tokens - self.sent_tokens - self.written_tokens
+
+    @property
+    def saved_share(self) -> float:
+        """Below 0 if searching cost more than it saved."""
+        return self.saved_tokens / self.all_tools_tokens if self.all_tools_tokens else 0.0
+
+
+class Session:
+    """One conversation over a shared catalog. Made by `ToolSearch.session`.
+
+    In each model request send `tools`; hand the reply to `execute` and append what it returns; when the model has
+    answered the user, call `end_turn`, which is when tools are evicted. The session's state lives in the engine's
+    store: once that has evicted it, every method raises UnknownSessionError.
+    """
+
+    def __init__(self, engine: ToolSearch, session_id: str) -> None:
+        self.id = session_id
+        self._engine = engine
+        self._turn = TurnCounter()
+
+    def admit(self, state: SessionState, reach: Reach | None, pins: Collection[str]) -> None:
+        """Apply what the session was opened with: a new reach drops what it no longer covers, pins are shown."""
+        if reach is not None and reach != state.reach:
+            state.reach = reach
+        view = self._engine.view(state.reach)
+        state.discovered.drop([name for name in state.discovered.tools if not view.allows(name)])
+        wanted = [name for name in dict.fromkeys((*state.pins, *pins)) if name not in state.discovered]
+        if pins:
+            state.discovered.pins |= frozenset(pins)
+        if wanted:
+            state.discovered.add({name: view.tokens_of(view.get(name).definition) for name in sorted(wanted)})
+
+    @property
+    def state(self) -> SessionState:
+        return self._engine.sessions.get(self.id)
+
+    @property
+    def discovered(self) -> list[str]:
+        """The names of the discovered tools, in the order in which they came."""
+        return list(self.state.discovered.tools)
+
+    def tools(self, format: str = "openai") -> list[dict[str, Any]]:  # noqa: A002  the SDKs' word
+        """Return the tools for one model request, in *format*: openai, openai-responses, anthropic or mcp.
+
+        ``toolSearchTool`` first, then what was discovered, in that order; as long as nothing was evicted, each list
+        begins with the one before, byte for byte. A catalog of a few tools is given whole, by name, without a search
+        tool. Call it once for each request: that is what `savings` counts.
+        """
+        state = self.state
+        definitions = self._definitions(state)
+        tools = render_tools(definitions, format)
+        counters = state.counters
+        view = self._engine.view(state.reach)
+        counters.requests += 1
+        counters.sent_tokens += sum(map(view.tokens_of, definitions)) + counters.history_tokens
+        return tools
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        strategy: str | None = None,
+        server: str | None = None,
+    ) -> list[ToolReference]:
+        """Search as `ToolSearch.search` does, within reach, and expand what is found into this session."""
+        state = self.state
+        found = self._engine.search(
+            query, limit=limit or self._engine.options.limit, strategy=strategy, reach=state.reach, server=server
+        )
+        view = self._engine.view(state.reach)
+        definitions = [tool.definition for ref in found if (tool := self._engine.catalog.find(ref.name)) is not None]
+        state.discovered.add({definition.name: view.tokens_of(definition) for definition in definitions})
+        state.counters.searches += 1
+        state.counters.empty_searches += not found
+        self._engine.sessions.save(state)
+        return found
+
+    async def call(
+        self, name: str, arguments: JsonObject | str = "", *, context: Mapping[str, Any] | None = None
+    ) -> ToolResult:
+        """Run one tool, ``toolSearchTool`` included; a failure is a result with `is_error`.
+
+        *context* is what the tool's `ToolContext` holds; no model sees it.
+        """
+        return (await self._run([ToolCall("call_1", name, arguments)], context))[0]
+
+    async def execute(self, reply: object, *, context: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Run the tool calls of a model's reply and return the messages to append to the conversation, in its format.
+
+        *reply* is what `parse_tool_calls` takes: a reply of the OpenAI or Anthropic SDK, or its tool calls. Without
+        calls there is nothing to append.
+        """
+        wire_format, calls = parse_tool_calls(reply)
+        return render_results(await self._run(calls, context), wire_format)
+
+    def end_turn(self) -> list[str]:
+        """Say that the model has answered the user; return the tools that were evicted for it, in append order."""
+        state = self.state
+        evicted = state.discovered.end_turn()
+        self._turn = TurnCounter()
+        self._engine.sessions.save(state)
+        return list(evicted)
+
+    def savings(self) -> Savings:
+        """What the session has cost so far. The first time, every definition of the catalog is counted."""
+        state = self.state
+        counters = state.counters
+        return Savings(
+            requests=counters.requests,
+            search_rounds=counters.search_rounds,
+            sent_tokens=counters.sent_tokens,
+            written_tokens=counters.written_tokens,
+            all_tools_tokens=max(0, counters.requests - counters.search_rounds) * self._engine.view(state.reach).tokens,
+            cache_breaks=state.discovered.cache_breaks,
+            is_estimate=self._engine.counter.estimate,
+        )
+
+    def _definitions(self, state: SessionState) -> list[ToolDefinition]:
+        view = self._engine.view(state.reach)
+        if self._passes_through(view):
+            return [view.get(name).definition for name in view.names]
+        names = state.discovered.tools
+        state.discovered.drop([name for name in names if not view.allows(name)])
+        shown = [view.get(name).definition for name in names if view.allows(name)]
+        return [self._search_definition(view), *shown]
+
+    def _passes_through(self, view: View) -> bool:
+        rule = self._engine.options.pass_through
+        count = len(view.names)
+        return rule.covers(tools=count, tokens=0) and rule.covers(tools=count, tokens=view.tokens)
+
+    def _search_definition(self, view: View) -> ToolDefinition:
+        options = self._engine.options
+        return search_tool_definition(
+            view.servers,
+            strategies=self._engine.strategies,
+            default_limit=options.limit,
+            max_limit=options.max_limit,
+        )
+
+    async def _run(self, calls: Sequence[ToolCall], context: Mapping[str, Any] | None) -> list[ToolResult]:
+        state = self.state
+        results = await self._engine.manager.execute(calls, _Scope(self), context=context, turn=self._turn)
+        self._count(state, calls, results)
+        self._engine.sessions.save(state)
+        return results
+
+    def _count(self, state: SessionState, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
+        counters, counter = state.counters, self._engine.counter
+        searches = 0
+        for call, result in zip(calls, results, strict=True):
+            if call.name == TOOL_NAME:
+                searches += 1
+                text = call.arguments
+                written = counter.count(text) if isinstance(text, str) else count_json(text, counter)
+                counters.written_tokens += written
+                counters.history_tokens += written + counter.count(result.text)
+            else:
+                counters.calls += 1
+                counters.failed_calls += result.is_error
+        counters.search_rounds += bool(calls) and searches == len(calls)
+
+    def answer(self, arguments: Mapping[str, Json]) -> str:
+        """What ``toolSearchTool`` says to a call with *arguments*."""
+        options = self._engine.options
+        asked = SearchArguments.parse(arguments, default_limit=options.limit, max_limit=options.max_limit)
+        before = set(self.state.discovered.tools)
+        found = self.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
+        names = [reference.name for reference in found]
+        return render_answer(
+            found,
+            call_hint=_CALL_HINT,
+            token_cap=options.answer_tokens,
+            counter=self._engine.counter,
+            newly_loaded=[name for name in names if name not in before],
+            already_loaded=[name for name in names if name in before],
+            note=asked.note,
+        )
+
+    def resolve(self, name: str) -> Tool:
+        """As `ToolScope.resolve`."""
+        state = self.state
+        view = self._engine.view(state.reach)
+        if name == TOOL_NAME:
+            return Tool(self._search_definition(view), _SearchCallback(self))
+        tool = view.get(name)
+        if name not in state.discovered and not self._passes_through(view):
+            if not self._engine.options.expand_undiscovered:
+                raise UndiscoveredToolError(name)
+            state.discovered.add({name: view.tokens_of(tool.definition)})
+        return tool
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """A session as the calling manager sees it."""
+
+    session: Session
+
+    def resolve(self, name: str) -> Tool:
+        return self.session.resolve(name)
+
+    def begin_call(self, name: str) -> None:
+        self.session.state.discovered.begin_call(name)
+
+    def end_call(self, name: str) -> None:
+        self.session.state.discovered.end_call(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchCallback:
+    session: Session
+
+    async def call(self, arguments: JsonObject, context: ToolContext) -> str:  # noqa: ARG002  nothing of it is needed
+        return await asyncio.to_thread(self.session.answer, arguments)
