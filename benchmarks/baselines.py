@@ -29,10 +29,15 @@ _STOP_WORDS = frozenset(
 )
 
 
-def prepared_words(text: str) -> list[str]:
-    """Identifiers split at case, digits and signs; stop words left out; stemmed."""
+def content_words(text: str) -> list[str]:
+    """Identifiers split at case, digits and signs; stop words left out."""
     words = [part.lower() for part in _IDENTIFIER_PARTS.findall(text)]
-    stems: list[str] = _stemmer.stemWords([word for word in words if word not in _STOP_WORDS])
+    return [word for word in words if word not in _STOP_WORDS]
+
+
+def prepared_words(text: str) -> list[str]:
+    """Content words, stemmed."""
+    stems: list[str] = _stemmer.stemWords(content_words(text))
     return stems
 
 

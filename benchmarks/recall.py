@@ -23,7 +23,7 @@ from benchmarks.labelled import LabelledSet, Quality, quality, read_set
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
-from toolsearch_indexes.index import Strategy, ToolSearchIndex
+from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.schema_text import document_from_schema
 
 DEPTH = 10
@@ -87,7 +87,7 @@ def _rank_bm25(text: Callable[[Mapping[str, Any]], str], tokenize: Callable[[str
     return lambda query: bm25.search(query, DEPTH)
 
 
-def _engine(encoder: Encoder | None, strategy: Strategy, tools: Tools) -> Search:
+def _engine(encoder: Encoder | None, strategy: str, tools: Tools) -> Search:
     documents = [
         document_from_schema(
             name=tool["id"],
