@@ -14,8 +14,9 @@ import re
 import threading
 import unicodedata
 from functools import lru_cache
+from typing import Any
 
-import Stemmer  # type: ignore[import-not-found]  # pyright: ignore[reportMissingTypeStubs]
+import Stemmer  # type: ignore[import-not-found]
 
 # Scripts whose vowel signs and tone marks are no word characters to Python: Hebrew, Arabic, Indic to Lao, Tibetan to
 # Myanmar, Khmer. And Latin's combining accents, which are folded away later.
@@ -56,16 +57,16 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=_CACHED_WORDS)
 def surfaces(word: str) -> tuple[str, ...]:
-    """The folded, unstemmed forms that one raw word is found by; its parts first, the whole last."""
-    parts: list[str] = []
-    for piece in _JOINERS.split(word[:_LONGEST_WORD]):
-        parts.extend(_split_scripts(piece))
-    if len(parts) > 1 and not _CJK.search(word):
-        whole = "".join(parts)
-        if parts[-1] in _CLITICS and "'" in word:
-            return tuple(parts)
-        return (*parts, whole)
-    return tuple(parts)
+    """The folded, unstemmed forms that one raw word is found by; its parts first, the whole last.
+
+    A part of one letter or digit is only found in the whole: ``s3`` is no 3.
+    """
+    parts = [part for piece in _JOINERS.split(word[:_LONGEST_WORD]) for part in _split_scripts(piece)]
+    if len(parts) < 2 or _CJK.search(word):
+        return tuple(parts)
+    if "'" in word and parts[-1] in _CLITICS:
+        return tuple(parts[:-1])
+    return (*(part for part in parts if len(part) > 1), "".join(parts))
 
 
 _CLITICS = frozenset({"s", "t", "ll", "re", "ve", "d", "m"})
@@ -113,7 +114,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
 
 
-_stemmer = Stemmer.Stemmer("english", 0)
+_stemmer: Any = Stemmer.Stemmer("english", 0)  # pyright: ignore[reportUnknownMemberType]
 _stemmer_lock = threading.Lock()  # a Stemmer keeps a buffer, so that two threads would read each other's stems
 
 

@@ -12,7 +12,7 @@ from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import BadQueryError
 from toolsearch_indexes.keyword import KeywordParameters, KeywordStatistics
-from toolsearch_indexes.keyword_query import read_query
+from toolsearch_indexes.keyword_query import KeywordQuery, read_query
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.query_forms import Pattern, Select, Words, name_candidates, read_form
 from toolsearch_indexes.ranking import KeywordArm, SearchSpace, rank_hybrid, rank_keyword, rank_regex, rank_semantic
@@ -170,15 +170,17 @@ class ToolSearchIndex:
         return strategy
 
     def _rank(self, state: IndexState, space: SearchSpace, text: str, strategy: str, limit: int) -> list[Hit]:
-        if strategy == "semantic" and self.arm:
-            return rank_semantic(space, self.arm.query_vector(text), self.arm.floor(len(self)), limit)
         query = read_query(text, self.lexicon, state.keyword, self.parameters)
-        means = state.keyword.mean_lengths(self.parameters.mean_step)
-        words = KeywordArm.of(space, query, means, self.parameters)
         if strategy == "keyword" or self.arm is None or state.semantic is None:
-            return rank_keyword(space, words, limit)
-        floor = self.arm.floor(state.semantic.documents)
-        return rank_hybrid(space, words, self.arm.query_vector(text), state.semantic, floor, limit)
+            return rank_keyword(space, self._keyword_arm(state, space, query), limit)
+        vector = self.arm.query_vector(text)
+        floor = self.arm.floor(state.semantic.documents, is_known=query.is_known)
+        if strategy == "semantic":
+            return rank_semantic(space, vector, floor, limit)
+        return rank_hybrid(space, self._keyword_arm(state, space, query), vector, state.semantic, floor, limit)
+
+    def _keyword_arm(self, state: IndexState, space: SearchSpace, query: KeywordQuery) -> KeywordArm:
+        return KeywordArm.of(space, query, state.keyword.mean_lengths(self.parameters.mean_step), self.parameters)
 
 
 def _by_name(state: IndexState, space: SearchSpace, names: Iterable[str], selection: Selection | None) -> list[str]:

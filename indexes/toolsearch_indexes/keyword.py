@@ -83,9 +83,7 @@ class KeywordStatistics:
         surface_df = _grown(self.surface_df, len(lexicon.surfaces))
         surfaces, row_of = part.surfaces_of(rows)
         np.add.at(surface_df, surfaces, sign)
-        terms = np.asarray(lexicon.term_of_surface, np.int64)[surfaces] if len(rows) > 64 else np.fromiter(
-            (lexicon.term_of_surface[s] for s in surfaces), np.int64, len(surfaces)
-        )  # fmt: skip
+        terms = lexicon.terms_of(surfaces)
         once = np.unique(row_of * len(lexicon.terms) + terms) % max(1, len(lexicon.terms))
         np.add.at(df, once, sign)
         lengths = self.lengths + sign * part.lengths[rows].sum(axis=0, dtype=np.int64)
@@ -93,7 +91,7 @@ class KeywordStatistics:
 
     def mean_lengths(self, step: float) -> tuple[float, ...]:
         """Mean length by field, rounded to the nearest power of *step*."""
-        means = self.lengths / max(1, self.documents)
+        means: NDArray[np.float64] = self.lengths / max(1, self.documents)
         if step > 1:
             with np.errstate(divide="ignore"):
                 means = np.where(means > 0, step ** np.round(np.log(means) / np.log(step)), 0.0)
@@ -146,7 +144,7 @@ class KeywordPart:
         field_of = np.repeat(np.tile(np.arange(len(FIELDS)), len(documents)), lengths.ravel())
         distinct = np.unique(row_of * len(lexicon.surfaces) + surfaces)
         surface_rows, surface_ids = np.divmod(distinct, max(1, len(lexicon.surfaces)))
-        terms = np.asarray(lexicon.term_of_surface, np.int64)[surfaces]
+        terms = lexicon.terms_of(surfaces)
         keys, counts = _count_by_field(terms * max(1, len(documents)) + row_of, field_of)
         return cls._from_sorted(keys, counts, lengths, _offsets(surface_rows, len(documents)), surface_ids)
 
@@ -224,8 +222,7 @@ class KeywordPart:
             if len(here):
                 norms = weight / (1 - b + b * self.lengths[:, number] / mean)
                 tf[here] += self.counts[here, number] * norms[self.rows[here]]
-        impacts: FloatArray = tf * np.float32(parameters.k1 + 1) / (tf + np.float32(parameters.k1))
-        return impacts
+        return (tf * (parameters.k1 + 1) / (tf + parameters.k1)).astype(np.float32)
 
     def postings(self, terms: Sequence[int]) -> list[slice | None]:
         """Where the postings of each of *terms* are; None for one that no row holds."""

@@ -25,14 +25,15 @@ class WordReading:
 
 @dataclass(frozen=True, slots=True)
 class KeywordQuery:
-    """*ideal* is what a tool full of every word of the query would score, unknown words included."""
+    """A query's words, as far as the index can read them.
+
+    ideal     what a tool full of every word would score, those included that no tool holds
+    is_known  whether a tool holds at least one word as it is written; if not, all readings are guesses
+    """
 
     readings: tuple[WordReading, ...]
     ideal: float
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.readings
+    is_known: bool
 
 
 def read_query(
@@ -41,43 +42,39 @@ def read_query(
     """Look up the words of *query*; each term counts once, however often it is said.
 
     Stop words are left out unless there is nothing else. A word that no tool holds is read as the closest words that
-    are (see Lexicon.near), and the last word also as the beginning of one.
+    are (see Lexicon.near), and the last word also as the beginning of one. Guesses alone are believed only where they
+    make sense of more than half of the words: a query of nonsense resembles something by chance.
     """
-    said = dict.fromkeys(s for word in words(query) for s in surfaces(word))
-    content = [s for s in said if s not in STOP_WORDS] or list(said)
+    content = _content_words(query)
     known: dict[int, str] = {}
     unknown: list[str] = []
     for surface in content:
         term = lexicon.term_id(stem(surface))
         if term is not None and term < len(statistics.df) and statistics.df[term]:
             known.setdefault(term, surface)
-        else:
-            unknown.append(surface)
-    idf = parameters.idf(statistics.documents, statistics.df[list(known)].astype(np.float64)).tolist()
+        elif not any(surface != part and surface.startswith(part) for part in content):
+            unknown.append(surface)  # not the whole of an identifier whose parts are asked for too
+    idf = _idf(list(known), statistics, parameters)
     readings = [WordReading(known[term], ((term, weight),)) for term, weight in zip(known, idf, strict=True)]
-    for surface in unknown:
-        reading = _read_unknown(surface, lexicon, statistics, parameters, is_last=surface == content[-1])
-        if reading.alternatives:
-            readings.append(reading)
+    guesses = [_guess(s, lexicon, statistics, parameters, is_last=s == content[-1]) for s in unknown]
+    guesses = [guess for guess in guesses if guess.alternatives]
+    if known or len(guesses) * 2 > len(unknown):
+        readings += guesses
     unheard = float(parameters.idf(statistics.documents, np.zeros(1))[0]) if statistics.documents else 0.0
-    missed = len([s for s in unknown if not _is_whole_of_parts(s, content)])
-    ideal = (sum(idf) + missed * unheard) * (parameters.k1 + 1)
-    return KeywordQuery(tuple(readings), ideal)
+    ideal = (sum(idf) + len(unknown) * unheard) * (parameters.k1 + 1)
+    return KeywordQuery(tuple(readings), ideal, is_known=bool(known))
 
 
-def _is_whole_of_parts(surface: str, content: list[str]) -> bool:
-    """Whether *surface* only repeats an identifier whose parts are asked for too."""
-    return any(surface != part and surface.startswith(part) for part in content)
+def _content_words(query: str) -> list[str]:
+    """The distinct surfaces of *query* that say something, or all if none does."""
+    said = dict.fromkeys(surface for word in words(query) for surface in surfaces(word))
+    return [surface for surface in said if surface not in STOP_WORDS] or list(said)
 
 
-def _read_unknown(
-    surface: str,
-    lexicon: Lexicon,
-    statistics: KeywordStatistics,
-    parameters: KeywordParameters,
-    *,
-    is_last: bool,
+def _guess(
+    surface: str, lexicon: Lexicon, statistics: KeywordStatistics, parameters: KeywordParameters, *, is_last: bool
 ) -> WordReading:
+    """Read a word that no tool holds as others that some do; without alternatives if there are none like it."""
     in_use = statistics.surface_df > 0
     sure: dict[int, float] = {}
     if is_last:
@@ -86,10 +83,13 @@ def _read_unknown(
     if not sure:
         for number, distance in lexicon.near(surface, in_use, limit=_ALTERNATIVES):
             sure.setdefault(lexicon.term_of_surface[number], _TYPO_FACTOR**distance)
-    idf = parameters.idf(statistics.documents, statistics.df[list(sure)].astype(np.float64)).tolist()
-    return WordReading(
-        surface, tuple((t, weight * factor) for (t, factor), weight in zip(sure.items(), idf, strict=True))
-    )
+    idf = _idf(list(sure), statistics, parameters)
+    return WordReading(surface, tuple((t, weight * sure[t]) for t, weight in zip(sure, idf, strict=True)))
+
+
+def _idf(terms: list[int], statistics: KeywordStatistics, parameters: KeywordParameters) -> list[float]:
+    weights: list[float] = parameters.idf(statistics.documents, statistics.df[terms].astype(np.float64)).tolist()
+    return weights
 
 
 def keyword_scores(

@@ -64,6 +64,10 @@ class Lexicon:
             self._surface_ids[surface] = number  # last: a reader that sees the number can use it
         return number
 
+    def terms_of(self, surfaces: NDArray[np.integer]) -> NDArray[np.int64]:
+        """The term number of each of *surfaces*."""
+        return np.fromiter(map(self.term_of_surface.__getitem__, surfaces.tolist()), np.int64, len(surfaces))
+
     def forget_words(self) -> None:
         """Drop the memory of raw words, which only makes a large build fast."""
         self._word_ids.clear()
@@ -71,8 +75,8 @@ class Lexicon:
     def near(self, surface: str, in_use: NDArray[np.bool_], *, limit: int) -> list[tuple[int, int]]:
         """Return (surface number, edit distance) of the closest surfaces in use, all at the same smallest distance.
 
-        One edit is a letter added, lost, changed, or two swapped; one is forgiven from 4 letters on, two from 8 on.
-        At most *limit*, in alphabetical order.
+        One edit is a letter added, lost, changed, or two swapped; one is forgiven from 4 letters on, two from 8 on,
+        none in the first letter, which people get right. At most *limit*, in alphabetical order.
         """
         if len(surface) < _SHORTEST_TYPO or not surface.isalpha():
             return []
@@ -81,11 +85,9 @@ class Lexicon:
             [surface], self.surfaces[: len(in_use)], scorer=OSA.distance, score_cutoff=reach, dtype=np.uint8
         )[0]
         distances[~in_use] = reach + 1
-        closest = int(distances.min(initial=reach + 1))
-        if closest > reach:
-            return []
-        same = sorted((self.surfaces[i], int(i)) for i in np.flatnonzero(distances == closest))
-        return [(number, closest) for _, number in same[:limit]]
+        near = [(int(distances[i]), self.surfaces[i], int(i)) for i in np.flatnonzero(distances <= reach)]
+        near = sorted(found for found in near if found[1][0] == surface[0])
+        return [(number, distance) for distance, _, number in near if distance == near[0][0]][:limit]
 
     def starting_with(self, prefix: str, in_use: NDArray[np.bool_], *, limit: int) -> list[int]:
         """Return the surfaces in use that begin with *prefix*, shortest first, then by alphabet."""

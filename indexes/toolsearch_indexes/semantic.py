@@ -18,6 +18,8 @@ from toolsearch_indexes.vectors import FloatArray
 
 DoubleArray = NDArray[np.float64]
 
+_DOUBT = 3.0  # deviations; with MiniLM on seven catalogs, most nonsense then finds nothing
+
 
 def semantic_text(document: ToolDocument) -> str:
     """What is embedded of a tool: name, title and description. Its schema is left to the keyword arm, since parameter
@@ -41,14 +43,16 @@ class SemanticArm:
     def query_vector(self, query: str) -> FloatArray:
         return self._cache.embed_query(self.encoder, query)
 
-    def floor(self, tools: int) -> float:
-        """Return the cosine that the best of *tools* unrelated tools is expected to reach.
+    def floor(self, tools: int, *, is_known: bool) -> float:
+        """Return the cosine above which one of *tools* tools is related to a query.
 
-        Cosines of a probe that means nothing are about normal, with the mean and deviation of this encoder; the largest
-        of n such numbers is expected near mean + deviation * sqrt(2 ln n).
+        Cosines of nonsense with tools have a mean and a deviation that belong to the encoder; the largest of n such
+        numbers is expected near mean + deviation * sqrt(2 ln n), if they are normal. Their upper tail is heavier, so a
+        query of which no word is known (*is_known* False), which may well be nonsense, has to clear it by more.
         """
         mean, deviation = self._unrelated
-        return mean + deviation * math.sqrt(2 * math.log(max(2, tools)))
+        doubt = 0.0 if is_known else _DOUBT
+        return mean + deviation * (math.sqrt(2 * math.log(max(2, tools))) + doubt)
 
     @cached_property
     def _unrelated(self) -> tuple[float, float]:
