@@ -8,10 +8,12 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice, product
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.sources.aws import aws_tools
 from benchmarks.sources.github import github_tools
@@ -63,21 +65,29 @@ def evenly(items: list[T], limit: int | None) -> list[T]:
 
 
 def synthetic_documents(n: int, seed: int = 0) -> Iterator[ToolDocument]:
-    """Make *n* documents of 3 words of name, 16 of description and 4 parameters, the words' frequencies after Zipf.
+    """Make *n* documents, at most 50 million: 16 words of description, 4 parameters, a name of 4 words.
 
-    The same *seed* gives the same documents, and a larger *n* only appends. Words are ``w0`` (the most frequent) on.
+    The words are made up and their frequencies follow Zipf, except the name's last two, which number the document. The
+    same *seed* gives the same documents, and a larger *n* only appends.
     """
+    words = _made_up_words(_VOCABULARY)
     cumulative = np.cumsum(np.arange(_STOP_WORDS, _STOP_WORDS + _VOCABULARY, dtype=np.float64) ** -_ZIPF_EXPONENT)
-    words = np.array([f"w{rank}" for rank in range(_VOCABULARY)], dtype=object)
     generator = np.random.default_rng(seed)
     for number in range(n):
-        drawn = words[np.searchsorted(cumulative, generator.random(3 + 16 + 4) * cumulative[-1])]
+        drawn = words[np.searchsorted(cumulative, generator.random(2 + 16 + 4) * cumulative[-1])]
         yield ToolDocument(
-            name=f"t{number:07d}_" + "_".join(drawn[:3]),
-            description=" ".join(drawn[3:19]),
-            parameter_names=tuple(drawn[19:]),
+            name="_".join([*drawn[:2], words[number // 1_000], words[number % 1_000]]),
+            description=" ".join(drawn[2:18]),
+            parameter_names=tuple(drawn[18:]),
             server=f"server{number % 100}",
         )
+
+
+def _made_up_words(n: int) -> NDArray[np.object_]:
+    """Make *n* different words, up to 343,000, such as ``bababak``: an end that no stemmer takes for a suffix."""
+    syllables = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
+    made = ("".join(parts) + "k" for parts in product(syllables, repeat=3))
+    return np.array(list(islice(made, n)), dtype=object)
 
 
 def _package_folder(package: str) -> Path:

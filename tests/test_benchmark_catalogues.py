@@ -173,3 +173,11 @@ def test_synthetic_documents_depend_on_seed_and_number_alone() -> None:
     assert three == list(islice(catalogues.synthetic_documents(1_000, seed=7), 3))
     assert three != list(catalogues.synthetic_documents(3, seed=8))
     assert [len(document.description.split()) for document in three] == [16, 16, 16]
+
+
+def test_synthetic_documents_have_names_of_their_own_and_whole_words() -> None:
+    """A number in a word would be split off it, and the rest be in every document."""
+    documents = list(catalogues.synthetic_documents(2_000))
+
+    assert len({document.name for document in documents}) == 2_000
+    assert all(word.isalpha() for document in documents for word in document.name.split("_"))
