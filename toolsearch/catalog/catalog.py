@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
 from toolsearch.catalog.checks import check_tool
-from toolsearch.catalog.loading import LoadReport, Refusal, Source
+from toolsearch.catalog.loading import LoadReport, Refusal, Source, open_source
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache
 from toolsearch.errors import BadToolError, DuplicateToolError, UnknownToolError
 from toolsearch.tools.definition import Json, Tool, ToolDefinition
@@ -151,12 +151,14 @@ class Catalog:
             self._changed(CatalogChange(removed=gone))
         self._feed.deliver()
 
-    def load(self, source: Source) -> LoadReport:
-        """Take all good tools of *source*, and the source itself: `close` closes it.
+    def load(self, source: Source | str | Path) -> LoadReport:
+        """Take all good tools of *source*, and the source itself, which `close` closes; a text is for `open_source`.
 
         A bad tool, and one whose name is taken, is refused with its reason and costs no other. Returns what was taken
         and refused. Raises SourceError if the source cannot be read at all.
         """
+        if isinstance(source, str | Path):
+            source = open_source(str(source))
         with self._lock:
             self._sources.append(source)
         report = source.load()
@@ -175,7 +177,7 @@ class Catalog:
             self._put(new)
         self._feed.deliver()
         if refused:
-            logger.warning("%s: took %d tools and refused %d", source.description, len(new), len(refused))
+            logger.info("%s: took %d tools and refused %d", source.description, len(new), len(refused))
         return LoadReport(tuple(new.values()), tuple(refused))
 
     def get(self, name: str) -> Tool:

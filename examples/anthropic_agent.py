@@ -1,0 +1,40 @@
+"""An agent loop with the Anthropic SDK: the model sees one tool, finds what it needs, and calls it.
+
+ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL and ANTHROPIC_MODEL say where and which.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from anthropic import AsyncAnthropic
+
+from toolsearch import Catalog, ToolSearch
+
+
+async def answer(client: AsyncAnthropic, model: str, engine: ToolSearch, question: str) -> str:
+    session = engine.session("example")
+    messages: list[Any] = [{"role": "user", "content": question}]
+    while True:
+        tools: Any = session.tools(format="anthropic")
+        reply = await client.messages.create(model=model, max_tokens=1_000, messages=messages, tools=tools)
+        messages.append({"role": "assistant", "content": [block.model_dump() for block in reply.content]})
+        if reply.stop_reason != "tool_use":
+            session.end_turn()
+            return "".join(block.text for block in reply.content if block.type == "text")
+        messages += await session.execute(reply)
+
+
+async def main() -> None:
+    catalog = Catalog()
+    for module in ("statistics", "math", "calendar", "textwrap"):
+        catalog.load(f"module:{module}")
+    model = os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-4-6")
+    with ToolSearch(catalog) as engine:
+        print(await answer(AsyncAnthropic(), model, engine, "What is the median of 3, 1, 4, 1 and 5?"))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
