@@ -110,8 +110,8 @@ def _keyword_spread(space: SearchSpace, arm: KeywordArm) -> tuple[float, float]:
     total = squares = 0.0
     count = 0
     for segment, scores in zip(space.segments, arm.scores, strict=True):
-        living = scores if segment.alive is None else scores[segment.alive]
-        total += float(living.sum(dtype=np.float64))
+        living = (scores if segment.alive is None else scores[segment.alive]).astype(np.float64)
+        total += float(living.sum())
         squares += float(np.dot(living, living))
         count += len(living)
     return spread(total, squares, count)
