@@ -187,10 +187,10 @@ def _by_name(state: IndexState, space: SearchSpace, names: Iterable[str], select
     """The tools that *names* mean, in their order: by exact name, else as `_by_whole_name` reads them."""
     found: dict[str, None] = {}
     for name in names:
-        if state.place_of(name) is None:
-            found.update(dict.fromkeys(_by_whole_name(space, name)))
-        elif selection is None or selection.allows(name):
+        if state.place_of(name) is not None and (selection is None or selection.allows(name)):
             found[name] = None
+        else:
+            found.update(dict.fromkeys(_by_whole_name(space, name)))
     return list(found)
 
 
