@@ -156,6 +156,7 @@ class McpSource:
         try:
             entries, cut_short = await connection.list_tools()
         except ServerUnavailableError as error:
+            logger.warning("%s: %s", self._origin(name), error)
             return _ServerLoad(
                 refused=(Refusal(name, self._origin(name), str(error)),),
                 seconds=self._clock() - started_s,
