@@ -18,6 +18,10 @@ from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.selection import Selection, allowed_rows
 from toolsearch_indexes.semantic import SemanticStatistics
 
+RowArray = NDArray[np.int64]
+
+_NO_ROWS: RowArray = np.empty(0, np.int64)
+_NO_SCORES: FloatArray = np.empty(0, np.float32)
 _CANDIDATES = 100  # rows that each arm proposes to a fusion, at least
 
 
@@ -80,29 +84,39 @@ def rank_hybrid(
     keyword_mean, keyword_deviation = _keyword_spread(space, arm)
     semantic_mean, semantic_deviation = statistics.spread(query)
     found: list[tuple[float, str]] = []
-    for segment, scores, allowed in zip(space.segments, arm.scores, space.allowed, strict=True):
-        rows, words, cosines = _candidates(segment, scores, allowed, query, max(_CANDIDATES, 4 * limit))
+    candidates = _candidates(space, arm, query, max(_CANDIDATES, 4 * limit))
+    for segment, scores, rows in zip(space.segments, arm.scores, candidates, strict=True):
+        words, cosines = scores[rows], _cosines(segment, query, rows)
         relevant = (words > 0) | (cosines > floor)
-        rows, words, cosines = rows[relevant], words[relevant], cosines[relevant]
         fused = fuse(
-            standardise(words, keyword_mean, keyword_deviation),
-            standardise(cosines, semantic_mean, semantic_deviation),
+            standardise(words[relevant], keyword_mean, keyword_deviation),
+            standardise(cosines[relevant], semantic_mean, semantic_deviation),
         )
-        found += _named(segment, rows, fused)
+        found += _named(segment, rows[relevant], fused)
     return _hits(found, limit, float)
 
 
-def _candidates(
-    segment: Segment, scores: FloatArray, allowed: BoolArray | None, query: FloatArray, count: int
-) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-    """Return rows, keyword scores and cosines of the best *count* allowed rows of each arm together."""
-    visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
-    by_word = _top_rows(visible, count)
-    if segment.vectors is None:
-        return by_word, scores[by_word], np.zeros(len(by_word), np.float32)
-    by_meaning, _ = segment.vectors.search(query, count, allowed)
-    rows = np.union1d(by_word, by_meaning)
-    return rows, scores[rows], segment.vectors.cosines(query, rows)
+def _candidates(space: SearchSpace, arm: KeywordArm, query: FloatArray, count: int) -> list[RowArray]:
+    """Return, for each segment, its rows among the best *count* allowed ones of either arm in the whole index."""
+    by_word: list[tuple[RowArray, FloatArray]] = []
+    by_meaning: list[tuple[RowArray, FloatArray]] = []
+    for segment, scores, allowed in zip(space.segments, arm.scores, space.allowed, strict=True):
+        visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
+        rows = _top_rows(visible, count)
+        by_word.append((rows, visible[rows]))
+        by_meaning.append(segment.vectors.search(query, count, allowed) if segment.vectors else (_NO_ROWS, _NO_SCORES))
+    return list(map(np.union1d, _best_of_all(by_word, count), _best_of_all(by_meaning, count)))
+
+
+def _best_of_all(proposed: Sequence[tuple[RowArray, FloatArray]], count: int) -> list[RowArray]:
+    """Cut the rows that the segments propose, with their scores, to the best *count* together and all that tie."""
+    scores = np.concatenate([_NO_SCORES, *(scores for _, scores in proposed)])
+    least = np.partition(scores, -count)[-count] if len(scores) > count else -np.inf
+    return [rows[scores >= least] for rows, scores in proposed]
+
+
+def _cosines(segment: Segment, query: FloatArray, rows: RowArray) -> FloatArray:
+    return segment.vectors.cosines(query, rows) if segment.vectors else np.zeros(len(rows), np.float32)
 
 
 def _keyword_spread(space: SearchSpace, arm: KeywordArm) -> tuple[float, float]:
@@ -126,17 +140,17 @@ def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list
     return _hits(found, limit, float)
 
 
-def _top_rows(scores: FloatArray, limit: int) -> NDArray[np.int64]:
+def _top_rows(scores: FloatArray, limit: int) -> RowArray:
     """Return the places of the *limit* best scores above 0, and of all that tie with the last of them; in no order."""
     places = np.flatnonzero(scores > 0)  # of booleans, since numpy finds those several times faster
     if len(places) <= limit:
         return places
     positive = scores[places]
-    best: NDArray[np.int64] = places[positive >= np.partition(positive, -limit)[-limit]]
+    best: RowArray = places[positive >= np.partition(positive, -limit)[-limit]]
     return best
 
 
-def _named(segment: Segment, rows: NDArray[np.int64], scores: FloatArray | DoubleArray) -> list[tuple[float, str]]:
+def _named(segment: Segment, rows: RowArray, scores: FloatArray | DoubleArray) -> list[tuple[float, str]]:
     names = segment.names.names
     return [(score, names[row]) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
 
