@@ -1,0 +1,44 @@
+"""The command ``toolsearch``: every failure is one line on stderr and an exit code that means something."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+from toolsearch.errors import ToolSearchError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line *argv* (None: this process's) and return its exit code; `ExitCode` says what they mean.
+
+    A reader of stdout that goes away ends it by SystemExit(1).
+    """
+    from typer.exceptions import TyperException
+
+    from toolsearch.cli.app import app
+    from toolsearch.cli.exits import ExitCode, exit_code_of
+    from toolsearch.cli.logs import logs_on_stderr
+    from toolsearch.cli.output import print_error
+
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in arguments
+    try:
+        with logs_on_stderr():
+            # Not standalone, or usage errors would be printed in typer's way and end the process from inside.
+            return int(app(arguments, prog_name="toolsearch", standalone_mode=False) or ExitCode.OK)
+    except ToolSearchError as error:
+        print_error(error.code, str(error), as_json=as_json)
+        return exit_code_of(error)
+    except TyperException as error:
+        print_error("usage", error.format_message() or "a command is missing; see --help", as_json=as_json)
+        return ExitCode.USAGE
+    except OSError as error:
+        print_error("os_error", str(error), as_json=as_json)
+        return ExitCode.UNREADABLE
+    except Exception as error:  # noqa: BLE001  nobody at a command line can use a traceback
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        print_error("internal", f"{error!r} at {place.filename}:{place.lineno}; please report this", as_json=as_json)
+        return ExitCode.INTERNAL

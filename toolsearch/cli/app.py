@@ -1,0 +1,52 @@
+"""The commands, put together. Nothing heavy is imported before a command needs it, so that ``--help`` is quick."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from toolsearch.cli.call import call
+from toolsearch.cli.demo import demo
+from toolsearch.cli.exits import HELP
+from toolsearch.cli.index import index
+from toolsearch.cli.search import search
+from toolsearch.cli.show import show
+from toolsearch.cli.sources import sources
+from toolsearch.cli.tokens import tokens
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    epilog=HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  typer's way of calling
+    if is_wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            typer.echo(f"toolsearch {version('toolsearch')}")
+        except PackageNotFoundError:
+            typer.echo("toolsearch, from a source tree that is not installed")
+        raise typer.Exit
+
+
+@app.callback()
+def toolsearch(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Put one small search tool in front of any number of tools.
+
+    New here? 'toolsearch demo' shows what it does and needs nothing. Then: 'toolsearch index SOURCE...' and
+    'toolsearch search "what the tool should do"'.
+    """
+
+
+for command in (demo, index, search, show, call, sources, tokens):
+    app.command()(command)

@@ -1,0 +1,213 @@
+"""What the demo does: real tools, real searches and calls, and a model whose part is written down beforehand."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from toolsearch.calling.wire import parse_tool_calls
+from toolsearch.catalog.sources.modules import ModuleSource
+from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.reach import Reach
+from toolsearch.discovery.search_tool import TOOL_NAME
+from toolsearch.engine import SessionOptions, ToolSearch
+from toolsearch.errors import BadQueryError
+from toolsearch.session import Savings, Session
+
+if TYPE_CHECKING:
+    from toolsearch.catalog.catalog import Catalog
+
+# Of the standard library, what has functions that JSON arguments can reach. They are indexed; only a few are called,
+# and those compute.
+MODULES = (
+    "base64", "binascii", "calendar", "cmath", "colorsys", "copy", "csv", "difflib", "email.utils", "fnmatch",
+    "functools", "glob", "gzip", "hashlib", "heapq", "hmac", "html", "ipaddress", "json", "locale", "math",
+    "mimetypes", "operator", "os.path", "platform", "random", "re", "secrets", "shlex", "shutil", "statistics",
+    "string", "tempfile", "textwrap", "unicodedata", "urllib.parse", "uuid", "zlib", "zoneinfo",
+)  # fmt: skip
+
+BUDGET = Budget(max_tools=10)  # so small that a few turns show what eviction does
+_FOUND_PER_SEARCH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One search. *unavailable* says why it could not be made, or is ""."""
+
+    strategy: str
+    query: str
+    found: tuple[tuple[str, float], ...] = ()
+    seconds: float = 0.0
+    unavailable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a user asks, what the model calls, request by request, and what it says at last."""
+
+    user: str
+    calls: tuple[tuple[Call, ...], ...]
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One model request and what came of it.
+
+    shown    names of the tools in the request
+    tokens   of their definitions
+    reply    the model's message, as OpenAI's API has it
+    appended the messages that answer its calls
+    evicted  the tools that went when this reply ended a turn
+    """
+
+    user: str
+    shown: tuple[str, ...]
+    tokens: int
+    reply: dict[str, Any]
+    appended: tuple[dict[str, Any], ...]
+    evicted: tuple[str, ...] = ()
+
+
+def _search(query: str) -> Call:
+    return Call(TOOL_NAME, {"query": query, "limit": _FOUND_PER_SEARCH})
+
+
+TURNS = (
+    Turn(
+        "What is the median of 3, 1, 4, 1, 5?",
+        ((_search("median of numbers"),), (Call("statistics__median", {"data": [3, 1, 4, 1, 5]}),)),
+        "It is 3.",
+    ),
+    Turn(
+        "Which weekday was 20 July 1969?",
+        ((_search("day of the week of a date"),), (Call("calendar__weekday", {"year": 1969, "month": 7, "day": 20}),)),
+        "A Sunday.",
+    ),
+    Turn(
+        "And the median of 2, 7, 1, 8?",
+        ((Call("statistics__median", {"data": [2, 7, 1, 8]}),),),
+        "It is 4.5.",
+    ),
+    Turn(
+        "Cut 'Hello wonderful world' to 14 characters; was 1900 a leap year?",
+        (
+            (_search("shorten a text to a width"), _search("leap year")),
+            (
+                Call("textwrap__shorten", {"text": "Hello wonderful world", "width": 14}),
+                Call("calendar__isleap", {"year": 1900}),
+            ),
+        ),
+        "'Hello [...]', and no.",
+    ),
+)
+
+
+def load_standard_library(catalog: Catalog) -> None:
+    with redirect_stdout(sys.stderr):
+        for module in MODULES:
+            catalog.load(ModuleSource(module))
+
+
+def open_engine(catalog: Catalog, encoder: str | None) -> ToolSearch:
+    """An engine whose clock only counts, so that the same tools are evicted at every run."""
+    ticks = count()
+    options = SessionOptions(budget=BUDGET)
+    return ToolSearch(catalog, encoder=encoder, options=options, clock=lambda: float(next(ticks)))
+
+
+def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], float]) -> Iterator[Search]:
+    """Search in every way there is; where there is no encoder, say so. *servers* are those of a configuration."""
+    words = "shorten a text to a width"
+    asked = [
+        ("exact", "select:statistics__median,textwrap__shorten", None),
+        ("regex", "/b(32|64)encode/", None),
+        *((strategy, words, None) for strategy in ("keyword", "semantic", "hybrid")),
+        ("keyword", "qwxzv jkpfh", None),
+        *((f"regex in {server}", "/./", server) for server in servers),
+    ]
+    for label, query, server in asked:
+        started_s = clock()
+        strategy = label if label in ("keyword", "semantic", "hybrid") else None
+        try:
+            found = engine.search(query, limit=_FOUND_PER_SEARCH, strategy=strategy, server=server)
+        except BadQueryError:
+            reason = "; ".join(engine.notes) or "needs an encoder: --encoder"
+            yield Search(label, query, unavailable=reason)
+        else:
+            ranked = tuple((reference.name, round(reference.score, 3)) for reference in found)
+            yield Search(label, query, ranked, clock() - started_s)
+
+
+async def converse(engine: ToolSearch, session: Session) -> list[Exchange]:
+    """Play `TURNS`, a model request at a time, as a real agent loop would run."""
+    exchanges: list[Exchange] = []
+    for turn in TURNS:
+        for calls in (*turn.calls, ()):
+            shown = session.tools(format="openai")
+            reply = _reply(calls, turn.answer, first_id=_calls_so_far(exchanges) + 1)
+            appended = await session.execute(reply) if calls else []
+            exchanges.append(
+                Exchange(
+                    user=turn.user if calls == turn.calls[0] else "",
+                    shown=tuple(tool["function"]["name"] for tool in shown),
+                    tokens=_definition_tokens(engine, session, shown),
+                    reply=reply["choices"][0]["message"],
+                    appended=tuple(appended),
+                    evicted=() if calls else tuple(session.end_turn()),
+                )
+            )
+    return exchanges
+
+
+def search_tool_tokens(engine: ToolSearch, session: Session) -> int:
+    return engine.view(Reach()).tokens_of(session.resolve(TOOL_NAME).definition)
+
+
+def savings_facts(savings: Savings) -> dict[str, Any]:
+    return {
+        "requests": savings.requests,
+        "search_rounds": savings.search_rounds,
+        "sent_tokens": savings.sent_tokens,
+        "written_tokens": savings.written_tokens,
+        "all_tools_tokens": savings.all_tools_tokens,
+        "saved_tokens": savings.saved_tokens,
+        "saved_share": round(savings.saved_share, 4),
+        "cache_breaks": savings.cache_breaks,
+        "is_estimate": savings.is_estimate,
+    }
+
+
+def _reply(calls: Sequence[Call], answer: str, *, first_id: int) -> dict[str, Any]:
+    """A chat completion, as far as its reader looks at it."""
+    message: dict[str, Any] = {"role": "assistant", "content": None if calls else answer}
+    if calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call_{number}",
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+            }
+            for number, call in enumerate(calls, first_id)
+        ]
+    return {"choices": [{"message": message}]}
+
+
+def _calls_so_far(exchanges: Sequence[Exchange]) -> int:
+    return sum(len(parse_tool_calls(exchange.reply)[1]) for exchange in exchanges)
+
+
+def _definition_tokens(engine: ToolSearch, session: Session, shown: Sequence[dict[str, Any]]) -> int:
+    view = engine.view(Reach())
+    return sum(view.tokens_of(session.resolve(tool["function"]["name"]).definition) for tool in shown)

@@ -1,0 +1,147 @@
+"""How the demo looks on a screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from toolsearch.cli.demo_story import Exchange, Search
+from toolsearch.cli.output import line, seconds, stdout, table
+
+_NEXT = (
+    ('toolsearch search "parse a web address" --source urllib.parse', "search any module"),
+    ("toolsearch demo --mcp mcp.json", "the same with your own MCP servers"),
+    ("toolsearch index mcp.json statistics api.yaml", "keep an index in .toolsearch"),
+    ("toolsearch call statistics__median '{\"data\": [3, 1, 4]}'", "run what it found"),
+    ("toolsearch tokens", "what your tools cost a model"),
+)
+_ARGUMENT_WIDTH = 60  # characters of a call's arguments or result that the table shows
+
+
+def show(report: dict[str, Any], searches: Sequence[Search], exchanges: Sequence[Exchange]) -> None:
+    console = stdout()
+    console.print(_opening(report))
+    if report["servers"]:
+        console.print(_servers(report["servers"]))
+    console.print(_searches(searches))
+    console.print(_conversation(exchanges))
+    console.print(_one_round(next(each for each in exchanges if each.appended)))
+    console.print(_savings(report["savings"]))
+    console.print(_next_steps())
+
+
+def _opening(report: dict[str, Any]) -> RenderableType:
+    before, after = report["before"], report["after"]
+    grid = Table.grid(padding=(0, 3))
+    grid.add_column(justify="left", style="bold")
+    grid.add_column(justify="right")
+    grid.add_column(justify="right")
+    grid.add_row("before", f"{before['tools']:,} definitions", Text(f"{before['tokens']:,} tokens", "bold red"))
+    grid.add_row("after", "toolSearchTool", Text(f"{after['tokens']:,} tokens", "bold green"))
+    where = f"the functions of {report['modules']} modules of Python's standard library"
+    if report["servers"]:
+        where += f" and {len(report['servers'])} MCP servers"
+    return Panel(Group(Text(f"{before['tools']:,} tools: {where}.\nWhat a model is sent with every request:"), grid),
+                 title="toolsearch", title_align="left", border_style="cyan")  # fmt: skip
+
+
+def _servers(servers: Sequence[dict[str, Any]]) -> RenderableType:
+    shown = table("MCP servers", ("server", "state", "tools", "time", "error"), numbers=("tools", "time"))
+    for server in servers:
+        style = "red" if server["error"] else "green"
+        shown.add_row(
+            line(server["name"]),
+            line(server["state"], style),
+            f"{server['tools']:,}",
+            seconds(server["seconds"]),
+            line(server["error"]),
+        )
+    return shown
+
+
+def _searches(searches: Sequence[Search]) -> RenderableType:
+    shown = table("Ways to search", ("by", "query", "finds", "ms"), numbers=("ms",), flexible="finds")
+    for search in searches:
+        if search.unavailable:
+            shown.add_row(search.strategy, "", Text(f"not available: {search.unavailable}", "yellow"), "")
+            continue
+        found = ", ".join(f"{name} {score:.2f}" for name, score in search.found)
+        result = line(found) if found else Text("nothing: no tool fits", "italic")
+        shown.add_row(search.strategy, Text(search.query, "cyan"), result, f"{search.seconds * 1000:.1f}")
+    return shown
+
+
+def _conversation(exchanges: Sequence[Exchange]) -> RenderableType:
+    columns = ("#", "tools", "tokens", "the model", "gets")
+    shown = table("A conversation (the model's part is scripted, all else is real)", columns,
+                  numbers=("#", "tools", "tokens"), flexible="gets")  # fmt: skip
+    for number, exchange in enumerate(exchanges, 1):
+        if exchange.user:
+            shown.add_row("", "", "", Text(f"User: {exchange.user}", "bold"), "")
+        said = [_call(call) for call in exchange.reply.get("tool_calls", ())]
+        got = [_short(_first_line(message["content"])) for message in exchange.appended]
+        if not said:
+            said = [f"answers: {exchange.reply['content']}"]
+            got = [f"evicted: {', '.join(exchange.evicted)}"] if exchange.evicted else []
+        shown.add_row(str(number), str(len(exchange.shown)), f"{exchange.tokens:,}", line_by_line(said),
+                      line_by_line(got))  # fmt: skip
+    return shown
+
+
+def line_by_line(texts: Sequence[str]) -> Text:
+    return Text("\n").join(map(line, texts))
+
+
+def _call(call: dict[str, Any]) -> str:
+    arguments: dict[str, Any] = json.loads(call["function"]["arguments"])
+    written = ", ".join(json.dumps(value) for key, value in arguments.items() if key != "limit")
+    return f"{call['function']['name']}({_short(written)})"
+
+
+def _first_line(text: str) -> str:
+    head, _, rest = text.partition("\n")
+    names = [part.removeprefix("- ").partition(":")[0] for part in rest.splitlines()]
+    return ", ".join(names) if names else head
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _ARGUMENT_WIDTH else text[: _ARGUMENT_WIDTH - 1] + "…"
+
+
+def _one_round(exchange: Exchange) -> RenderableType:
+    asked = line(json.dumps(exchange.reply["tool_calls"]), "cyan")
+    got = Text("\n").join(line(json.dumps(message)) for message in exchange.appended)
+    parts = [Text("tool_calls of the reply", "bold"), asked, Text("messages that session.execute appends", "bold"), got]
+    return Panel(Group(*parts), title="Request 1 in OpenAI's format", title_align="left", border_style="dim")
+
+
+def _savings(savings: dict[str, Any]) -> RenderableType:
+    needed = savings["requests"] - savings["search_rounds"]
+    spent = savings["sent_tokens"] + savings["written_tokens"]
+    counted = "estimated" if savings["is_estimate"] else "counted as raw JSON in o200k"
+    grid = Table.grid(padding=(0, 3))
+    for justify in ("left", "right", "right"):
+        grid.add_column(justify=justify)
+    grid.add_row("every definition every time", f"{needed} requests", f"{savings['all_tools_tokens']:,} tokens")
+    grid.add_row("with toolSearchTool", f"{savings['requests']} requests", f"{spent:,} tokens")
+    grid.add_row(Text("saved", "bold"), "", Text(f"{savings['saved_share']:.1%}", "bold green"))
+    fine_print = (
+        f"{savings['search_rounds']} of the requests are extra ones, made only to search; each also sends the rest of "
+        f"the conversation once more, which is not counted here. The tool list lost its cached prefix "
+        f"{savings['cache_breaks']} time(s), by eviction. Tokens of tools, {counted}."
+    )
+    return Panel(Group(grid, Text(fine_print, "dim")), title="Tokens of this conversation", title_align="left",
+                 border_style="green")  # fmt: skip
+
+
+def _next_steps() -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    for command, what in _NEXT:
+        grid.add_row(Text(command, "cyan"), what)
+    return Panel(grid, title="Try next", title_align="left", border_style="cyan")

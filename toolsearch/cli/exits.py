@@ -1,0 +1,39 @@
+"""What the exit codes mean, and which error of the tree gives which."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from toolsearch.errors import (
+    EncoderError,
+    IndexStoreError,
+    MissingExtraError,
+    ServerUnavailableError,
+    SourceError,
+    ToolSearchError,
+)
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    NOTHING = 1  # nothing fits, there is no such tool, the called tool failed; or nobody read on
+    USAGE = 2  # an option, a query, a rule or arguments that cannot be used
+    UNREADABLE = 3  # a source, an index, an encoder or a package that cannot be read or is not there
+    INTERNAL = 70  # a fault of ours, as sysexits.h has it
+    INTERRUPTED = 130  # Ctrl-C
+
+
+_UNREADABLE = (SourceError, IndexStoreError, EncoderError, MissingExtraError, ServerUnavailableError)
+_BAD_INPUT_STATUSES = (400, 409, 422)
+
+
+def exit_code_of(error: ToolSearchError) -> ExitCode:
+    if isinstance(error, _UNREADABLE):
+        return ExitCode.UNREADABLE
+    return ExitCode.USAGE if error.status in _BAD_INPUT_STATUSES else ExitCode.NOTHING
+
+
+HELP = (
+    "Exit codes: 0 done · 1 nothing found, no such tool, or the called tool failed · 2 wrong usage or input · "
+    "3 a source, an index or an encoder cannot be read · 130 interrupted."
+)

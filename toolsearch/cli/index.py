@@ -1,0 +1,77 @@
+"""``toolsearch index``: sources into an index directory, of which a later start reads all it needs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.opening import DEFAULT_INDEX, Loaded, loaded_sources
+from toolsearch.cli.options import SOURCES_HELP, EncoderOption, JsonOption
+from toolsearch.cli.output import line, print_json, seconds, size, stdout, table
+
+
+def index(
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCES_HELP)],
+    *,
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where the index is kept.")] = DEFAULT_INDEX,
+    encoder: EncoderOption = None,
+    strategy: Annotated[
+        str, typer.Option(help="auto, hybrid or semantic use the encoder; keyword or regex go without.")
+    ] = "auto",
+    as_json: JsonOption = False,
+) -> int:
+    """Read tools from SOURCEs and keep an index of them in a directory.
+
+    Doing it again brings the index up to date and embeds only what is new. A source that cannot be read is reported
+    and costs no other; it is an error (3) only if no source gives a tool.
+    """
+    from toolsearch.discovery.reach import Reach
+    from toolsearch.engine import ToolSearch
+
+    started_s = time.perf_counter()
+    with loaded_sources(sources) as loaded:
+        loaded.require_tools()
+        with ToolSearch(loaded.catalog, strategy=strategy, encoder=encoder, index_dir=to) as engine:
+            engine.save(specs=loaded.specs)
+            summary: dict[str, Any] = {
+                "index": str(to),
+                "tools": len(loaded.catalog),
+                "tokens": engine.view(Reach()).tokens,
+                "tokens_are_estimate": engine.counter.estimate,
+                "strategies": list(engine.strategies),
+                "seconds": round(time.perf_counter() - started_s, 3),
+                "bytes": sum(path.stat().st_size for path in to.rglob("*") if path.is_file()),
+                "notes": engine.notes,
+            }
+        if as_json:
+            refused = [asdict(refusal) for refusal in loaded.catalog.refused]
+            print_json(summary | {"sources": [asdict(outcome) for outcome in loaded.outcomes], "refused": refused})
+        else:
+            _show(loaded, summary)
+    return ExitCode.OK
+
+
+def _show(loaded: Loaded, summary: dict[str, Any]) -> None:
+    console = stdout()
+    shown = table("", ("source", "tools", "refused", "time"), numbers=("tools", "refused", "time"))
+    for outcome in loaded.outcomes:
+        taken = "unread" if outcome.error else f"{outcome.tools:,}"
+        shown.add_row(line(outcome.spec), taken, f"{len(outcome.refused):,}", seconds(outcome.seconds))
+    console.print(shown)
+    console.print(
+        "{tools:,} tools, {tokens:,} tokens of definitions{guess}, in {index} ({size}) after {time}; "
+        "searchable by {how}.".format(
+            **summary,
+            how=", ".join(summary["strategies"]),
+            guess=" (estimate)" if summary["tokens_are_estimate"] else "",
+            size=size(summary["bytes"]),
+            time=seconds(summary["seconds"]),
+        )
+    )
+    if loaded.catalog.refused:
+        console.print(f"{len(loaded.catalog.refused):,} could not be taken; 'toolsearch sources' says why.")

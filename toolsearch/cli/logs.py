@@ -1,0 +1,34 @@
+"""What the packages log, as readable lines on stderr, for as long as a command runs."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from toolsearch.cli.output import legible
+
+_PACKAGES = ("toolsearch", "toolsearch_indexes")
+# How many tools a source had refused, and how a call failed: the commands themselves tell it, and better.
+_TOLD_BY_THE_COMMANDS = ("toolsearch.catalog.catalog", "toolsearch.calling.manager")
+
+
+class _Line(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.levelname.lower()}: {legible(record.getMessage())}"
+
+
+@contextmanager
+def logs_on_stderr() -> Generator[None]:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Line())
+    handler.addFilter(lambda record: record.name not in _TOLD_BY_THE_COMMANDS)
+    loggers = [logging.getLogger(name) for name in _PACKAGES]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)

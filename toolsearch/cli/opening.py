@@ -1,0 +1,163 @@
+"""From what the command line names to an engine: sources read one by one, or a stored index."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing, contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolsearch.cli.output import stderr, warn
+from toolsearch.errors import BadSettingError, SourceError, ToolSearchError
+
+if TYPE_CHECKING:
+    from toolsearch.catalog.catalog import Catalog
+    from toolsearch.catalog.loading import LoadReport, Refusal, Source
+    from toolsearch.catalog.sources.mcp import ServerStatus
+    from toolsearch.engine import ToolSearch
+
+DEFAULT_INDEX = Path(".toolsearch")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOutcome:
+    """What one source gave. *error* says why it could not be read at all, or is ""."""
+
+    spec: str
+    description: str
+    tools: int = 0
+    refused: tuple[Refusal, ...] = ()
+    seconds: float = 0.0
+    error: str = ""
+    servers: tuple[ServerStatus, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A catalog and what each source gave to it.
+
+    specs  by the name of a tool that can be run, its source's argument, in a form that means the same from any
+           working directory
+    """
+
+    catalog: Catalog
+    outcomes: list[SourceOutcome] = field(default_factory=list["SourceOutcome"])
+    specs: dict[str, str] = field(default_factory=dict[str, str])
+
+    def require_tools(self) -> None:
+        """Raises SourceError, with every reason, if the sources gave no tool at all."""
+        if len(self.catalog):
+            return
+        reasons = [outcome.error for outcome in self.outcomes if outcome.error]
+        reasons += [f"{refusal.name}: {refusal.reason}" for refusal in self.catalog.refused if refusal.reason]
+        raise SourceError("; ".join(dict.fromkeys(reasons)) or "the sources hold no tools")
+
+
+@contextmanager
+def loaded_sources(specs: Sequence[str]) -> Generator[Loaded]:
+    """Read the sources in turn, with a bar on stderr, and close them at the end.
+
+    One that cannot be read is warned of, and costs no other. What sources print goes to stderr.
+    """
+    from rich.progress import Progress
+
+    from toolsearch.catalog.catalog import Catalog
+
+    with closing(Catalog()) as catalog:
+        loaded = Loaded(catalog)
+        with Progress(console=stderr(), transient=True, disable=not sys.stderr.isatty()) as bar:
+            task = bar.add_task("Reading sources", total=len(specs))
+            for spec in specs:
+                bar.update(task, description=f"Reading {spec}")
+                loaded.outcomes.append(_load(loaded, spec))
+                bar.advance(task)
+        for outcome in loaded.outcomes:
+            if outcome.error and len(specs) > 1:
+                warn(f"{outcome.spec} cannot be read: {outcome.error}")
+        yield loaded
+
+
+def _load(loaded: Loaded, spec: str) -> SourceOutcome:
+    from toolsearch.catalog.loading import open_source
+    from toolsearch.catalog.sources.mcp import McpSource
+
+    started_s = time.perf_counter()
+    source: Source | None = None
+    try:
+        with redirect_stdout(sys.stderr):  # a module may print while it is imported
+            source = open_source(spec)
+            report = loaded.catalog.load(source)
+    except ToolSearchError as error:
+        loaded.catalog.load(_UnreadSource(spec, str(error)))
+        description = source.description if source else spec
+        return SourceOutcome(spec, description, error=str(error), seconds=time.perf_counter() - started_s)
+    portable = portable_spec(spec)
+    loaded.specs.update({tool.name: portable for tool in report.tools if tool.callback is not None})
+    return SourceOutcome(
+        spec,
+        source.description,
+        tools=len(report.tools),
+        refused=report.refused,
+        seconds=time.perf_counter() - started_s,
+        servers=tuple(source.servers) if isinstance(source, McpSource) else (),
+        warnings=source.warnings if isinstance(source, McpSource) else (),
+    )
+
+
+class _UnreadSource:
+    """Stands for a source that cannot be read, so that the catalog, and an index of it, lists it as refused."""
+
+    def __init__(self, spec: str, reason: str) -> None:
+        self.description = spec
+        self._reason = reason
+
+    def load(self) -> LoadReport:
+        from toolsearch.catalog.loading import LoadReport, Refusal
+
+        return LoadReport((), (Refusal(self.description, self.description, self._reason),))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def portable_spec(spec: str) -> str:
+    from toolsearch.catalog.loading import MODULE_PREFIX
+    from toolsearch.catalog.sources.files import SUFFIXES
+
+    is_file = not spec.startswith(MODULE_PREFIX) and Path(spec).suffix.lower() in SUFFIXES
+    return str(Path(spec).resolve()) if is_file else spec
+
+
+@contextmanager
+def opened_engine(
+    index: Path | None, sources: Sequence[str] | None, *, strategy: str = "auto", encoder: str | None = None
+) -> Generator[ToolSearch]:
+    """Open the engine over *sources* if given, else over the index; at the end everything it started is closed.
+
+    Raises BadSettingError if both or neither are there, SourceError if no source gives a tool, IndexStoreError.
+    """
+    from toolsearch.engine import ToolSearch
+
+    if sources and index:
+        raise BadSettingError("give either --index or --source, not both")
+    with ExitStack() as stack:
+        if sources:
+            loaded = stack.enter_context(loaded_sources(sources))
+            loaded.require_tools()
+            engine = ToolSearch(loaded.catalog, strategy=strategy, encoder=encoder)
+        else:
+            engine = ToolSearch.open(index or default_index(), strategy=strategy, encoder=encoder)
+        yield stack.enter_context(engine)
+
+
+def default_index() -> Path:
+    if not DEFAULT_INDEX.is_dir():
+        raise BadSettingError(
+            f"there is no index in ./{DEFAULT_INDEX}; make one with 'toolsearch index SOURCE...', "
+            "or name one by --index DIR, or read a source directly by --source SOURCE"
+        )
+    return DEFAULT_INDEX

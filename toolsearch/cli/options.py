@@ -1,0 +1,40 @@
+"""The options that several commands share, worded once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
+IndexOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--index", metavar="DIR", help="A directory made by 'toolsearch index'. Default: .toolsearch, if it is there."
+    ),
+]
+SourceOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--source", metavar="SOURCE", help="Read this source now, instead of an index. Repeatable."),
+]
+EncoderOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        metavar="SPEC",
+        help="For search by meaning: a folder with an ONNX model, or a sentence-transformers model or folder.",
+    ),
+]
+AllowOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--allow", metavar="RULE", help="Only these tools: a name, 'git__*', server:NAME, tag:TAG."),
+]
+DenyOption: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--deny", metavar="RULE", help="Not these tools; beats --allow.")
+]
+
+SOURCES_HELP = (
+    "Where tools come from: a Python module (statistics, or module:NAME); a .json, .jsonl or .yaml file with MCP "
+    "servers, an OpenAPI 3 document, or a list of tool definitions."
+)

@@ -1,0 +1,110 @@
+"""What commands print: text and tables for people or JSON for programs on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_WIDTH = 110  # columns, where there is no terminal that has a width of its own
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError  # ends the command like one in any other write, through typer
+
+
+def stdout() -> Console:
+    return _console(is_stderr=False)
+
+
+def stderr() -> Console:
+    return _console(is_stderr=True)
+
+
+def _console(*, is_stderr: bool) -> Console:
+    console = _Console(stderr=is_stderr, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WIDTH
+    return console
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value; readable, and in the characters that stdout can take."""
+    is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(value, indent=2, ensure_ascii=not is_unicode)
+    sys.stdout.write(_encodable(text) + "\n")
+    sys.stdout.flush()
+
+
+def print_text(text: str) -> None:
+    """Print *text* as it is to a file or a pipe, and without what could steer a terminal to a terminal."""
+    sys.stdout.write((legible(text) if sys.stdout.isatty() else _encodable(text)) + "\n")
+    sys.stdout.flush()
+
+
+def print_error(code: str, message: str, *, as_json: bool) -> None:
+    if as_json:
+        line = json.dumps({"error": {"code": code, "message": message}})
+    else:
+        line = f"error [{code}]: {' '.join(legible(message).split())}"
+    sys.stderr.write(line + "\n")
+
+
+def warn(message: str) -> None:
+    sys.stderr.write(f"warning: {' '.join(legible(message).split())}\n")
+
+
+def legible(text: str) -> str:
+    """Replace what is not printable: what tools and servers say must not steer the terminal it is shown on."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _encodable(text: str) -> str:
+    """Escape the lone surrogates, and whatever stdout's encoding lacks."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, errors="backslashreplace").decode(encoding)
+
+
+def line(text: str, style: str = "") -> Text:
+    """Foreign text for a table: on one line, and never read as markup."""
+    return Text(" ".join(legible(text).split()), style=style)
+
+
+def table(title: str, columns: Sequence[str], *, numbers: Sequence[str] = (), flexible: str = "") -> Table:
+    """A table of *columns*, those of *numbers* aligned right; where room is short, *flexible* is wrapped first."""
+    made = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold", box=_box())
+    for column in columns:
+        if column in numbers:
+            made.add_column(column, justify="right", no_wrap=True)
+        elif column == flexible:
+            made.add_column(column, overflow="fold", ratio=1)
+        else:
+            made.add_column(column, overflow="fold")
+    return made
+
+
+def _box() -> Any:
+    from rich import box
+
+    return box.SIMPLE_HEAD
+
+
+def seconds(value: float) -> str:
+    return f"{value:.2f} s"
+
+
+def size(count: int) -> str:
+    """Bytes for people, in powers of 1,000."""
+    value = float(count)
+    for unit in ("B", "kB", "MB"):
+        if value < 1_000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1_000
+    return f"{value:.1f} GB"

@@ -1,0 +1,93 @@
+"""``toolsearch show``: one tool, as it is or as a model would be sent it."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.opening import opened_engine
+from toolsearch.cli.options import IndexOption, JsonOption, SourceOption
+from toolsearch.cli.output import legible, line, print_json, stdout
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="The tool's name.")],
+    *,
+    index: IndexOption = None,
+    source: SourceOption = None,
+    tool_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="Print what a model is sent, as JSON: openai, openai-responses, anthropic or mcp."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show a tool's definition, what it costs in tokens, and where it came from."""
+    from toolsearch.discovery.exposure import render_definition
+    from toolsearch.discovery.reach import Reach
+
+    with opened_engine(index, source, strategy="keyword") as engine:
+        view = engine.view(Reach())
+        tool = view.get(name)
+        if tool_format is not None:
+            print_json(render_definition(tool.definition, tool_format))
+            return ExitCode.OK
+        facts: dict[str, Any] = {
+            "name": tool.name,
+            "title": tool.definition.title,
+            "server": tool.definition.server,
+            "source": tool.source,
+            "tags": list(tool.definition.tags),
+            "annotations": dict(tool.definition.annotations),
+            "tokens": view.tokens_of(tool.definition),
+            "tokens_are_estimate": engine.counter.estimate,
+            "fingerprint": tool.definition.fingerprint(),
+            "can_be_called": tool.callback is not None,
+            "description": tool.definition.description,
+            "input_schema": tool.definition.input_schema,
+            "output_schema": tool.definition.output_schema,
+        }
+    if as_json:
+        print_json(facts)
+    else:
+        _show(facts)
+    return ExitCode.OK
+
+
+def _show(facts: dict[str, Any]) -> None:
+    from rich.json import JSON
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    console = stdout()
+    console.print(line(facts["name"], "bold cyan"))
+    grid = Table.grid(padding=(0, 2))
+    estimate = " (estimate)" if facts["tokens_are_estimate"] else ""
+    rows = {
+        "title": facts["title"],
+        "server": facts["server"],
+        "source": facts["source"],
+        "tags": ", ".join(facts["tags"]),
+        "hints": ", ".join(f"{key}={value}" for key, value in facts["annotations"].items()),
+        "tokens": f"{facts['tokens']:,}{estimate}, as raw JSON",
+        "fingerprint": facts["fingerprint"],
+        "callable": "yes" if facts["can_be_called"] else "no: its source says nothing of how to run it",
+    }
+    for label, value in rows.items():
+        if value:
+            grid.add_row(Text(label, "bold"), line(str(value)))
+    console.print(grid)
+    if facts["description"]:
+        console.print()
+        console.print(Text(legible(facts["description"])))
+    for label in ("input_schema", "output_schema"):
+        if facts[label] is not None:
+            console.print()
+            console.print(Text(label.replace("_", " "), "bold"))
+            # ASCII, so that nothing in it can steer the terminal
+            console.print(Padding(JSON(json.dumps(facts[label])), (0, 2)))
