@@ -67,8 +67,9 @@ def load_index(folder: Path, *, encoder: Encoder | None = None, cache: VectorCac
                 f"the index in {folder} was built with the encoder {manifest['encoder']}, not {encoder.id}"
             )
         arrays = {name: _read(folder / f"{name}.npy", digest) for name, digest in manifest["files"].items()}
-        lexicon = Lexicon.from_arrays(arrays["terms"], arrays["surfaces"], arrays["term_of_surface"])
-        index.adopt(lexicon, _state(arrays, with_vectors=encoder is not None))
+        if "names" in arrays:  # else it is empty, and as it was made
+            lexicon = Lexicon.from_arrays(arrays["terms"], arrays["surfaces"], arrays["term_of_surface"])
+            index.adopt(lexicon, _state(arrays, with_vectors=encoder is not None))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexStoreError(f"the index in {folder} is damaged or incomplete ({type(error).__name__})") from error
     if len(index) != manifest["documents"]:
@@ -95,12 +96,10 @@ def _arrays(lexicon: Lexicon, state: IndexState) -> dict[str, NDArray[Any]]:
 
 
 def _state(arrays: Arrays, *, with_vectors: bool) -> IndexState:
-    names = unpack(arrays["names"]) if "names" in arrays else []
+    names = unpack(arrays["names"])
     keyword = KeywordStatistics(
         len(names), arrays["statistics.df"], arrays["statistics.surface_df"], arrays["statistics.lengths"]
     )
-    if not names:
-        return IndexState()
     vectors = VectorPart.from_arrays(_group(arrays, "vectors")) if with_vectors else None
     segment = Segment(
         Names(names, unpack(arrays["own_names"])),
