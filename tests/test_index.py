@@ -102,7 +102,7 @@ def test_an_unknown_strategy_is_an_error_that_names_the_known(index: ToolSearchI
 
 @pytest.mark.parametrize("strategy", ["semantic", "hybrid"])
 def test_meaning_without_an_encoder_is_an_error_that_says_what_works(strategy: str) -> None:
-    with pytest.raises(BadQueryError, match="needs an encoder.*use 'keyword'"):
+    with pytest.raises(BadQueryError, match=r"needs an encoder.*use 'keyword'"):
         ToolSearchIndex(TOOLS).search("mail", strategy=strategy)
 
 
