@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 
+from toolsearch.cli.exits import ExitCode, exit_code_of
 from toolsearch.errors import ToolSearchError
 
 __all__ = ["main"]
@@ -19,16 +22,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     from typer.exceptions import TyperException
 
     from toolsearch.cli.app import app
-    from toolsearch.cli.exits import ExitCode, exit_code_of
     from toolsearch.cli.logs import logs_on_stderr
     from toolsearch.cli.output import print_error
 
+    if "" not in sys.path:
+        sys.path.append("")  # so that a module in the working directory can be a source, as under python -m
     arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
     try:
         with logs_on_stderr():
             # Not standalone, or usage errors would be printed in typer's way and end the process from inside.
-            return int(app(arguments, prog_name="toolsearch", standalone_mode=False) or ExitCode.OK)
+            status = ExitCode(app(arguments, prog_name="toolsearch", standalone_mode=False) or ExitCode.OK)
     except ToolSearchError as error:
         print_error(error.code, str(error), as_json=as_json)
         return exit_code_of(error)
@@ -42,3 +46,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         place = traceback.extract_tb(error.__traceback__)[-1]
         print_error("internal", f"{error!r} at {place.filename}:{place.lineno}; please report this", as_json=as_json)
         return ExitCode.INTERNAL
+    if status is ExitCode.INTERRUPTED:
+        print_error("interrupted", "stopped by Ctrl-C", as_json=as_json)
+        _leave_threads_behind()
+    return status
+
+
+def _leave_threads_behind() -> None:
+    """End the process if a tool still runs in it: its thread cannot be stopped, and Python would wait for it."""
+    if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ExitCode.INTERRUPTED)

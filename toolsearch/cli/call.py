@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ from toolsearch.errors import BadArgumentsError
 
 if TYPE_CHECKING:
     from toolsearch.calling.result import ToolResult
+    from toolsearch.session import Session
 
 
 def call(
@@ -40,7 +42,7 @@ def call(
     with opened_engine(index, source, strategy="keyword") as engine:
         engine.view(Reach()).get(name)
         with redirect_stdout(sys.stderr):
-            result = asyncio.run(engine.session("command line").call(name, text))
+            result = asyncio.run(_call(engine.session("command line"), name, text))
     if as_json:
         print_json(_as_json(result))
     elif result.is_error:
@@ -52,6 +54,18 @@ def call(
     if result.is_error:
         return ExitCode.USAGE if result.error_code == BadArgumentsError.code else ExitCode.NOTHING
     return ExitCode.OK
+
+
+async def _call(session: Session, name: str, arguments: str) -> ToolResult:
+    asyncio.get_running_loop().set_default_executor(_UnawaitedThreads())
+    return await session.call(name, arguments)
+
+
+class _UnawaitedThreads(ThreadPoolExecutor):
+    """The threads that plain functions run in: Ctrl-C must not wait for one to end."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
+        super().shutdown(wait=False, cancel_futures=True)
 
 
 def _read(arguments: str) -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolsearch.cli.demo_story import Exchange, Search
-from toolsearch.cli.output import line, seconds, stdout, table
+from toolsearch.cli.output import legible, line, seconds, stdout, table
 
 _NEXT = (
     ('toolsearch search "parse a web address" --source urllib.parse', "search any module"),
@@ -21,7 +21,7 @@ _NEXT = (
     ("toolsearch call statistics__median '{\"data\": [3, 1, 4]}'", "run what it found"),
     ("toolsearch tokens", "what your tools cost a model"),
 )
-_ARGUMENT_WIDTH = 60  # characters of a call's arguments or result that the table shows
+_ARGUMENT_WIDTH = 90  # characters of a call's arguments or result that the table shows
 
 
 def show(report: dict[str, Any], searches: Sequence[Search], exchanges: Sequence[Exchange]) -> None:
@@ -45,9 +45,10 @@ def _opening(report: dict[str, Any]) -> RenderableType:
     grid.add_row("before", f"{before['tools']:,} definitions", Text(f"{before['tokens']:,} tokens", "bold red"))
     grid.add_row("after", "toolSearchTool", Text(f"{after['tokens']:,} tokens", "bold green"))
     where = f"the functions of {report['modules']} modules of Python's standard library"
-    if report["servers"]:
-        where += f" and {len(report['servers'])} MCP servers"
-    return Panel(Group(Text(f"{before['tools']:,} tools: {where}.\nWhat a model is sent with every request:"), grid),
+    answering = [server["name"] for server in report["servers"] if server["tools"]]
+    if answering:
+        where += f" and of MCP: {', '.join(answering)}"
+    return Panel(Group(Text(f"{before['tools']:,} tools: {legible(where)}.\nWhat a model is sent with every request:"), grid),
                  title="toolsearch", title_align="left", border_style="cyan")  # fmt: skip
 
 
@@ -69,33 +70,35 @@ def _searches(searches: Sequence[Search]) -> RenderableType:
     shown = table("Ways to search", ("by", "query", "finds", "ms"), numbers=("ms",), flexible="finds")
     for search in searches:
         if search.unavailable:
-            shown.add_row(search.strategy, "", Text(f"not available: {search.unavailable}", "yellow"), "")
+            shown.add_row(line(search.strategy), "", Text(f"not available: {search.unavailable}", "yellow"), "")
             continue
         found = ", ".join(f"{name} {score:.2f}" for name, score in search.found)
         result = line(found) if found else Text("nothing: no tool fits", "italic")
-        shown.add_row(search.strategy, Text(search.query, "cyan"), result, f"{search.seconds * 1000:.1f}")
+        shown.add_row(line(search.strategy), Text(search.query, "cyan"), result, f"{search.seconds * 1000:.1f}")
     return shown
 
 
 def _conversation(exchanges: Sequence[Exchange]) -> RenderableType:
-    columns = ("#", "tools", "tokens", "the model", "gets")
-    shown = table("A conversation (the model's part is scripted, all else is real)", columns,
-                  numbers=("#", "tools", "tokens"), flexible="gets")  # fmt: skip
+    title = "A conversation (the model's part is scripted, all else is real)"
+    columns = ("request", "tools", "tokens", "the model", "gets")
+    shown = table(title, columns, numbers=("request", "tools", "tokens"), flexible="gets")
     for number, exchange in enumerate(exchanges, 1):
         if exchange.user:
             shown.add_row("", "", "", Text(f"User: {exchange.user}", "bold"), "")
-        said = [_call(call) for call in exchange.reply.get("tool_calls", ())]
-        got = [_short(_first_line(message["content"])) for message in exchange.appended]
-        if not said:
-            said = [f"answers: {exchange.reply['content']}"]
-            got = [f"evicted: {', '.join(exchange.evicted)}"] if exchange.evicted else []
-        shown.add_row(str(number), str(len(exchange.shown)), f"{exchange.tokens:,}", line_by_line(said),
-                      line_by_line(got))  # fmt: skip
+        sent = (str(number), str(len(exchange.shown)), f"{exchange.tokens:,}")
+        for said, got in _said_and_got(exchange):
+            shown.add_row(*sent, line(said), line(got))
+            sent = ("", "", "")
     return shown
 
 
-def line_by_line(texts: Sequence[str]) -> Text:
-    return Text("\n").join(map(line, texts))
+def _said_and_got(exchange: Exchange) -> list[tuple[str, str]]:
+    calls = exchange.reply.get("tool_calls")
+    if calls:
+        gets = [_short(_gist(message["content"])) for message in exchange.appended]
+        return list(zip(map(_call, calls), gets, strict=True))
+    evicted = f"evicted: {', '.join(exchange.evicted)}" if exchange.evicted else ""
+    return [(f"answers: {exchange.reply['content']}", evicted)]
 
 
 def _call(call: dict[str, Any]) -> str:
@@ -104,10 +107,10 @@ def _call(call: dict[str, Any]) -> str:
     return f"{call['function']['name']}({_short(written)})"
 
 
-def _first_line(text: str) -> str:
-    head, _, rest = text.partition("\n")
-    names = [part.removeprefix("- ").partition(":")[0] for part in rest.splitlines()]
-    return ", ".join(names) if names else head
+def _gist(result: str) -> str:
+    """The names that the search tool's answer lists, or a tool's whole result."""
+    listed = [entry.removeprefix("- ").partition(":")[0] for entry in result.splitlines() if entry.startswith("- ")]
+    return ", ".join(listed) or result
 
 
 def _short(text: str) -> str:

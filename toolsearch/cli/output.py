@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -17,7 +18,7 @@ _WIDTH = 110  # columns, where there is no terminal that has a width of its own
 
 class _Console(Console):
     def on_broken_pipe(self) -> NoReturn:
-        raise BrokenPipeError  # ends the command like one in any other write, through typer
+        raise BrokenPipeError(errno.EPIPE, "nobody reads the output")  # typer ends the command for it, as for any
 
 
 def stdout() -> Console:
