@@ -17,7 +17,7 @@ from toolsearch_indexes.keyword_query import keyword_scores, read_query
 from toolsearch_indexes.lexicon import Lexicon
 
 PLAIN = KeywordParameters(
-    weights=(0, 0, 1, 0, 0, 0), b=(0, 0, 0.75, 0, 0, 0), k1=1.5, mean_step=1,
+    weights=(0, 0, 1, 0, 0, 0), b=(0, 0, 0.75, 0, 0, 0), k1=1.5,
     idf=lambda documents, df: np.log((documents - df + 0.5) / (df + 0.5)),  # Okapi's, as rank-bm25 has it
 )  # fmt: skip
 
@@ -25,11 +25,9 @@ PLAIN = KeywordParameters(
 def scores(documents: list[ToolDocument], query: str, parameters: KeywordParameters) -> list[float]:
     lexicon = Lexicon()
     part = KeywordPart.build(documents, lexicon)
-    statistics = KeywordStatistics().with_rows(part, np.arange(part.size), lexicon, sign=1)
+    statistics = KeywordStatistics(mean_step=1).with_rows(part, np.arange(part.size), lexicon, sign=1)
     reading = read_query(query, lexicon, statistics, parameters)
-    found: list[float] = keyword_scores(
-        part, reading, statistics.mean_lengths(parameters.mean_step), parameters
-    ).tolist()
+    found: list[float] = keyword_scores(part, reading, statistics.means, parameters).tolist()
     return found
 
 
@@ -57,7 +55,7 @@ def test_the_score_is_the_published_formula() -> None:
         ToolDocument(name="a", local_name="mail box", description="mail goes"),
         ToolDocument(name="b", local_name="x", description="reads"),
     ]
-    parameters = KeywordParameters(weights=(3, 0, 1, 0, 0, 0), b=(0.5, 0, 0.75, 0, 0, 0), k1=1.2, mean_step=1)
+    parameters = KeywordParameters(weights=(3, 0, 1, 0, 0, 0), b=(0.5, 0, 0.75, 0, 0, 0), k1=1.2)
 
     tf = 3 / (1 - 0.5 + 0.5 * 2 / 1.5) + 1 / (1 - 0.75 + 0.75 * 2 / 1.5)
     idf = math.log(1 + (2 - 1 + 0.5) / (1 + 0.5))

@@ -180,7 +180,7 @@ class ToolSearchIndex:
         return rank_hybrid(space, self._keyword_arm(state, space, query), vector, state.semantic, floor, limit)
 
     def _keyword_arm(self, state: IndexState, space: SearchSpace, query: KeywordQuery) -> KeywordArm:
-        return KeywordArm.of(space, query, state.keyword.mean_lengths(self.parameters.mean_step), self.parameters)
+        return KeywordArm.of(space, query, state.keyword.means, self.parameters)
 
 
 def _by_name(state: IndexState, space: SearchSpace, names: Iterable[str], selection: Selection | None) -> list[str]:

@@ -12,6 +12,7 @@ how it came to be, and are made anew only when a mean crosses a step. Document f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -51,15 +52,13 @@ def lucene_idf(documents: int, df: NDArray[np.float64]) -> NDArray[np.float64]:
 class KeywordParameters:
     """Weights and shape of the score.
 
-    weights     by field, in the order of FIELDS
-    b           length normalisation by field, from 0 (none) to 1 (full)
-    mean_step   ratio of the steps that mean lengths are rounded to; 1 means exact means
+    weights  by field, in the order of FIELDS
+    b        length normalisation by field, from 0 (none) to 1 (full)
     """
 
     weights: tuple[float, ...] = (3.0, 1.5, 1.5, 0.8, 1.0, 1.0)
     b: tuple[float, ...] = (0.75, 0.5, 0.75, 0.75, 0.3, 0.3)
     k1: float = 1.5
-    mean_step: float = 2**0.25
     idf: Callable[[int, NDArray[np.float64]], NDArray[np.float64]] = lucene_idf
 
 
@@ -70,12 +69,20 @@ class KeywordStatistics:
     df           by term number, how many documents hold it
     surface_df   by surface number, likewise
     lengths      by field, the number of terms in all documents
+    mean_step    ratio of the steps that *means* are rounded to; 1 leaves them exact
+    means        by field, the mean length
     """
 
     documents: int = 0
     df: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
     surface_df: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
     lengths: LongArray = field(default_factory=lambda: np.zeros(len(FIELDS), np.int64))
+    mean_step: float = 2**0.25
+    means: tuple[float, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        exact: list[float] = (self.lengths / max(1, self.documents)).tolist()
+        object.__setattr__(self, "means", tuple(_round_to_power(mean, self.mean_step) for mean in exact))
 
     def with_rows(self, part: KeywordPart, rows: LongArray, lexicon: Lexicon, *, sign: int) -> KeywordStatistics:
         """Return the statistics with these *rows* of *part* counted in (sign 1) or out (sign -1)."""
@@ -87,15 +94,13 @@ class KeywordStatistics:
         once = np.unique(row_of * len(lexicon.terms) + terms) % max(1, len(lexicon.terms))
         np.add.at(df, once, sign)
         lengths = self.lengths + sign * part.lengths[rows].sum(axis=0, dtype=np.int64)
-        return KeywordStatistics(self.documents + sign * len(rows), df, surface_df, lengths)
+        return KeywordStatistics(self.documents + sign * len(rows), df, surface_df, lengths, self.mean_step)
 
-    def mean_lengths(self, step: float) -> tuple[float, ...]:
-        """Mean length by field, rounded to the nearest power of *step*."""
-        means: NDArray[np.float64] = self.lengths / max(1, self.documents)
-        if step > 1:
-            with np.errstate(divide="ignore"):
-                means = np.where(means > 0, step ** np.round(np.log(means) / np.log(step)), 0.0)
-        return tuple(float(mean) for mean in means)
+
+def _round_to_power(value: float, step: float) -> float:
+    if step <= 1 or value <= 0:
+        return value
+    return float(step ** round(math.log(value) / math.log(step)))
 
 
 def _grown(counts: IntArray, size: int) -> IntArray:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from toolsearch_indexes.analysis import STOP_WORDS, stem, surfaces, words
-from toolsearch_indexes.keyword import FloatArray, KeywordParameters, KeywordPart, KeywordStatistics
+from toolsearch_indexes.keyword import FloatArray, IntArray, KeywordParameters, KeywordPart, KeywordStatistics
 from toolsearch_indexes.lexicon import Lexicon
 
 _TYPO_FACTOR = 0.7  # a word read as another counts less than a word that is there, once per edit
@@ -15,8 +16,7 @@ _PREFIX_FACTOR = 0.7
 _ALTERNATIVES = 5  # readings of one unknown word
 
 
-@dataclass(frozen=True, slots=True)
-class WordReading:
+class WordReading(NamedTuple):
     """One query word: the terms it may stand for, each with its weight (idf times how sure the reading is)."""
 
     word: str
@@ -60,7 +60,7 @@ def read_query(
     guesses = [guess for guess in guesses if guess.alternatives]
     if known or len(guesses) * 2 > len(unknown):
         readings += guesses
-    unheard = float(parameters.idf(statistics.documents, np.zeros(1))[0]) if statistics.documents else 0.0
+    unheard = float(parameters.idf(statistics.documents, np.zeros(1))[0]) if unknown else 0.0
     ideal = (sum(idf) + len(unknown) * unheard) * (parameters.k1 + 1)
     return KeywordQuery(tuple(readings), ideal, is_known=bool(known))
 
@@ -99,21 +99,28 @@ def keyword_scores(
 
     Of several readings of one word the best counts.
     """
-    scores = np.zeros(part.size, np.float32)
     impacts = part.impacts(means, parameters)
-    terms = [term for reading in query.readings for term, _ in reading.alternatives]
-    places = iter(part.postings(terms))
+    places = iter(part.postings([term for reading in query.readings for term, _ in reading.alternatives]))
+    rows: list[IntArray] = []
+    gains: list[FloatArray] = []
     for reading in query.readings:
-        target = scores if len(reading.alternatives) == 1 else np.zeros_like(scores)
-        for _, weight in reading.alternatives:
-            place = next(places)
-            if place is None:
-                continue
-            rows, gain = part.rows[place], impacts[place] * np.float32(weight)
-            if target is scores:
-                scores[rows] += gain
-            else:
-                target[rows] = np.maximum(target[rows], gain)
-        if target is not scores:
-            scores += target
-    return scores
+        found = [
+            (part.rows[place], impacts[place] * np.float32(weight))
+            for (_, weight), place in zip(reading.alternatives, places, strict=False)
+            if place is not None
+        ]
+        for word_rows, word_gains in found if len(found) < 2 else [_best_of(found)]:
+            rows.append(word_rows)
+            gains.append(word_gains)
+    if not rows:
+        return np.zeros(part.size, np.float32)
+    return np.bincount(np.concatenate(rows), np.concatenate(gains), part.size).astype(np.float32)
+
+
+def _best_of(found: list[tuple[IntArray, FloatArray]]) -> tuple[IntArray, FloatArray]:
+    """Join the postings of one word's readings; a row that several of them hold keeps its best gain."""
+    rows, gains = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    order = np.lexsort((-gains, rows))
+    rows, gains = rows[order], gains[order]
+    first = np.append(True, rows[1:] != rows[:-1])
+    return rows[first], gains[first]

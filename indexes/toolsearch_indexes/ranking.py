@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +24,7 @@ _NO_SCORES: FloatArray = np.empty(0, np.float32)
 _CANDIDATES = 100  # rows that each arm proposes to a fusion, at least
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSpace:
+class SearchSpace(NamedTuple):
     """The segments of one moment, with the rows of each that may be found; None means all of its rows."""
 
     segments: tuple[Segment, ...]
@@ -37,8 +35,7 @@ class SearchSpace:
         return cls(segments, tuple(allowed_rows(segment, selection) for segment in segments))
 
 
-@dataclass(frozen=True, slots=True)
-class KeywordArm:
+class KeywordArm(NamedTuple):
     """One query's keyword scores: an array (n,) float32 for each segment, 0 where nothing matches."""
 
     scores: tuple[FloatArray, ...]
@@ -142,12 +139,14 @@ def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list
 
 def _top_rows(scores: FloatArray, limit: int) -> RowArray:
     """Return the places of the *limit* best scores above 0, and of all that tie with the last of them; in no order."""
-    places = np.flatnonzero(scores > 0)  # of booleans, since numpy finds those several times faster
-    if len(places) <= limit:
-        return places
-    positive = scores[places]
-    best: RowArray = places[positive >= np.partition(positive, -limit)[-limit]]
-    return best
+    best = scores.max(initial=0)
+    places: RowArray = (scores >= best / 2).nonzero()[0] if best > 0 else _NO_ROWS
+    if len(places) < limit:  # mostly the best are near each other, and looking through all is not needed
+        places = (scores > 0).nonzero()[0]
+    if len(places) > limit:
+        near = scores[places]
+        places = places[near >= np.partition(near, -limit)[-limit]]
+    return places
 
 
 def _named(segment: Segment, rows: RowArray, scores: FloatArray | DoubleArray) -> list[tuple[float, str]]:
@@ -156,5 +155,5 @@ def _named(segment: Segment, rows: RowArray, scores: FloatArray | DoubleArray) -
 
 
 def _hits(found: Sequence[tuple[float, str]], limit: int, public: Callable[[float], float]) -> list[Hit]:
-    best = heapq.nsmallest(limit, found, key=lambda scored: (-scored[0], scored[1]))
-    return [Hit(name, public(score)) for score, name in best]
+    best = sorted(found, key=lambda scored: (-scored[0], scored[1]))
+    return [Hit(name, public(score)) for score, name in best[:limit]]
