@@ -6,23 +6,22 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from weakref import WeakValueDictionary
 
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.indexing import CatalogIndex
+from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.warm_start import IndexDirectory
-from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.exposure import PassThrough
 from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.state import SessionState
 from toolsearch.discovery.store import SessionStore
 from toolsearch.discovery.view import View, ViewCache
 from toolsearch.errors import BadSettingError, EncoderError, IndexStoreError, MissingExtraError
+from toolsearch.session import Session, SessionOptions
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.tools.definition import ToolReference
 from toolsearch_indexes.encoders.opening import open_encoder
@@ -30,29 +29,7 @@ from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import STRATEGIES, ToolSearchIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
-if TYPE_CHECKING:
-    from toolsearch.session import Session
-
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """How every session of an engine behaves.
-
-    limit, max_limit     tools in one answer of the search tool: unless the model says otherwise, and at most
-    answer_tokens        what one answer may take
-    budget               what a session may hold between turns
-    pass_through         the catalogs that are shown whole
-    expand_undiscovered  run a tool in reach that the model calls without having searched for it; else refuse
-    """
-
-    limit: int = 5
-    max_limit: int = 10
-    answer_tokens: int = 800
-    budget: Budget = Budget()  # noqa: RUF009  frozen
-    pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen
-    expand_undiscovered: bool = True
 
 
 class ToolSearch:
@@ -171,8 +148,6 @@ class ToolSearch:
         *reach*, or *allow* and *deny* as `Reach.parse` takes them, says what it may see. For a session that exists
         they replace its reach if given; otherwise it keeps what it had. *pins* are always shown and never evicted.
         """
-        from toolsearch.session import Session
-
         allow, deny = tuple(allow), tuple(deny)
         asked = reach or (Reach.parse(allow, deny) if allow or deny else None)
         state = self.sessions.get_or_create(
@@ -190,9 +165,7 @@ class ToolSearch:
 
     def save(self, *, specs: Mapping[str, str] | None = None) -> None:
         """Write catalog and index to the index directory. *specs* as in `save_catalog`. Raises IndexStoreError."""
-        if self._directory is None:
-            raise BadSettingError("there is nowhere to save: give the engine an index_dir")
-        self._directory.save(self.catalog, self.index, specs=specs or {}, encoder_spec=self._encoder_spec)
+        self._save(self.catalog.snapshot(), self.index, specs or {})
 
     def close(self) -> None:
         """Save the sessions, if they are kept anywhere, and close the catalog."""
@@ -224,28 +197,40 @@ class ToolSearch:
 
     def _follow(self, encoder: Encoder | None, *, is_stored: bool) -> CatalogIndex:
         try:
-            index, is_current = self._build(encoder, is_stored=is_stored)
+            return self._index(encoder, is_stored=is_stored)
         except EncoderError as error:
             if self._strategy != "auto" or encoder is None:
                 raise
             self._note(f"indexed by keyword only: {error}")
-            index, is_current = self._build(None, is_stored=is_stored)
-        return CatalogIndex(self.catalog, index, is_current=is_current)
+            return self._index(None, is_stored=is_stored)
 
-    def _build(self, encoder: Encoder | None, *, is_stored: bool) -> tuple[ToolSearchIndex, bool]:
-        """Return an index, and whether it holds the catalog already; *is_stored*: the catalog is the directory's."""
+    def _index(self, encoder: Encoder | None, *, is_stored: bool) -> CatalogIndex:
+        index, indexed = self._build(encoder, is_stored=is_stored)
+        return CatalogIndex(self.catalog, index, indexed=indexed)
+
+    def _build(self, encoder: Encoder | None, *, is_stored: bool) -> tuple[ToolSearchIndex, CatalogSnapshot | None]:
+        """Return an index, and what it already holds of the catalog; *is_stored*: the catalog is the directory's."""
         if self._directory is None:
-            return ToolSearchIndex(encoder=encoder, cache=self._cache), False
+            return ToolSearchIndex(encoder=encoder, cache=self._cache), None
+        snapshot = self.catalog.snapshot()
         if is_stored:
             try:
-                return self._directory.open_index(encoder=encoder, cache=self._cache), True
+                return self._directory.open_index(encoder=encoder, cache=self._cache), snapshot
             except IndexStoreError as error:
                 self._note(f"the stored index is not used, a new one is built: {error}")
-                return ToolSearchIndex(encoder=encoder, cache=self._cache), False
-        index, is_saved = self._directory.index_for(self.catalog, encoder=encoder, cache=self._cache)
+                return ToolSearchIndex(encoder=encoder, cache=self._cache), None
+        index, is_saved = self._directory.index_for(snapshot, encoder=encoder, cache=self._cache)
         if not is_saved:
-            self._directory.save(self.catalog, index, specs={}, encoder_spec=self._encoder_spec)
-        return index, True
+            self._save(snapshot, index, {})
+        return index, snapshot
+
+    def _save(self, snapshot: CatalogSnapshot, index: ToolSearchIndex, specs: Mapping[str, str]) -> None:
+        """Raises BadSettingError without an index directory, and IndexStoreError."""
+        if self._directory is None:
+            raise BadSettingError("there is nowhere to save: give the engine an index_dir")
+        self._directory.save(
+            snapshot, index, refused=self.catalog.refused, specs=specs, encoder_spec=self._encoder_spec
+        )
 
     def _note(self, note: str) -> None:
         logger.warning(note)

@@ -7,6 +7,7 @@ import threading
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
+from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.tools.definition import ToolDefinition, ToolReference
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
@@ -37,17 +38,21 @@ class CatalogIndex:
     once, one of them may return while another is still indexing for both.
     """
 
-    def __init__(self, catalog: Catalog, index: ToolSearchIndex, *, is_current: bool = False) -> None:
-        """*is_current* says that *index* already holds what *catalog* does, as a stored one may."""
+    def __init__(self, catalog: Catalog, index: ToolSearchIndex, *, indexed: CatalogSnapshot | None = None) -> None:
+        """*indexed* is what *index* already holds of *catalog*, as a stored one may.
+
+        Raises EncoderError if the tools cannot be embedded.
+        """
         self.catalog = catalog
         self.index = index
         self._lock = threading.Lock()
         with self._lock:  # a change that comes meanwhile waits, and then is applied to a complete index
             self._unsubscribe = catalog.subscribe(self._follow)
-            if not is_current:
-                tools = catalog.snapshot().tools
-                gone = [name for name in index.names() if name not in tools]
-                index.update((document_of(tool.definition) for tool in tools.values()), gone)
+            try:
+                self._catch_up(indexed)
+            except BaseException:
+                self._unsubscribe()
+                raise
 
     def search(
         self, query: str, *, limit: int, strategy: str = "auto", within: Selection | None = None
@@ -62,6 +67,12 @@ class CatalogIndex:
 
     def close(self) -> None:
         self._unsubscribe()
+
+    def _catch_up(self, indexed: CatalogSnapshot | None) -> None:
+        snapshot = self.catalog.snapshot()
+        if snapshot is not indexed:
+            gone = [name for name in self.index.names() if name not in snapshot.tools]
+            self.index.update((document_of(tool.definition) for tool in snapshot.tools.values()), gone)
 
     def _follow(self, change: CatalogChange) -> None:
         with self._lock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import closing
 from copy import copy
 from dataclasses import asdict, fields
@@ -19,6 +19,7 @@ from typing import Any
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.reopening import ReopenedCallback, ReopenedSources
+from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.errors import IndexStoreError
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
 
@@ -42,26 +43,27 @@ _INSERT = "insert into tools (name, fingerprint, definition, metadata, source, s
 _FIELDS = tuple(field.name for field in fields(ToolDefinition))
 
 
-def save_catalog(catalog: Catalog, folder: Path, *, specs: Mapping[str, str]) -> str:
-    """Write *catalog* into *folder*, which must not hold one, and return its fingerprint.
+def save_catalog(
+    snapshot: CatalogSnapshot, folder: Path, *, refused: Iterable[Refusal], specs: Mapping[str, str]
+) -> None:
+    """Write the tools of *snapshot*, and what was *refused*, into *folder*, which must not hold a catalog.
 
     *specs* gives, by tool name, the argument of `open_source` that the tool came from. Raises IndexStoreError.
     """
-    snapshot = catalog.snapshot()
     prints = snapshot.tool_fingerprints()
     rows = ((name, prints[name], *_texts(tool), specs.get(name, "")) for name, tool in snapshot.tools.items())
-    refused = [(refusal.name, refusal.source, refusal.reason) for refusal in catalog.refused]
     try:
         with closing(sqlite3.connect(folder / CATALOG_FILE)) as connection, connection:
             connection.executescript(_SCHEMA)
             connection.executemany(_INSERT, rows)
-            connection.executemany("insert into refused values (?, ?, ?)", refused)
+            connection.executemany(
+                "insert into refused values (?, ?, ?)", [(each.name, each.source, each.reason) for each in refused]
+            )
             connection.executemany(
                 "insert into facts values (?, ?)", [("format", str(FORMAT)), ("fingerprint", snapshot.fingerprint)]
             )
     except sqlite3.Error as error:
         raise IndexStoreError(f"the catalog cannot be written to {folder}: {error}") from error
-    return snapshot.fingerprint
 
 
 def open_catalog(folder: Path) -> Catalog:
@@ -81,12 +83,10 @@ class StoredTools(MutableMapping[str, Tool]):
         try:
             path = (folder / CATALOG_FILE).resolve(strict=True)
             self._connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
-            facts = dict(self._connection.execute("select name, value from facts"))
-            self._tools = {
-                name: None for (name,) in self._connection.execute("select name from tools order by position")
-            }
         except (OSError, sqlite3.Error) as error:
             raise self._damaged(error) from error
+        facts = dict(self._rows("select name, value from facts"))
+        self._tools = {name: None for (name,) in self._rows("select name from tools order by position")}
         if facts.get("format") != str(FORMAT) or "fingerprint" not in facts:
             raise IndexStoreError(
                 f"the catalog in {folder} has format {facts.get('format')}, this version reads {FORMAT}"
@@ -95,12 +95,10 @@ class StoredTools(MutableMapping[str, Tool]):
 
     def tool_fingerprints(self) -> dict[str, str]:
         """The fingerprint of each tool, by name, as it was when it was stored."""
-        with self._lock:
-            return dict(self._connection.execute("select name, fingerprint from tools"))
+        return dict(self._rows("select name, fingerprint from tools"))
 
     def refused(self) -> list[Refusal]:
-        with self._lock:
-            return [Refusal(*row) for row in self._connection.execute("select name, source, reason from refused")]
+        return [Refusal(*row) for row in self._rows("select name, source, reason from refused")]
 
     def __getitem__(self, name: str) -> Tool:
         tool = self._tools[name]
@@ -129,23 +127,38 @@ class StoredTools(MutableMapping[str, Tool]):
     def __contains__(self, name: object) -> bool:
         return name in self._tools
 
-    def _read(self, name: str) -> Tool:
-        query = "select definition, metadata, source, spec from tools where name = ?"
+    def _rows(self, query: str, *parameters: str) -> list[Any]:
+        """Raises IndexStoreError."""
         try:
             with self._lock:
-                definition, metadata, source, spec = self._connection.execute(query, (name,)).fetchone()
-            values: dict[str, Any] = dict(zip(_FIELDS, json.loads(definition), strict=True))
-            values["tags"] = tuple(values["tags"])
-            read = ToolDefinition(**values)
+                return self._connection.execute(query, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise self._damaged(error) from error
+
+    def _read(self, name: str) -> Tool:
+        query = "select definition, metadata, source, spec, fingerprint from tools where name = ?"
+        try:
+            ((definition, metadata, source, spec, fingerprint),) = self._rows(query, name)
+            read = _definition(definition, fingerprint)
             callback = ReopenedCallback(self.sources, spec, read.server, name) if spec else None
             return Tool(read, callback, ToolMetadata(**json.loads(metadata)), source)
-        except (sqlite3.Error, TypeError, ValueError, KeyError) as error:
+        except (TypeError, ValueError, KeyError) as error:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> IndexStoreError:
         return IndexStoreError(
             f"the catalog in {self._folder} is missing or damaged ({type(error).__name__}); index it again"
         )
+
+
+def _definition(text: str, fingerprint: str) -> ToolDefinition:
+    """Raises ValueError, TypeError or KeyError unless *text* is what was stored with this *fingerprint*."""
+    values: dict[str, Any] = dict(zip(_FIELDS, json.loads(text), strict=True))
+    values["tags"] = tuple(values["tags"])
+    definition = ToolDefinition(**values)
+    if definition.fingerprint() != fingerprint:
+        raise ValueError(f"the definition of {definition.name!r} has changed")
+    return definition
 
 
 def _texts(tool: Tool) -> tuple[str, str, str]:

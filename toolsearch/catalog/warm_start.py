@@ -13,11 +13,14 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.indexing import document_of
+from toolsearch.catalog.loading import Refusal
+from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.stored import StoredTools, open_catalog, save_catalog
 from toolsearch.errors import IndexStoreError
 from toolsearch_indexes.encoders.protocol import Encoder
@@ -59,9 +62,9 @@ class IndexDirectory:
         return load_index(self._generation(), encoder=encoder, cache=cache)
 
     def index_for(
-        self, catalog: Catalog, *, encoder: Encoder | None, cache: VectorCache | None
+        self, snapshot: CatalogSnapshot, *, encoder: Encoder | None, cache: VectorCache | None
     ) -> tuple[ToolSearchIndex, bool]:
-        """Return an index of what *catalog* holds, and whether it is what is stored already.
+        """Return an index of what *snapshot* holds, and whether it is what is stored already.
 
         The stored index is taken and brought up to date by what differs; if it is damaged, older, or another
         encoder's, that is logged and a new one is built.
@@ -73,33 +76,51 @@ class IndexDirectory:
             if (self.path / _CURRENT).exists():
                 logger.warning("the stored index is not used, a new one is built: %s", error)
             stored, index = {}, ToolSearchIndex(encoder=encoder, cache=cache)
-        tools = catalog.snapshot().tools
-        prints = catalog.snapshot().tool_fingerprints()
-        changed = [document_of(tools[name].definition) for name, print_ in prints.items() if stored.get(name) != print_]
-        gone = [name for name in stored if name not in prints]
+        prints = snapshot.tool_fingerprints()
+        current = {name for name in index.names() if stored.get(name, "") == prints.get(name)}
+        changed = [document_of(snapshot.tools[name].definition) for name in prints if name not in current]
+        gone = [name for name in index.names() if name not in prints]
         if changed or gone:
             index.update(changed, gone)
         return index, bool(stored) and not changed and not gone
 
     def save(
-        self, catalog: Catalog, index: ToolSearchIndex, *, specs: Mapping[str, str], encoder_spec: str | None
+        self,
+        snapshot: CatalogSnapshot,
+        index: ToolSearchIndex,
+        *,
+        refused: Iterable[Refusal],
+        specs: Mapping[str, str],
+        encoder_spec: str | None,
     ) -> None:
-        """Write a generation and make it the current one. *specs* as in `save_catalog`. Raises IndexStoreError."""
+        """Write a generation, of an *index* that holds *snapshot*, and make it the current one.
+
+        *refused* and *specs* are as in `save_catalog`. Raises IndexStoreError, and leaves what was there.
+        """
         self._make()
         before = self._current_name()
+        try:
+            with self._new_generation() as generation:
+                save_catalog(snapshot, generation, refused=refused, specs=specs)
+                save_index(index, generation)
+                (generation / _ENCODER).write_text(encoder_spec or "")
+                pointer = generation / _CURRENT
+                pointer.write_text(generation.name)
+                pointer.replace(self.path / _CURRENT)
+        except OSError as error:
+            raise IndexStoreError(f"the index cannot be written to {self.path}: {error.strerror or error}") from error
+        if before:
+            shutil.rmtree(self.path / before, ignore_errors=True)
+
+    @contextmanager
+    def _new_generation(self) -> Generator[Path]:
+        """A new folder, which goes again if it cannot be filled."""
         generation = Path(tempfile.mkdtemp(prefix=_GENERATION, dir=self.path))
         try:
-            save_catalog(catalog, generation, specs=specs)
-            save_index(index, generation)
-            (generation / _ENCODER).write_text(encoder_spec or "")
-            pointer = generation / _CURRENT
-            pointer.write_text(generation.name)
-            pointer.replace(self.path / _CURRENT)
+            yield generation
         except BaseException:
             shutil.rmtree(generation, ignore_errors=True)
             raise
-        if before:
-            shutil.rmtree(self.path / before, ignore_errors=True)
 
     def _generation(self) -> Path:
         name = self._current_name()
