@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from toolsearch.discovery.persistence import SqliteSessionPersistence
     from toolsearch.discovery.reach import Reach
     from toolsearch.discovery.store import SessionStore
-    from toolsearch.engine import SessionOptions, ToolSearch
+    from toolsearch.engine import ToolSearch
     from toolsearch.errors import ToolSearchError
-    from toolsearch.session import Savings, Session
+    from toolsearch.session import Savings, Session, SessionOptions
     from toolsearch.tools.decorator import tool
     from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata, ToolReference
 
@@ -44,7 +44,7 @@ _MODULES = {
     "Reach": "discovery.reach",
     "Savings": "session",
     "Session": "session",
-    "SessionOptions": "engine",
+    "SessionOptions": "session",
     "SessionStore": "discovery.store",
     "SqliteSessionPersistence": "discovery.persistence",
     "Tool": "tools.definition",

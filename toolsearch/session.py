@@ -5,24 +5,69 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from toolsearch.calling.limits import TurnCounter
+from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
-from toolsearch.discovery.exposure import render_tools
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.exposure import PassThrough, render_tools
 from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, render_answer, search_tool_definition
 from toolsearch.discovery.state import SessionState
+from toolsearch.discovery.store import SessionStore
 from toolsearch.discovery.view import View
 from toolsearch.errors import UndiscoveredToolError
-from toolsearch.tokens import count_json
+from toolsearch.tokens import TokenCounter, count_json
 from toolsearch.tools.definition import Json, JsonObject, Tool, ToolContext, ToolDefinition, ToolReference
 
-if TYPE_CHECKING:
-    from toolsearch.engine import ToolSearch
-
 _CALL_HINT = "They are in your tool list from now on; call them by name."
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How every session of an engine behaves.
+
+    limit, max_limit     tools in one answer of the search tool: unless the model says otherwise, and at most
+    answer_tokens        what one answer may take
+    budget               what a session may hold between turns
+    pass_through         the catalogs that are shown whole
+    expand_undiscovered  run a tool in reach that the model calls without having searched for it; else refuse
+    """
+
+    limit: int = 5
+    max_limit: int = 10
+    answer_tokens: int = 800
+    budget: Budget = Budget()  # noqa: RUF009  frozen
+    pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen
+    expand_undiscovered: bool = True
+
+
+class SessionHost(Protocol):
+    """What a session needs of the engine that it belongs to."""
+
+    @property
+    def catalog(self) -> Catalog: ...
+    @property
+    def sessions(self) -> SessionStore: ...
+    @property
+    def options(self) -> SessionOptions: ...
+    @property
+    def manager(self) -> ToolCallingManager: ...
+    @property
+    def counter(self) -> TokenCounter: ...
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Those that a search can name, the default first."""
+        ...
+
+    def view(self, reach: Reach, server: str | None = None) -> View: ...
+
+    def search(
+        self, query: str, *, limit: int, strategy: str | None, reach: Reach | None, server: str | None
+    ) -> list[ToolReference]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +109,7 @@ class Session:
     store: once that has evicted it, every method raises UnknownSessionError.
     """
 
-    def __init__(self, engine: ToolSearch, session_id: str) -> None:
+    def __init__(self, engine: SessionHost, session_id: str) -> None:
         self.id = session_id
         self._engine = engine
         self._turn = TurnCounter()

@@ -15,9 +15,9 @@ from toolsearch.catalog.sources.modules import ModuleSource
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import TOOL_NAME
-from toolsearch.engine import SessionOptions, ToolSearch
-from toolsearch.errors import BadQueryError
-from toolsearch.session import Savings, Session
+from toolsearch.engine import ToolSearch
+from toolsearch.errors import BadQueryError, EncoderError, ToolSearchError
+from toolsearch.session import Savings, Session, SessionOptions
 
 if TYPE_CHECKING:
     from toolsearch.catalog.catalog import Catalog
@@ -142,12 +142,16 @@ def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], flo
         strategy = label if label in ("keyword", "semantic", "hybrid") else None
         try:
             found = engine.search(query, limit=_FOUND_PER_SEARCH, strategy=strategy, server=server)
-        except BadQueryError:
-            reason = "; ".join(engine.notes) or "needs an encoder, see --encoder"
+        except (BadQueryError, EncoderError) as error:
+            reason = "; ".join(engine.notes) or _why_not(engine, error)
             yield Search(label, query, unavailable=reason)
         else:
             ranked = tuple((reference.name, round(reference.score, 3)) for reference in found)
             yield Search(label, query, ranked, clock() - started_s)
+
+
+def _why_not(engine: ToolSearch, error: ToolSearchError) -> str:
+    return str(error) if engine.index.arm else "needs an encoder, see --encoder"
 
 
 async def converse(engine: ToolSearch, session: Session) -> list[Exchange]:
