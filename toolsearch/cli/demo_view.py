@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -38,18 +38,26 @@ def show(report: dict[str, Any], searches: Sequence[Search], exchanges: Sequence
 
 def _opening(report: dict[str, Any]) -> RenderableType:
     before, after = report["before"], report["after"]
-    grid = Table.grid(padding=(0, 3))
-    grid.add_column(justify="left", style="bold")
-    grid.add_column(justify="right")
-    grid.add_column(justify="right")
-    grid.add_row("before", f"{before['tools']:,} definitions", Text(f"{before['tokens']:,} tokens", "bold red"))
-    grid.add_row("after", "toolSearchTool", Text(f"{after['tokens']:,} tokens", "bold green"))
-    where = f"the functions of {report['modules']} modules of Python's standard library"
+    origin = f"the functions of {report['modules']} modules of Python's standard library"
     answering = [server["name"] for server in report["servers"] if server["tools"]]
     if answering:
-        where += f" and of MCP: {', '.join(answering)}"
-    return Panel(Group(Text(f"{before['tools']:,} tools: {legible(where)}.\nWhat a model is sent with every request:"), grid),
-                 title="toolsearch", title_align="left", border_style="cyan")  # fmt: skip
+        origin += f", and those of the MCP servers {', '.join(answering)}"
+    grid = _grid("left", "right", "right")
+    grid.add_row("before", f"{before['tools']:,} definitions", Text(f"{before['tokens']:,} tokens", "bold red"))
+    grid.add_row("after", "toolSearchTool", Text(f"{after['tokens']:,} tokens", "bold green"))
+    text = Text(f"{before['tools']:,} tools: {legible(origin)}.\nWhat a model is sent with every request:")
+    return _panel("toolsearch", "cyan", text, grid)
+
+
+def _grid(*justify: JustifyMethod) -> Table:
+    grid = Table.grid(padding=(0, 3))
+    for each in justify:
+        grid.add_column(justify=each)
+    return grid
+
+
+def _panel(title: str, style: str, *parts: RenderableType) -> Panel:
+    return Panel(Group(*parts), title=title, title_align="left", border_style=style)
 
 
 def _servers(servers: Sequence[dict[str, Any]]) -> RenderableType:
@@ -118,19 +126,21 @@ def _short(text: str) -> str:
 
 
 def _one_round(exchange: Exchange) -> RenderableType:
-    asked = line(json.dumps(exchange.reply["tool_calls"]), "cyan")
-    got = Text("\n").join(line(json.dumps(message)) for message in exchange.appended)
-    parts = [Text("tool_calls of the reply", "bold"), asked, Text("messages that session.execute appends", "bold"), got]
-    return Panel(Group(*parts), title="Request 1 in OpenAI's format", title_align="left", border_style="dim")
+    return _panel(
+        "Request 1 in OpenAI's format",
+        "dim",
+        Text("tool_calls of the reply", "bold"),
+        line(json.dumps(exchange.reply["tool_calls"]), "cyan"),
+        Text("messages that session.execute appends", "bold"),
+        *(line(json.dumps(message)) for message in exchange.appended),
+    )
 
 
 def _savings(savings: dict[str, Any]) -> RenderableType:
     needed = savings["requests"] - savings["search_rounds"]
     spent = savings["sent_tokens"] + savings["written_tokens"]
     counted = "estimated" if savings["is_estimate"] else "counted as raw JSON in o200k"
-    grid = Table.grid(padding=(0, 3))
-    for justify in ("left", "right", "right"):
-        grid.add_column(justify=justify)
+    grid = _grid("left", "right", "right")
     grid.add_row("every definition every time", f"{needed} requests", f"{savings['all_tools_tokens']:,} tokens")
     grid.add_row("with toolSearchTool", f"{savings['requests']} requests", f"{spent:,} tokens")
     grid.add_row(Text("saved", "bold"), "", Text(f"{savings['saved_share']:.1%}", "bold green"))
@@ -139,12 +149,11 @@ def _savings(savings: dict[str, Any]) -> RenderableType:
         f"the conversation once more, which is not counted here. The tool list lost its cached prefix "
         f"{savings['cache_breaks']} time(s), by eviction. Tokens of tools, {counted}."
     )
-    return Panel(Group(grid, Text(fine_print, "dim")), title="Tokens of this conversation", title_align="left",
-                 border_style="green")  # fmt: skip
+    return _panel("Tokens of this conversation", "green", grid, Text(fine_print, "dim"))
 
 
 def _next_steps() -> RenderableType:
-    grid = Table.grid(padding=(0, 2))
+    grid = _grid("left", "left")
     for command, what in _NEXT:
         grid.add_row(Text(command, "cyan"), what)
-    return Panel(grid, title="Try next", title_align="left", border_style="cyan")
+    return _panel("Try next", "cyan", grid)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.opening import DEFAULT_INDEX, Loaded, loaded_sources
+from toolsearch.cli.opening import DEFAULT_INDEX, Loaded, loaded_sources, portable_encoder
 from toolsearch.cli.options import SOURCES_HELP, EncoderOption, JsonOption
 from toolsearch.cli.output import line, print_json, seconds, size, stdout, table
 
@@ -36,7 +36,7 @@ def index(
     started_s = time.perf_counter()
     with loaded_sources(sources) as loaded:
         loaded.require_tools()
-        with ToolSearch(loaded.catalog, strategy=strategy, encoder=encoder, index_dir=to) as engine:
+        with ToolSearch(loaded.catalog, strategy=strategy, encoder=portable_encoder(encoder), index_dir=to) as engine:
             engine.save(specs=loaded.specs)
             summary: dict[str, Any] = {
                 "index": str(to),

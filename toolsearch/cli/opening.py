@@ -132,6 +132,14 @@ def portable_spec(spec: str) -> str:
     return str(Path(spec).resolve()) if is_file else spec
 
 
+def portable_encoder(spec: str | None) -> str | None:
+    """*spec* with its folder, if it names one, made absolute."""
+    if spec is None:
+        return None
+    prefix, folder = ("onnx:", spec.removeprefix("onnx:")) if spec.startswith("onnx:") else ("", spec)
+    return f"{prefix}{Path(folder).resolve()}" if Path(folder).is_dir() else spec
+
+
 @contextmanager
 def opened_engine(
     index: Path | None, sources: Sequence[str] | None, *, strategy: str = "auto", encoder: str | None = None

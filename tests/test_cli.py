@@ -1,0 +1,399 @@
+"""The command line on real sources: what it prints, where, and the exit code."""
+
+import io
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from toolsearch.cli import main
+from toolsearch_indexes.encoders.hashing import HashingEncoder
+
+LISTING = [
+    {
+        "name": "forecast",
+        "description": "Weather of a city [bold]tomorrow[/]\x1b[31m",
+        "input_schema": {"type": "object"},
+    },
+    {"name": "broken", "input_schema": 3},
+]
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> object:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch) -> Callable[..., Ran]:
+    """Run a command in an empty directory, as a shell would."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Ran:
+        code = main(arguments)
+        return Ran(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def indexed(run, tmp_path) -> Callable[..., Ran]:
+    """The same, where .toolsearch holds two modules and a listing."""
+    (tmp_path / "listing.json").write_text(json.dumps(LISTING))
+    assert run("index", "statistics", "module:textwrap", "listing.json").code == 0
+    return run
+
+
+def spawn(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-m", "toolsearch", *arguments]
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def test_indexing_says_what_was_taken_and_what_it_costs(run, tmp_path):
+    (tmp_path / "listing.json").write_text(json.dumps(LISTING))
+
+    report = run("index", "textwrap", "listing.json", "--to", "here", "--json").json
+
+    assert (report["index"], report["tools"], report["strategies"]) == ("here", 6, ["keyword", "regex"])
+    assert [(source["spec"], source["tools"]) for source in report["sources"]] == [("textwrap", 5), ("listing.json", 1)]
+    assert [refusal["name"] for refusal in report["refused"]] == ["broken"]
+    assert report["tokens"] > 500
+    assert report["bytes"] == sum(path.stat().st_size for path in Path("here").rglob("*") if path.is_file())
+
+
+def test_a_dead_source_is_reported_and_costs_no_other(run):
+    ran = run("index", "textwrap", "missing.json")
+
+    assert ran.code == 0
+    assert "5 tools" in ran.out
+    assert "warning: missing.json cannot be read" in ran.err
+    assert [refusal["name"] for refusal in run("sources", "--json").json["refused"]] == ["missing.json"]
+
+
+def test_no_readable_source_at_all_is_an_error_and_leaves_no_index(run):
+    ran = run("index", "missing.json", "no_such_module")
+
+    assert ran.code == 3
+    assert ran.err.splitlines()[-1].startswith("error [source_error]: ")
+    assert not Path(".toolsearch").exists()
+
+
+def test_indexing_again_embeds_only_what_is_new(run, monkeypatch):
+    embedded = []
+
+    class Counting(HashingEncoder):
+        def encode_documents(self, texts):
+            embedded.append(len(texts))
+            return super().encode_documents(texts)
+
+    monkeypatch.setattr("toolsearch.engine.open_encoder", lambda _spec: Counting())
+
+    run("index", "textwrap", "--encoder", "some-model")
+    run("index", "textwrap", "--encoder", "some-model")
+    run("index", "textwrap", "colorsys", "--encoder", "some-model")
+
+    assert embedded == [5, 6]  # the functions of textwrap, then those of colorsys
+
+
+def test_a_search_prints_names_scores_and_summaries(indexed):
+    ran = indexed("search", "weather of a city")
+
+    assert ran.code == 0
+    assert ran.err == ""
+    row = next(line for line in ran.out.splitlines() if "forecast" in line)
+    assert "Weather of a city [bold]tomorrow[/]" in row  # no markup of ours
+
+
+def test_what_a_tool_says_of_itself_cannot_steer_the_terminal(indexed):
+    assert "\x1b" not in indexed("search", "weather").out
+    assert "\x1b" not in indexed("show", "forecast").out
+
+
+def test_a_search_takes_the_exact_forms_a_server_and_rules(indexed):
+    def names(*arguments: str) -> list[str]:
+        return [result["name"] for result in indexed("search", *arguments, "--json").json["results"]]
+
+    assert names("select:textwrap__wrap,statistics__mode") == ["textwrap__wrap", "statistics__mode"]
+    assert names("/median_(low|high)/") == ["statistics__median_high", "statistics__median_low"]
+    assert names("/median/", "--deny", "*_low", "--deny", "*_high", "--limit", "1") == ["statistics__median"]
+    assert names("/./", "--allow", "textwrap__f*", "--server", "textwrap") == ["textwrap__fill"]
+
+
+def test_a_search_without_an_index_reads_the_sources_given(run):
+    ran = run("search", "median of numbers", "--source", "statistics", "--limit", "1", "--json")
+
+    assert [result["name"] for result in ran.json["results"]] == ["statistics__median"]
+
+
+def test_nothing_found_is_exit_code_1_and_says_so_on_stderr(indexed):
+    ran = indexed("search", "qwxzv jkpfh")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert "Nothing fits" in ran.err
+    empty = indexed("search", "qwxzv jkpfh", "--json")
+    assert (empty.code, empty.json["results"], empty.err) == (1, [], "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["search", "/(/"], 2, "error [bad_pattern]: the pattern '('"),
+        (["search", ""], 2, "error [bad_query]: the query is empty"),
+        (["search", "x", "--strategy", "best"], 2, "error [bad_setting]: unknown strategy 'best'"),
+        (["search", "x", "--strategy", "semantic"], 2, "error [bad_setting]: the strategy 'semantic' needs an encoder"),
+        (["search", "x", "--server", "none"], 2, "error [bad_query]: there is no server 'none'; there are: statistics"),
+        (["search", "x", "--allow", "kind:x"], 2, "error [bad_setting]: cannot use the reach rule 'kind:x'"),
+        (["search", "x", "--limit", "0"], 2, "error [usage]: Invalid value for '--limit'"),
+        (["search", "x", "--index", "nowhere"], 3, "error [index_store_error]: nowhere is no index directory"),
+        (["search", "x", "--index", "a", "--source", "b"], 2, "error [bad_setting]: give either --index or --source"),
+        (["show", "statistics__medain"], 1, "error [unknown_tool]: no tool named 'statistics__medain'; did you mean"),
+        (["show", "forecast", "--format", "xml"], 2, "error [bad_setting]: no tool format 'xml'"),
+        (["call", "statistics__medain"], 1, "error [unknown_tool]: no tool named 'statistics__medain'; did you mean"),
+        (["call", "statistics__mean", "[1]"], 2, "error [bad_arguments]: the arguments are JSON, but not an object"),
+        (["call", "statistics__mean", '{"data":'], 2, "error [bad_arguments]: the arguments are not valid JSON"),
+        (["call", "statistics__mean", '{"x": 1}'], 2, "error [bad_arguments]: the arguments do not fit the schema"),
+        (["call", "statistics__mean", "@none.json"], 2, "error [bad_arguments]: the arguments cannot be read from"),
+        (["call", "statistics__mean", '{"data": []}'], 1, "error [tool_failed]: mean requires at least one data point"),
+        (["call", "forecast"], 1, "error [tool_failed]: the tool 'forecast' can be found, but not called"),
+        (["serach"], 2, "error [usage]: No such command 'serach'. Did you mean 'search'?"),
+        (["show"], 2, "error [usage]: Missing argument"),
+    ],
+)
+def test_a_failure_is_one_line_on_stderr_and_an_exit_code(indexed, arguments, code, message):
+    ran = indexed(*arguments)
+
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.startswith(message)
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(["search", "/(/"], "bad_pattern"), (["show", "nothing"], "unknown_tool"), (["search", "x", "--nope"], "usage")],
+)
+def test_under_json_a_failure_is_an_object_on_stderr(indexed, arguments, code):
+    ran = indexed(*arguments, "--json")
+
+    assert ran.out == ""
+    assert json.loads(ran.err)["error"]["code"] == code
+
+
+def test_a_missing_index_is_an_error_that_says_how_to_make_one(run):
+    ran = run("search", "anything")
+
+    assert ran.code == 2
+    assert "make one with 'toolsearch index SOURCE...'" in ran.err
+
+
+def test_a_damaged_catalog_is_an_error_and_indexing_again_mends_it(indexed):
+    (catalog,) = Path(".toolsearch").glob("*/catalog.sqlite")
+    catalog.write_bytes(b"nothing of a database")
+
+    ran = indexed("search", "median")
+    assert ran.code == 3
+    assert ran.err.startswith("error [index_store_error]: the catalog in")
+    assert indexed("index", "statistics").code == 0
+    assert indexed("search", "median").code == 0
+
+
+def test_damaged_arrays_are_rebuilt_with_a_warning(indexed):
+    for array in Path(".toolsearch").glob("*/*.npy"):
+        array.write_bytes(b"nothing of an array")
+
+    ran = indexed("search", "median of numbers", "--limit", "1")
+
+    assert ran.code == 0
+    assert "statistics__median" in ran.out
+    assert ran.err.startswith("warning: the stored index is not used, a new one is built")
+
+
+def test_a_tool_is_shown_with_its_costs_and_in_every_format(indexed):
+    facts = indexed("show", "statistics__median", "--json").json
+
+    assert facts["source"] == "function statistics.median"
+    assert facts["can_be_called"]
+    assert len(facts["fingerprint"]) == 64
+    assert 50 < facts["tokens"] < 500
+    assert indexed("show", "forecast", "--format", "openai").json["function"]["name"] == "forecast"
+    assert "inputSchema" in indexed("show", "forecast", "--format", "mcp").json
+    shown = indexed("show", "statistics__median").out
+    assert "Return the median (middle value) of numeric data." in shown
+    assert f"{facts['tokens']}, as raw JSON" in shown
+
+
+def test_a_tool_of_a_stored_index_is_called(indexed, monkeypatch):
+    Path("arguments.json").write_text('{"data": [1, 2, 4]}')
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"data": [5, 5, 6]}'))
+
+    assert indexed("call", "statistics__median", '{"data": [3, 1, 2]}').out == "2\n"
+    assert indexed("call", "statistics__median", "@arguments.json").out == "2\n"
+    assert indexed("call", "statistics__mode", "-").out == "5\n"
+
+
+def test_a_call_as_json_has_the_result_whether_or_not_it_failed(indexed):
+    good = indexed("call", "statistics__multimode", '{"data": [1, 1, 2, 2]}', "--json")
+    bad = indexed("call", "statistics__median", '{"data": []}', "--json")
+
+    assert (good.code, good.json["structured"], good.json["is_error"]) == (0, [1, 2], False)
+    assert (bad.code, bad.json["error_code"], bad.err) == (1, "tool_failed", "")
+
+
+def test_what_a_tool_prints_is_no_part_of_the_output(run):
+    ran = run("call", "calendar__prmonth", '{"theyear": 1969, "themonth": 7}', "--source", "calendar", "--json")
+
+    assert ran.json["is_error"] is False
+    assert "July 1969" in ran.err
+
+
+def test_sources_tell_what_was_taken_and_what_was_refused(indexed):
+    now = indexed("sources", "textwrap", "listing.json", "nowhere.json", "--json").json
+    kept = indexed("sources", "--json").json
+
+    assert [(source["tools"], bool(source["error"])) for source in now["sources"]] == [
+        (5, False),
+        (1, False),
+        (0, True),
+    ]
+    assert [refusal["name"] for refusal in now["refused"]] == ["broken", "nowhere.json"]
+    assert [(source["server"], source["tools"]) for source in kept["sources"]] == [
+        ("statistics", 18),
+        ("textwrap", 5),
+        ("", 1),
+    ]
+    assert kept["refused"] == [
+        {"name": "broken", "source": "listing.json", "reason": "its input_schema must be an object"}
+    ]
+    assert "its input_schema must be an object" in indexed("sources").out
+
+
+def test_tokens_add_up(indexed):
+    report = indexed("tokens", "--top", "2", "--json").json
+
+    assert report["tools"] == sum(server["tools"] for server in report["servers"]) == 24
+    assert report["tokens"] == sum(server["tokens"] for server in report["servers"])
+    first, second = report["most_expensive"]
+    assert first["tokens"] >= second["tokens"]
+    assert first["tokens"] == indexed("show", first["name"], "--json").json["tokens"]
+    assert report["search_tool_tokens"] < 250
+    assert "raw JSON" in indexed("tokens").out
+
+
+def test_a_relative_source_is_found_again_from_elsewhere(run, tmp_path, monkeypatch):
+    config = {"mcpServers": {"time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]}}}
+    (tmp_path / "mcp.json").write_text(json.dumps(config))
+    assert run("index", "mcp.json", "--to", "kept").code == 0
+    (tmp_path / "deeper").mkdir()
+    monkeypatch.chdir(tmp_path / "deeper")
+
+    arguments = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+    ran = run("call", "time__convert_time", json.dumps(arguments), "--index", "../kept")
+
+    assert ran.code == 0
+    assert json.loads(ran.out)["time_difference"] == "+9.0h"
+
+
+def test_sources_tell_how_each_mcp_server_fares(run, tmp_path):
+    servers = {
+        "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
+        "gone": {"command": "/nowhere/at/all"},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers, "color": "red"}))
+
+    ran = run("sources", "mcp.json", "--json")
+
+    (source,) = ran.json["sources"]
+    assert [(server["name"], server["state"], server["tools"]) for server in source["servers"]] == [
+        ("time", "ready", 2),
+        ("gone", "failed", 0),
+    ]
+    assert source["warnings"] == ["mcp.json: left 'color' alone, it means nothing here"]
+    assert "'/nowhere/at/all' was not found" in run("sources", "mcp.json").out.replace("\n", " ")
+
+
+def test_a_module_of_the_working_directory_can_be_a_source(tmp_path):
+    (tmp_path / "bakery.py").write_text("def bake(loaves: int) -> int:\n    return loaves * 2\n")
+
+    process = spawn("call", "bakery__bake", '{"loaves": 3}', "--source", "bakery", cwd=tmp_path)
+
+    assert process.communicate() == ("6\n", "")
+    assert process.returncode == 0
+
+
+def test_ctrl_c_ends_a_call_that_would_not_end(tmp_path):
+    nap = "import sys, time\n\ndef nap() -> None:\n    print('asleep', flush=True)\n    time.sleep(60)\n"
+    (tmp_path / "bed.py").write_text(nap)
+    process = spawn("call", "bed__nap", "--source", "bed", cwd=tmp_path)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "asleep\n"
+
+    process.send_signal(signal.SIGINT)
+
+    assert process.communicate(timeout=20) == ("", "error [interrupted]: stopped by Ctrl-C\n")
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("arguments", [["tokens", "--source", "math", "--json"], ["tokens", "--source", "math"]])
+def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path, arguments):
+    process = spawn(*arguments, cwd=tmp_path)
+    assert process.stdout is not None
+    process.stdout.close()
+
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert process.wait() == 1
+    process.stderr.close()
+
+
+def test_a_fault_of_ours_is_a_line_and_no_traceback(run, monkeypatch):
+    def fail(*arguments: object, **options: object) -> None:
+        raise KeyError("gone")
+
+    monkeypatch.setattr("toolsearch.engine.ToolSearch.search", fail)
+
+    ran = run("search", "x", "--source", "textwrap")
+
+    assert ran.code == 70
+    assert ran.err.startswith("error [internal]: KeyError('gone') at ")
+    assert ran.err.count("\n") == 1
+
+
+def test_help_names_the_commands_and_exit_codes_and_loads_nothing_heavy(run_python):
+    loaded = run_python(
+        "import sys; from toolsearch.cli import main; assert main(['--help']) == 0; print('\\nMODULES', *sys.modules)"
+    )
+
+    text, _, modules = loaded.partition("\nMODULES ")
+    assert all(command in text for command in ("demo", "index", "search", "show", "call", "sources", "tokens"))
+    assert "Exit codes" in text
+    heavy = {"faiss", "jsonschema", "mcp", "numpy", "re2", "tiktoken", "torch"}
+    assert heavy.intersection(modules.split()) == set()
+
+
+def test_no_command_is_answered_with_help_and_the_version_is_told(run):
+    assert run("--version").out.startswith("toolsearch")
+    assert run("--version").code == 0
+    assert "Usage: toolsearch" in run().out
+
+
+def test_commands_leave_logging_as_it_was(run):
+    before = list(logging.getLogger("toolsearch").handlers)
+
+    run("search", "x", "--source", "textwrap")
+
+    assert logging.getLogger("toolsearch").handlers == before

@@ -1,0 +1,120 @@
+"""The demo, end to end: what it tells is true, the same at each run, and all that it says it does is done."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import redirect_stdout
+
+import pytest
+
+from toolsearch.cli import main
+from toolsearch.cli.demo_story import BUDGET
+
+
+def demo(*arguments: str) -> str:
+    """Run the demo and return what it prints."""
+    with redirect_stdout(io.StringIO()) as out:
+        assert main(["demo", *arguments]) == 0
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def report():
+    return json.loads(demo("--json"))
+
+
+def without_times(report):
+    if isinstance(report, dict):
+        return {key: without_times(value) for key, value in report.items() if key != "seconds"}
+    return [without_times(value) for value in report] if isinstance(report, list) else report
+
+
+def test_the_demo_shows_every_step_on_one_screen_and_a_half():
+    shown = demo()
+
+    for step in ("before", "after", "Ways to search", "A conversation", "OpenAI's format", "saved", "Try next"):
+        assert step in shown
+    assert "not available: needs an encoder" in shown
+    assert "nothing: no tool fits" in shown
+    assert len(shown.splitlines()) < 85
+
+
+def test_the_demo_is_the_same_at_each_run_but_for_times(report):
+    assert without_times(json.loads(demo("--json"))) == without_times(report)
+
+
+def test_the_model_of_the_demo_finds_what_it_calls_and_gets_its_results(report):
+    conversation = report["conversation"]
+
+    calls = [call["function"]["name"] for each in conversation for call in each["reply"].get("tool_calls", [])]
+    results = [message["content"] for each in conversation for message in each["appended"]]
+    by_call = [(name, result) for name, result in zip(calls, results, strict=True) if name != "toolSearchTool"]
+    assert by_call == [
+        ("statistics__median", "3"),
+        ("calendar__weekday", "6"),  # Monday is 0
+        ("statistics__median", "4.5"),
+        ("textwrap__shorten", "Hello [...]"),
+        ("calendar__isleap", "false"),
+    ]
+    for each in conversation:
+        shown = each["shown"]
+        assert all(call["function"]["name"] in shown for call in each["reply"].get("tool_calls", []))
+
+
+def test_the_demo_evicts_what_was_used_longest_ago(report):
+    last = report["conversation"][-1]
+
+    assert len(last["shown"]) - 1 - len(last["evicted"]) == BUDGET.low_water * BUDGET.max_tools
+    assert "statistics__median_high" in last["evicted"]
+    assert "statistics__median" not in last["evicted"]  # called in a later turn than it was found in
+
+
+def test_the_savings_of_the_demo_add_up(report):
+    savings = report["savings"]
+
+    assert savings["requests"] == len(report["conversation"]) == 11
+    assert savings["search_rounds"] == 3
+    assert savings["all_tools_tokens"] == 8 * report["before"]["tokens"]  # a search makes a request more, not a saving
+    definitions = sum(exchange["tokens"] for exchange in report["conversation"])
+    assert savings["sent_tokens"] > definitions  # and the searches so far, with each request
+    assert savings["saved_tokens"] == savings["all_tools_tokens"] - savings["sent_tokens"] - savings["written_tokens"]
+    assert report["before"]["tools"] > 300
+
+
+def test_an_encoder_that_cannot_be_had_is_told_plainly():
+    report = json.loads(demo("--json", "--encoder", "/no/such/model"))
+
+    unavailable = {search["strategy"]: search["unavailable"] for search in report["searches"] if search["unavailable"]}
+    assert unavailable.keys() == {"semantic", "hybrid"}
+    assert "/no/such/model" in unavailable["semantic"]
+
+
+def test_the_demo_takes_real_mcp_servers_and_outlives_a_dead_one(tmp_path):
+    servers = {
+        "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
+        "gone": {"command": "/nowhere/at/all"},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
+    report = json.loads(demo("--json", "--mcp", str(tmp_path / "mcp.json")))
+
+    assert [(server["name"], server["tools"]) for server in report["servers"]] == [("time", 2), ("gone", 0)]
+    (in_time,) = (search for search in report["searches"] if search["strategy"] == "in time")
+    assert sorted(name for name, _ in in_time["found"]) == ["time__convert_time", "time__get_current_time"]
+
+
+def test_a_missing_config_is_an_error(capsys, tmp_path):
+    assert main(["demo", "--mcp", str(tmp_path / "none.json")]) == 3
+    assert capsys.readouterr().err.startswith("error [source_error]: ")
+
+
+def test_the_demo_is_plain_text_where_there_is_no_terminal():
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-m", "toolsearch", "demo"]
+
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
