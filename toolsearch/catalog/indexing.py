@@ -35,7 +35,8 @@ class CatalogIndex:
     """Keeps *index* to what *catalog* holds, from now until `close`.
 
     A change of the catalog is searchable once the call that made it has returned; where several threads change it at
-    once, one of them may return while another is still indexing for both.
+    once, one of them may return while another is still indexing for both. If the encoder fails, that is logged, and the
+    change is indexed along with the next one.
     """
 
     def __init__(self, catalog: Catalog, index: ToolSearchIndex, *, indexed: CatalogSnapshot | None = None) -> None:
@@ -45,6 +46,7 @@ class CatalogIndex:
         """
         self.catalog = catalog
         self.index = index
+        self._behind: dict[str, None] = {}  # names that changed and that the index does not have yet, in order
         self._lock = threading.Lock()
         with self._lock:  # a change that comes meanwhile waits, and then is applied to a complete index
             self._unsubscribe = catalog.subscribe(self._follow)
@@ -75,8 +77,13 @@ class CatalogIndex:
             self.index.update((document_of(tool.definition) for tool in snapshot.tools.values()), gone)
 
     def _follow(self, change: CatalogChange) -> None:
+        """Take over what changed, as the catalog has it by now, and what an encoder that failed has left undone."""
         with self._lock:
-            self.index.update((document_of(tool.definition) for tool in change.added), change.removed)
+            self._behind |= dict.fromkeys((*(tool.name for tool in change.added), *change.removed))
+            found = {name: self.catalog.find(name) for name in self._behind}
+            documents = [document_of(tool.definition) for tool in found.values() if tool is not None]
+            self.index.update(documents, [name for name, tool in found.items() if tool is None])
+            self._behind.clear()
 
 
 def summary_of(definition: ToolDefinition) -> str:
