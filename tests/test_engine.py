@@ -258,10 +258,11 @@ def test_50_threads_search_while_one_changes_the_catalog() -> None:
     engine = ToolSearch(tools, encoder=HashingEncoder())
     reach = Reach.parse(deny=["secret_*"])
     failures: list[object] = []
-    stop = threading.Event()
+    together = threading.Barrier(51)
 
     def search(number: int) -> None:
-        while not stop.is_set():
+        together.wait()
+        for _ in range(6):
             try:
                 found = names(
                     engine.search("send money volcano", limit=50, strategy=strategies[number % 3], reach=reach)
@@ -275,11 +276,11 @@ def test_50_threads_search_while_one_changes_the_catalog() -> None:
     threads = [threading.Thread(target=search, args=(number,)) for number in range(50)]
     for thread in threads:
         thread.start()
+    together.wait()
     for i in range(24):
         tools.add(ToolDefinition(f"secret_{i}", "Watch a volcano"), ToolDefinition(f"open_{i}", "Watch a volcano"))
         if i % 3:
             tools.remove(f"secret_{i}", f"open_{i - i % 3}" if i % 3 == 1 else f"open_{i}")
-    stop.set()
     for thread in threads:
         thread.join()
 
