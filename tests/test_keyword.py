@@ -18,7 +18,7 @@ from toolsearch_indexes.lexicon import Lexicon
 
 PLAIN = KeywordParameters(
     weights=(0, 0, 1, 0, 0, 0), b=(0, 0, 0.75, 0, 0, 0), k1=1.5,
-    idf=lambda documents, df: np.log((documents - df + 0.5) / (df + 0.5)),  # Okapi's, as rank-bm25 has it
+    idf=lambda documents, df: math.log((documents - df + 0.5) / (df + 0.5)),  # Okapi's, as rank-bm25 has it
 )  # fmt: skip
 
 

@@ -42,10 +42,9 @@ def field_texts(document: ToolDocument) -> tuple[str, ...]:
     )
 
 
-def lucene_idf(documents: int, df: NDArray[np.float64]) -> NDArray[np.float64]:
+def lucene_idf(documents: int, df: int) -> float:
     """Positive for every df, unlike Okapi's, which turns negative in more than half of the documents."""
-    result: NDArray[np.float64] = np.log1p((documents - df + 0.5) / (df + 0.5))
-    return result
+    return math.log1p((documents - df + 0.5) / (df + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class KeywordParameters:
     weights: tuple[float, ...] = (3.0, 1.5, 1.5, 0.8, 1.0, 1.0)
     b: tuple[float, ...] = (0.75, 0.5, 0.75, 0.75, 0.3, 0.3)
     k1: float = 1.5
-    idf: Callable[[int, NDArray[np.float64]], NDArray[np.float64]] = lucene_idf
+    idf: Callable[[int, int], float] = lucene_idf  # of the number of documents and of those that hold a term
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def _grown(counts: IntArray, size: int) -> IntArray:
 
 @dataclass(slots=True)
 class KeywordPart:
-    """The postings of *n* documents, numbered by row; immutable but for the impacts that it remembers.
+    """The postings of *n* documents, numbered by row; immutable but for what it remembers of searches.
 
     terms      (t,) the term numbers that occur, ascending
     offsets    (t + 1,) where each term's postings begin
@@ -129,6 +128,7 @@ class KeywordPart:
     surface_offsets: LongArray
     surface_ids: IntArray
     _impacts: tuple[tuple[float, ...], FloatArray] | None = None
+    _postings: dict[int, slice | None] = field(default_factory=dict[int, "slice | None"])  # of the terms asked for
 
     @property
     def size(self) -> int:
@@ -229,16 +229,16 @@ class KeywordPart:
                 tf[here] += self.counts[here, number] * norms[self.rows[here]]
         return (tf * (parameters.k1 + 1) / (tf + parameters.k1)).astype(np.float32)
 
-    def postings(self, terms: Sequence[int]) -> list[slice | None]:
-        """Where the postings of each of *terms* are; None for one that no row holds."""
-        places = np.searchsorted(self.terms, np.asarray(terms, np.int32)).tolist()
-        found: list[slice | None] = []
-        for term, place in zip(terms, places, strict=True):
-            if place < len(self.terms) and self.terms[place] == term:
-                found.append(slice(int(self.offsets[place]), int(self.offsets[place + 1])))
-            else:
-                found.append(None)
-        return found
+    def postings(self, term: int) -> slice | None:
+        """Where the postings of *term* are; None if no row holds it."""
+        try:
+            return self._postings[term]
+        except KeyError:
+            place = int(np.searchsorted(self.terms, term))
+            is_here = place < len(self.terms) and self.terms[place] == term
+            found = slice(int(self.offsets[place]), int(self.offsets[place + 1])) if is_here else None
+            self._postings[term] = found
+            return found
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         return {name: getattr(self, name) for name in _ARRAYS}

@@ -54,14 +54,13 @@ def read_query(
             known.setdefault(term, surface)
         elif not any(surface != part and surface.startswith(part) for part in content):
             unknown.append(surface)  # not the whole of an identifier whose parts are asked for too
-    idf = _idf(list(known), statistics, parameters)
-    readings = [WordReading(known[term], ((term, weight),)) for term, weight in zip(known, idf, strict=True)]
+    idf = {term: parameters.idf(statistics.documents, int(statistics.df[term])) for term in known}
+    readings = [WordReading(word, ((term, idf[term]),)) for term, word in known.items()]
     guesses = [_guess(s, lexicon, statistics, parameters, is_last=s == content[-1]) for s in unknown]
     guesses = [guess for guess in guesses if guess.alternatives]
     if known or len(guesses) * 2 > len(unknown):
         readings += guesses
-    unheard = float(parameters.idf(statistics.documents, np.zeros(1))[0]) if unknown else 0.0
-    ideal = (sum(idf) + len(unknown) * unheard) * (parameters.k1 + 1)
+    ideal = (sum(idf.values()) + len(unknown) * parameters.idf(statistics.documents, 0)) * (parameters.k1 + 1)
     return KeywordQuery(tuple(readings), ideal, is_known=bool(known))
 
 
@@ -83,13 +82,8 @@ def _guess(
     if not sure:
         for number, distance in lexicon.near(surface, in_use, limit=_ALTERNATIVES):
             sure.setdefault(lexicon.term_of_surface[number], _TYPO_FACTOR**distance)
-    idf = _idf(list(sure), statistics, parameters)
-    return WordReading(surface, tuple((t, weight * sure[t]) for t, weight in zip(sure, idf, strict=True)))
-
-
-def _idf(terms: list[int], statistics: KeywordStatistics, parameters: KeywordParameters) -> list[float]:
-    weights: list[float] = parameters.idf(statistics.documents, statistics.df[terms].astype(np.float64)).tolist()
-    return weights
+    weights = {t: factor * parameters.idf(statistics.documents, int(statistics.df[t])) for t, factor in sure.items()}
+    return WordReading(surface, tuple(weights.items()))
 
 
 def keyword_scores(
@@ -99,22 +93,18 @@ def keyword_scores(
 
     Of several readings of one word the best counts.
     """
+    scores = np.zeros(part.size, np.float32)
     impacts = part.impacts(means, parameters)
-    places = iter(part.postings([term for reading in query.readings for term, _ in reading.alternatives]))
-    rows: list[IntArray] = []
-    gains: list[FloatArray] = []
-    for reading in query.readings:
+    for reading in query.readings:  # in one order for all parts, so that equal tools get equal sums
         found = [
             (part.rows[place], impacts[place] * np.float32(weight))
-            for (_, weight), place in zip(reading.alternatives, places, strict=False)
-            if place is not None
+            for term, weight in reading.alternatives
+            if (place := part.postings(term)) is not None
         ]
-        for word_rows, word_gains in found if len(found) < 2 else [_best_of(found)]:
-            rows.append(word_rows)
-            gains.append(word_gains)
-    if not rows:
-        return np.zeros(part.size, np.float32)
-    return np.bincount(np.concatenate(rows), np.concatenate(gains), part.size).astype(np.float32)
+        if found:
+            rows, gains = found[0] if len(found) == 1 else _best_of(found)
+            np.add.at(scores, rows, gains)
+    return scores
 
 
 def _best_of(found: list[tuple[IntArray, FloatArray]]) -> tuple[IntArray, FloatArray]:
