@@ -360,6 +360,17 @@ def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path, arguments):
     process.stderr.close()
 
 
+def test_any_text_can_be_printed_in_any_encoding(tmp_path, monkeypatch):
+    (tmp_path / "odd.py").write_text("def odd() -> str:\n    return chr(0xE9) + chr(0x4E2D)\n")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+
+    as_text = spawn("call", "odd__odd", "--source", "odd", cwd=tmp_path).communicate()
+    as_json = spawn("call", "odd__odd", "--source", "odd", "--json", cwd=tmp_path).communicate()
+
+    assert as_text == ("\\xe9\\u4e2d\n", "")
+    assert json.loads(as_json[0])["content"][0]["text"] == "é中"
+
+
 def test_a_fault_of_ours_is_a_line_and_no_traceback(run, monkeypatch):
     def fail(*arguments: object, **options: object) -> None:
         raise KeyError("gone")

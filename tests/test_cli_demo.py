@@ -84,7 +84,7 @@ def test_the_savings_of_the_demo_add_up(report):
 
 
 def test_an_encoder_that_cannot_be_had_is_told_plainly():
-    report = json.loads(demo("--json", "--encoder", "/no/such/model"))
+    report = json.loads(demo("--json", "--encoder", "onnx:/no/such/model"))
 
     unavailable = {search["strategy"]: search["unavailable"] for search in report["searches"] if search["unavailable"]}
     assert unavailable.keys() == {"semantic", "hybrid"}

@@ -23,8 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from toolsearch.cli.app import app
     from toolsearch.cli.logs import logs_on_stderr
-    from toolsearch.cli.output import print_error
+    from toolsearch.cli.output import escape_what_cannot_be_written, print_error
 
+    escape_what_cannot_be_written()
     if "" not in sys.path:
         sys.path.append("")  # so that a module in the working directory can be a source, as under python -m
     arguments = list(sys.argv[1:] if argv is None else argv)

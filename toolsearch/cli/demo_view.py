@@ -88,8 +88,8 @@ def _searches(searches: Sequence[Search]) -> RenderableType:
 
 def _conversation(exchanges: Sequence[Exchange]) -> RenderableType:
     title = "A conversation (the model's part is scripted, all else is real)"
-    columns = ("request", "tools", "tokens", "the model", "gets")
-    shown = table(title, columns, numbers=("request", "tools", "tokens"), flexible="gets")
+    columns = ("#", "tools", "tokens", "the model", "gets")
+    shown = table(title, columns, numbers=("#", "tools", "tokens"), flexible="gets")
     for number, exchange in enumerate(exchanges, 1):
         if exchange.user:
             shown.add_row("", "", "", Text(f"User: {exchange.user}", "bold"), "")

@@ -7,8 +7,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Any, NoReturn
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -36,17 +38,23 @@ def _console(*, is_stderr: bool) -> Console:
     return console
 
 
+def escape_what_cannot_be_written() -> None:
+    """Let stdout and stderr write any text; what their encoding lacks comes out escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def print_json(value: Any) -> None:
     """Print one JSON value; readable, and in the characters that stdout can take."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(value, indent=2, ensure_ascii=not is_unicode)
-    sys.stdout.write(_encodable(text) + "\n")
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not is_unicode) + "\n")
     sys.stdout.flush()
 
 
 def print_text(text: str) -> None:
     """Print *text* as it is to a file or a pipe, and without what could steer a terminal to a terminal."""
-    sys.stdout.write((legible(text) if sys.stdout.isatty() else _encodable(text)) + "\n")
+    sys.stdout.write((legible(text) if sys.stdout.isatty() else text) + "\n")
     sys.stdout.flush()
 
 
@@ -67,12 +75,6 @@ def legible(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def _encodable(text: str) -> str:
-    """Escape the lone surrogates, and whatever stdout's encoding lacks."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, errors="backslashreplace").decode(encoding)
-
-
 def line(text: str, style: str = "") -> Text:
     """Foreign text for a table: on one line, and never read as markup."""
     return Text(" ".join(legible(text).split()), style=style)
@@ -80,7 +82,7 @@ def line(text: str, style: str = "") -> Text:
 
 def table(title: str, columns: Sequence[str], *, numbers: Sequence[str] = (), flexible: str = "") -> Table:
     """A table of *columns*, those of *numbers* aligned right; where room is short, *flexible* is wrapped first."""
-    made = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold", box=_box())
+    made = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD)
     for column in columns:
         if column in numbers:
             made.add_column(column, justify="right", no_wrap=True)
@@ -89,12 +91,6 @@ def table(title: str, columns: Sequence[str], *, numbers: Sequence[str] = (), fl
         else:
             made.add_column(column, overflow="fold")
     return made
-
-
-def _box() -> Any:
-    from rich import box
-
-    return box.SIMPLE_HEAD
 
 
 def seconds(value: float) -> str:
