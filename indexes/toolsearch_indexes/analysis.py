@@ -14,7 +14,7 @@ import re
 import threading
 import unicodedata
 from functools import lru_cache
-from typing import Any
+from typing import Protocol, cast
 
 import Stemmer  # type: ignore[import-not-found]
 
@@ -114,7 +114,11 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed))
 
 
-_stemmer: Any = Stemmer.Stemmer("english", 0)  # pyright: ignore[reportUnknownMemberType]
+class _Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...  # noqa: N802  the library's name
+
+
+_stemmer = cast("_Stemmer", Stemmer.Stemmer("english", 0))  # pyright: ignore[reportUnknownMemberType]
 _stemmer_lock = threading.Lock()  # a Stemmer keeps a buffer, so that two threads would read each other's stems
 
 
@@ -124,7 +128,7 @@ def stem(surface: str) -> str:
     if len(surface) < 3 or not surface.isascii() or not surface.isalpha():
         return surface
     with _stemmer_lock:
-        return str(_stemmer.stemWord(surface))
+        return _stemmer.stemWord(surface)
 
 
 def name_words(name: str) -> str:
