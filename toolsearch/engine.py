@@ -66,7 +66,8 @@ class ToolSearch:
         self.manager = manager or ToolCallingManager()
         self.counter = counter or default_counter()
         self.clock = clock
-        self.sessions = sessions or SessionStore(budget=self.options.budget, clock=clock)
+        # A store is false while it is empty, as it is at the start.
+        self.sessions = SessionStore(budget=self.options.budget, clock=clock) if sessions is None else sessions
         self.notes: list[str] = []
         self._strategy = strategy
         self._directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
@@ -147,14 +148,13 @@ class ToolSearch:
 
         *reach*, or *allow* and *deny* as `Reach.parse` takes them, says what it may see. For a session that exists
         they replace its reach if given; otherwise it keeps what it had. *pins* are always shown and never evicted.
+        Raises UnknownToolError if one of them is not in reach.
         """
         allow, deny = tuple(allow), tuple(deny)
         asked = reach or (Reach.parse(allow, deny) if allow or deny else None)
         state = self.sessions.get_or_create(
             session_id,
-            lambda: SessionState.new(
-                session_id, clock=self.clock, reach=asked, budget=self.options.budget, pins=tuple(pins)
-            ),
+            lambda: SessionState.new(session_id, clock=self.clock, reach=asked, budget=self.options.budget),
         )
         with self._lock:
             session = self._open.get(session_id)
