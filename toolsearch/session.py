@@ -115,16 +115,22 @@ class Session:
         self._turn = TurnCounter()
 
     def admit(self, state: SessionState, reach: Reach | None, pins: Collection[str]) -> None:
-        """Apply what the session was opened with: a new reach drops what it no longer covers, pins are shown."""
-        if reach is not None and reach != state.reach:
+        """Apply what the session was opened with: a new reach drops what it no longer covers, pins are shown.
+
+        Raises UnknownToolError for one of *pins* that is not in reach, and changes nothing. An earlier pin that no
+        longer is, is not shown for that long.
+        """
+        view = self._engine.view(state.reach if reach is None else reach)
+        for name in pins:
+            view.get(name)
+        if reach is not None:
             state.reach = reach
-        view = self._engine.view(state.reach)
         state.discovered.drop([name for name in state.discovered.tools if not view.allows(name)])
-        wanted = [name for name in dict.fromkeys((*state.pins, *pins)) if name not in state.discovered]
-        if pins:
-            state.discovered.pins |= frozenset(pins)
-        if wanted:
-            state.discovered.add({name: view.tokens_of(view.get(name).definition) for name in sorted(wanted)})
+        state.discovered.pins |= frozenset(pins)
+        missing = [view.find(name) for name in sorted(state.pins) if name not in state.discovered]
+        if shown := [tool.definition for tool in missing if tool is not None]:
+            state.discovered.add({definition.name: view.tokens_of(definition) for definition in shown})
+        self._engine.sessions.save(state)  # so that no restart brings back a wider reach
 
     @property
     def state(self) -> SessionState:
@@ -161,11 +167,10 @@ class Session:
     ) -> list[ToolReference]:
         """Search as `ToolSearch.search` does, within reach, and expand what is found into this session."""
         state = self.state
-        found = self._engine.search(
-            query, limit=limit or self._engine.options.limit, strategy=strategy, reach=state.reach, server=server
-        )
+        limit = self._engine.options.limit if limit is None else limit
+        found = self._engine.search(query, limit=limit, strategy=strategy, reach=state.reach, server=server)
         view = self._engine.view(state.reach)
-        definitions = [tool.definition for ref in found if (tool := self._engine.catalog.find(ref.name)) is not None]
+        definitions = [tool.definition for ref in found if (tool := view.find(ref.name)) is not None]
         state.discovered.add({definition.name: view.tokens_of(definition) for definition in definitions})
         state.counters.searches += 1
         state.counters.empty_searches += not found
@@ -215,11 +220,10 @@ class Session:
     def _definitions(self, state: SessionState) -> list[ToolDefinition]:
         view = self._engine.view(state.reach)
         if self._passes_through(view):
-            return [view.get(name).definition for name in view.names]
-        names = state.discovered.tools
-        state.discovered.drop([name for name in names if not view.allows(name)])
-        shown = [view.get(name).definition for name in names if view.allows(name)]
-        return [self._search_definition(view), *shown]
+            return view.definitions
+        tools = {name: view.find(name) for name in state.discovered.tools}
+        state.discovered.drop([name for name, tool in tools.items() if tool is None])
+        return [self._search_definition(view), *(tool.definition for tool in tools.values() if tool is not None)]
 
     def _passes_through(self, view: View) -> bool:
         rule = self._engine.options.pass_through
@@ -237,7 +241,7 @@ class Session:
 
     async def _run(self, calls: Sequence[ToolCall], context: Mapping[str, Any] | None) -> list[ToolResult]:
         state = self.state
-        results = await self._engine.manager.execute(calls, _Scope(self), context=context, turn=self._turn)
+        results = await self._engine.manager.execute(calls, _Scope(self, state), context=context, turn=self._turn)
         self._count(state, calls, results)
         self._engine.sessions.save(state)
         return results
@@ -290,18 +294,19 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """A session as the calling manager sees it."""
+    """A session as the calling manager sees it. Its state is held, for the session may be evicted during a call."""
 
     session: Session
+    state: SessionState
 
     def resolve(self, name: str) -> Tool:
         return self.session.resolve(name)
 
     def begin_call(self, name: str) -> None:
-        self.session.state.discovered.begin_call(name)
+        self.state.discovered.begin_call(name)
 
     def end_call(self, name: str) -> None:
-        self.session.state.discovered.end_call(name)
+        self.state.discovered.end_call(name)
 
 
 @dataclass(frozen=True, slots=True)

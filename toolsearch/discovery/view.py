@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,13 +33,16 @@ class View:
 
     def allows(self, name: str) -> bool:
         """Whether there is such a tool, and the caller may see it."""
+        return self.find(name) is not None
+
+    def find(self, name: str) -> Tool | None:
         tool = self._catalog.find(name)
-        return tool is not None and self._admits(tool.definition)
+        return tool if tool is not None and self._admits(tool.definition) else None
 
     def get(self, name: str) -> Tool:
         """Return a tool. Raises UnknownToolError, whose near names are in reach too."""
-        tool = self._catalog.find(name)
-        if tool is None or not self._admits(tool.definition):
+        tool = self.find(name)
+        if tool is None:
             raise UnknownToolError(name, near=near_names(name, self.names))
         return tool
 
@@ -51,6 +55,11 @@ class View:
     def servers(self) -> tuple[str, ...]:
         """The servers of the tools in reach, sorted."""
         return self._listing().servers
+
+    @property
+    def definitions(self) -> list[ToolDefinition]:
+        """Those of the tools in reach, by name."""
+        return self._listing().definitions()
 
     @property
     def tokens(self) -> int:
@@ -69,7 +78,7 @@ class View:
         if listed is None or listed[0] != snapshot.version:
             tools = snapshot.tools
             names = sorted(name for name in tools if self.selection is None or self._admits(tools[name].definition))
-            listed = self._listed = (snapshot.version, _Listing(tuple(names), self._catalog, self._costs))
+            listed = self._listed = (snapshot.version, _Listing(tuple(names), self.find, self._costs))
         return listed[1]
 
 
@@ -78,19 +87,19 @@ class _Listing:
     """A view at one version of the catalog; the costly parts are computed when asked for."""
 
     names: tuple[str, ...]
-    _catalog: Catalog
+    _find: Callable[[str], Tool | None]
     _costs: DefinitionCosts
 
     @cached_property
     def servers(self) -> tuple[str, ...]:
-        return tuple(sorted({definition.server for definition in self._definitions() if definition.server}))
+        return tuple(sorted({definition.server for definition in self.definitions() if definition.server}))
 
     @cached_property
     def tokens(self) -> int:
-        return sum(map(self._costs.of, self._definitions()))
+        return sum(map(self._costs.of, self.definitions()))
 
-    def _definitions(self) -> list[ToolDefinition]:
-        return [tool.definition for name in self.names if (tool := self._catalog.find(name)) is not None]
+    def definitions(self) -> list[ToolDefinition]:
+        return [tool.definition for name in self.names if (tool := self._find(name)) is not None]
 
 
 class DefinitionCosts:
