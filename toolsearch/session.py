@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from toolsearch.calling.limits import TurnCounter
@@ -279,11 +279,11 @@ class Session:
         )
 
     def resolve(self, name: str) -> Tool:
-        """As `ToolScope.resolve`."""
+        """As `ToolScope.resolve`; the search tool gets its callback with the reply that calls it."""
         state = self.state
         view = self._engine.view(state.reach)
         if name == TOOL_NAME:
-            return Tool(self._search_definition(view), _SearchCallback(self))
+            return Tool(self._search_definition(view))
         tool = view.get(name)
         if name not in state.discovered and not self._passes_through(view):
             if not self._engine.options.expand_undiscovered:
@@ -298,9 +298,11 @@ class _Scope:
 
     session: Session
     state: SessionState
+    searching: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def resolve(self, name: str) -> Tool:
-        return self.session.resolve(name)
+        tool = self.session.resolve(name)
+        return replace(tool, callback=_SearchCallback(self.session, self.searching)) if name == TOOL_NAME else tool
 
     def begin_call(self, name: str) -> None:
         self.state.discovered.begin_call(name)
@@ -311,7 +313,11 @@ class _Scope:
 
 @dataclass(frozen=True, slots=True)
 class _SearchCallback:
+    """Searches of one reply run one after the other: what they find has to be listed in the same order every time."""
+
     session: Session
+    searching: asyncio.Lock
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> str:  # noqa: ARG002  nothing of it is needed
-        return await asyncio.to_thread(self.session.answer, arguments)
+        async with self.searching:
+            return await asyncio.to_thread(self.session.answer, arguments)
