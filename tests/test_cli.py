@@ -90,7 +90,9 @@ def test_no_readable_source_at_all_is_an_error_and_leaves_no_index(run):
     ran = run("index", "missing.json", "no_such_module")
 
     assert ran.code == 3
-    assert ran.err.splitlines()[-1].startswith("error [source_error]: ")
+    message = ran.err.splitlines()[-1]
+    assert message.startswith("error [source_error]: ")
+    assert message.count("missing.json") == message.count("no_such_module") == 1
     assert not Path(".toolsearch").exists()
 
 
@@ -399,7 +401,9 @@ def test_help_names_the_commands_and_exit_codes_and_loads_nothing_heavy(run_pyth
 def test_no_command_is_answered_with_help_and_the_version_is_told(run):
     assert run("--version").out.startswith("toolsearch")
     assert run("--version").code == 0
-    assert "Usage: toolsearch" in run().out
+    bare = run()
+    assert (bare.code, bare.err) == (2, "")
+    assert "Usage: toolsearch" in bare.out
 
 
 def test_commands_leave_logging_as_it_was(run):

@@ -38,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_error(error.code, str(error), as_json=as_json)
         return exit_code_of(error)
     except TyperException as error:
-        print_error("usage", error.format_message() or "a command is missing; see --help", as_json=as_json)
+        if message := error.format_message():  # none where the help was printed instead, for want of a command
+            print_error("usage", message, as_json=as_json)
         return ExitCode.USAGE
     except OSError as error:
         print_error("os_error", str(error), as_json=as_json)

@@ -131,15 +131,14 @@ def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], flo
     """Search in every way there is; where there is no encoder, say so. *servers* are those of a configuration."""
     words = "shorten a text to a width"
     asked = [
-        ("name", "select:statistics__median", None),
-        ("regex", "/b(32|64)encode/", None),
-        *((strategy, words, None) for strategy in ("keyword", "semantic", "hybrid")),
-        ("keyword", "qwxzv jkpfh", None),
-        *((f"in {server}", "/./", server) for server in servers),
+        ("name", "select:statistics__median", "auto", None),
+        ("regex", "/b(32|64)encode/", "auto", None),
+        *((strategy, words, strategy, None) for strategy in ("keyword", "semantic", "hybrid")),
+        ("keyword", "qwxzv jkpfh", "keyword", None),
+        *((f"in {server}", "/./", "auto", server) for server in servers),
     ]
-    for label, query, server in asked:
+    for label, query, strategy, server in asked:
         started_s = clock()
-        strategy = label if label in ("keyword", "semantic", "hybrid") else None
         try:
             found = engine.search(query, limit=_FOUND_PER_SEARCH, strategy=strategy, server=server)
         except (BadQueryError, EncoderError) as error:

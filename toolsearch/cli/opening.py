@@ -52,9 +52,12 @@ class Loaded:
         """Raises SourceError, with every reason, if the sources gave no tool at all."""
         if len(self.catalog):
             return
-        reasons = [outcome.error for outcome in self.outcomes if outcome.error]
-        reasons += [f"{refusal.name}: {refusal.reason}" for refusal in self.catalog.refused if refusal.reason]
-        raise SourceError("; ".join(dict.fromkeys(reasons)) or "the sources hold no tools")
+        reasons = [_with_name(refusal) for refusal in self.catalog.refused]
+        raise SourceError("; ".join(reasons) or "the sources hold no tools")
+
+
+def _with_name(refusal: Refusal) -> str:
+    return refusal.reason if refusal.name in refusal.reason else f"{refusal.name}: {refusal.reason}"
 
 
 @contextmanager
