@@ -9,7 +9,7 @@ import pytest
 
 from toolsearch import Catalog, ToolDefinition, ToolSearch
 from toolsearch.catalog.warm_start import IndexDirectory
-from toolsearch.errors import IndexStoreError
+from toolsearch.errors import EncoderError, IndexStoreError
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
 
@@ -106,6 +106,24 @@ def test_opening_what_is_no_index_directory_is_an_error(tmp_path: Path, content:
         (tmp_path / "CURRENT").write_text(content)
     with pytest.raises(IndexStoreError):
         ToolSearch.open(tmp_path)
+
+
+def out_of_memory(texts: Sequence[str]) -> FloatArray:
+    raise EncoderError(f"no memory for {len(texts)} texts")
+
+
+def test_what_an_encoder_failed_on_is_indexed_before_it_is_saved(tmp_path: Path) -> None:
+    """Else the stored index would be taken for one of the stored catalog, and the old text would stay for good."""
+    encoder = Counting()
+    with ToolSearch(tools(), encoder=encoder, index_dir=tmp_path) as engine:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(encoder, "encode_documents", out_of_memory)
+            engine.catalog.replace(definition("get_weather", "Watch a volcano"))
+        assert engine.search("volcano", strategy="keyword") == []
+        engine.save()
+    with ToolSearch.open(tmp_path, encoder=encoder) as opened:
+        assert [found.name for found in opened.search("volcano", strategy="keyword")] == ["get_weather"]
+        assert opened.search("weather of a city", strategy="keyword") == []
 
 
 # Damage

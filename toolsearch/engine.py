@@ -165,7 +165,8 @@ class ToolSearch:
 
     def save(self, *, specs: Mapping[str, str] | None = None) -> None:
         """Write catalog and index to the index directory. *specs* as in `save_catalog`. Raises IndexStoreError."""
-        self._save(self.catalog.snapshot(), self.index, specs or {})
+        with self._followed.settled() as snapshot:
+            self._save(snapshot, self.index, specs or {})
 
     def close(self) -> None:
         """Save the sessions, if they are kept anywhere, and close the catalog."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
@@ -261,7 +262,7 @@ class Catalog:
         if change.added or change.removed:
             self._version += 1
             self._snapshot = None
-            self._feed.append(change)
+            self._feed.append(replace(change, version=self._version))
 
 
 def _by_name(tools: Iterable[ToolLike]) -> dict[str, Tool]:

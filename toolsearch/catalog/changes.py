@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from toolsearch.tools.definition import Tool
@@ -16,10 +16,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CatalogChange:
-    """One change. A replaced tool is in both: its new self in *added*, its name in *removed*."""
+    """One change. A replaced tool is in both: its new self in *added*, its name in *removed*.
+
+    version  of the catalog once it is made; see CatalogSnapshot
+    """
 
     added: tuple[Tool, ...] = ()
     removed: tuple[str, ...] = ()
+    version: int = field(default=0, compare=False)
 
 
 Listener: TypeAlias = Callable[[CatalogChange], None]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
@@ -50,8 +52,9 @@ class CatalogIndex:
         self._lock = threading.Lock()
         with self._lock:  # a change that comes meanwhile waits, and then is applied to a complete index
             self._unsubscribe = catalog.subscribe(self._follow)
+            self._version = -1 if indexed is None else indexed.version  # of the catalog, up to which it is indexed
             try:
-                self._catch_up(indexed)
+                self._catch_up(catalog.snapshot())
             except BaseException:
                 self._unsubscribe()
                 raise
@@ -70,11 +73,20 @@ class CatalogIndex:
     def close(self) -> None:
         self._unsubscribe()
 
-    def _catch_up(self, indexed: CatalogSnapshot | None) -> None:
-        snapshot = self.catalog.snapshot()
-        if snapshot is not indexed:
+    @contextmanager
+    def settled(self) -> Generator[CatalogSnapshot]:
+        """Give the snapshot that the index is of, and keep the index so for that long. Raises EncoderError."""
+        with self._lock:
+            snapshot = self.catalog.snapshot()
+            self._catch_up(snapshot)
+            yield snapshot
+
+    def _catch_up(self, snapshot: CatalogSnapshot) -> None:
+        if snapshot.version != self._version or self._behind:
             gone = [name for name in self.index.names() if name not in snapshot.tools]
             self.index.update((document_of(tool.definition) for tool in snapshot.tools.values()), gone)
+            self._behind.clear()
+            self._version = snapshot.version
 
     def _follow(self, change: CatalogChange) -> None:
         """Take over what changed, as the catalog has it by now, and what an encoder that failed has left undone."""
@@ -84,6 +96,7 @@ class CatalogIndex:
             documents = [document_of(tool.definition) for tool in found.values() if tool is not None]
             self.index.update(documents, [name for name, tool in found.items() if tool is None])
             self._behind.clear()
+            self._version = max(self._version, change.version)
 
 
 def summary_of(definition: ToolDefinition) -> str:
