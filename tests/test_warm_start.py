@@ -281,3 +281,18 @@ def test_a_change_while_the_index_is_prepared_is_not_missed(tmp_path: Path, monk
     with ToolSearch(catalog, index_dir=tmp_path) as engine:
         assert [found.name for found in engine.search("volcano")] == ["watch_volcano"]
         assert sorted(engine.index.names()) == ["get_weather", "list_events", "watch_volcano"]
+
+
+async def test_a_saved_change_keeps_the_way_to_run_the_other_tools(tmp_path):
+    first = Catalog()
+    first.load("module:statistics")
+    ToolSearch(first, index_dir=tmp_path).close()
+    second = Catalog()
+    second.load("module:statistics")
+    second.remove("statistics__mode")
+    ToolSearch(second, index_dir=tmp_path).close()
+
+    with ToolSearch.open(tmp_path) as engine:
+        result = await engine.session("s").call("statistics__median", {"data": [3, 1, 2]})
+
+    assert (result.text, "statistics__mode" in engine.catalog) == ("2", False)

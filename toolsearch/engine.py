@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -163,10 +163,10 @@ class ToolSearch:
         session.admit(state, asked, pins)
         return session
 
-    def save(self, *, specs: Mapping[str, str] | None = None) -> None:
-        """Write catalog and index to the index directory. *specs* as in `save_catalog`. Raises IndexStoreError."""
+    def save(self) -> None:
+        """Write catalog and index to the index directory. Raises IndexStoreError, or BadSettingError without one."""
         with self._followed.settled() as snapshot:
-            self._save(snapshot, self.index, specs or {})
+            self._save(snapshot, self.index)
 
     def close(self) -> None:
         """Save the sessions, if they are kept anywhere, and close the catalog."""
@@ -222,16 +222,13 @@ class ToolSearch:
                 return ToolSearchIndex(encoder=encoder, cache=self._cache), None
         index, is_saved = self._directory.index_for(snapshot, encoder=encoder, cache=self._cache)
         if not is_saved:
-            self._save(snapshot, index, {})
+            self._save(snapshot, index)
         return index, snapshot
 
-    def _save(self, snapshot: CatalogSnapshot, index: ToolSearchIndex, specs: Mapping[str, str]) -> None:
-        """Raises BadSettingError without an index directory, and IndexStoreError."""
+    def _save(self, snapshot: CatalogSnapshot, index: ToolSearchIndex) -> None:
         if self._directory is None:
             raise BadSettingError("there is nowhere to save: give the engine an index_dir")
-        self._directory.save(
-            snapshot, index, refused=self.catalog.refused, specs=specs, encoder_spec=self._encoder_spec
-        )
+        self._directory.save(snapshot, index, refused=self.catalog.refused, encoder_spec=self._encoder_spec)
 
     def _note(self, note: str) -> None:
         logger.warning(note)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
 from toolsearch.catalog.checks import check_tool
-from toolsearch.catalog.loading import LoadReport, Refusal, Source, open_source
+from toolsearch.catalog.loading import LoadReport, Refusal, Source, open_source, portable_spec
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache
 from toolsearch.errors import BadToolError, DuplicateToolError, UnknownToolError
 from toolsearch.tools.definition import Json, Tool, ToolDefinition
@@ -152,14 +152,16 @@ class Catalog:
             self._changed(CatalogChange(removed=gone))
         self._feed.deliver()
 
-    def load(self, source: Source | str | Path) -> LoadReport:
+    def load(self, source: Source | str | Path, *, spec: str = "") -> LoadReport:
         """Take all good tools of *source*, and the source itself, which `close` closes; a text is for `open_source`.
+
+        *spec* is what gives *source* again (see `Tool.spec`); of a text it is known.
 
         A bad tool, and one whose name is taken, is refused with its reason and costs no other. Returns what was taken
         and refused. Raises SourceError if the source cannot be read at all.
         """
         if isinstance(source, str | Path):
-            source = open_source(str(source))
+            spec, source = portable_spec(str(source)), open_source(str(source))
         with self._lock:
             self._sources.append(source)
         report = source.load()
@@ -169,7 +171,7 @@ class Catalog:
             for tool in good:
                 taken = self._tools.get(tool.name) or new.get(tool.name)
                 if taken is None:
-                    new[tool.name] = tool
+                    new[tool.name] = replace(tool, spec=spec) if spec and tool.callback else tool
                 else:
                     clash = DuplicateToolError(tool.name, first=_owner(taken), second=_owner(tool))
                     refused.append(_refusal(tool, source, clash))

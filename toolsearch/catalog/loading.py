@@ -73,6 +73,14 @@ def open_source(spec: str) -> Source:
     raise SourceError(f"{spec!r} is neither an importable module nor a file ending in one of {known}")
 
 
+def portable_spec(spec: str) -> str:
+    """Return *spec* in a form that means the same from any working directory."""
+    from toolsearch.catalog.sources.files import SUFFIXES
+
+    is_file = not spec.startswith(MODULE_PREFIX) and Path(spec).suffix.lower() in SUFFIXES
+    return str(Path(spec).resolve()) if is_file else spec
+
+
 def _open_file(path: Path) -> Source:
     from toolsearch.catalog.sources.files import read_document
     from toolsearch.catalog.sources.json_listing import JsonListingSource

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from contextlib import closing
 from copy import copy
 from dataclasses import asdict, fields
@@ -43,15 +43,13 @@ _INSERT = "insert into tools (name, fingerprint, definition, metadata, source, s
 _FIELDS = tuple(field.name for field in fields(ToolDefinition))
 
 
-def save_catalog(
-    snapshot: CatalogSnapshot, folder: Path, *, refused: Iterable[Refusal], specs: Mapping[str, str]
-) -> None:
+def save_catalog(snapshot: CatalogSnapshot, folder: Path, *, refused: Iterable[Refusal]) -> None:
     """Write the tools of *snapshot*, and what was *refused*, into *folder*, which must not hold a catalog.
 
-    *specs* gives, by tool name, the argument of `open_source` that the tool came from. Raises IndexStoreError.
+    Raises IndexStoreError.
     """
     prints = snapshot.tool_fingerprints()
-    rows = ((name, prints[name], *_texts(tool), specs.get(name, "")) for name, tool in snapshot.tools.items())
+    rows = ((name, prints[name], *_texts(tool)) for name, tool in snapshot.tools.items())
     try:
         with closing(sqlite3.connect(folder / CATALOG_FILE)) as connection, connection:
             connection.executescript(_SCHEMA)
@@ -97,6 +95,10 @@ class StoredTools(MutableMapping[str, Tool]):
         """The fingerprint of each tool, by name, as it was when it was stored."""
         return dict(self._rows("select name, fingerprint from tools"))
 
+    def specs(self) -> dict[str, str]:
+        """What gives each tool again, by name."""
+        return dict(self._rows("select name, spec from tools"))
+
     def refused(self) -> list[Refusal]:
         return [Refusal(*row) for row in self._rows("select name, source, reason from refused")]
 
@@ -141,7 +143,7 @@ class StoredTools(MutableMapping[str, Tool]):
             ((definition, metadata, source, spec, fingerprint),) = self._rows(query, name)
             read = _definition(definition, fingerprint)
             callback = ReopenedCallback(self.sources, spec, read.server, name) if spec else None
-            return Tool(read, callback, ToolMetadata(**json.loads(metadata)), source)
+            return Tool(read, callback, ToolMetadata(**json.loads(metadata)), source, spec)
         except (TypeError, ValueError, KeyError) as error:
             raise self._damaged(error) from error
 
@@ -161,6 +163,6 @@ def _definition(text: str, fingerprint: str) -> ToolDefinition:
     return definition
 
 
-def _texts(tool: Tool) -> tuple[str, str, str]:
+def _texts(tool: Tool) -> tuple[str, str, str, str]:
     definition = [getattr(tool.definition, name) for name in _FIELDS]
-    return json.dumps(definition, separators=(",", ":")), json.dumps(asdict(tool.metadata)), tool.source
+    return json.dumps(definition, separators=(",", ":")), json.dumps(asdict(tool.metadata)), tool.source, tool.spec

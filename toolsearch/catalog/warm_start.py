@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -70,19 +70,21 @@ class IndexDirectory:
         encoder's, that is logged and a new one is built.
         """
         try:
-            stored = StoredTools(self._generation()).tool_fingerprints()
+            tools = StoredTools(self._generation())
+            stored, specs = tools.tool_fingerprints(), tools.specs()
             index = self.open_index(encoder=encoder, cache=cache)
         except IndexStoreError as error:
             if (self.path / _CURRENT).exists():
                 logger.warning("the stored index is not used, a new one is built: %s", error)
-            stored, index = {}, ToolSearchIndex(encoder=encoder, cache=cache)
+            stored, specs, index = {}, {}, ToolSearchIndex(encoder=encoder, cache=cache)
         prints = snapshot.tool_fingerprints()
         current = {name for name in index.names() if stored.get(name, "") == prints.get(name)}
         changed = [document_of(snapshot.tools[name].definition) for name in prints if name not in current]
         gone = [name for name in index.names() if name not in prints]
         if changed or gone:
             index.update(changed, gone)
-        return index, bool(stored) and not changed and not gone
+        is_stored = bool(stored) and specs == {name: tool.spec for name, tool in snapshot.tools.items()}
+        return index, is_stored and not changed and not gone
 
     def save(
         self,
@@ -90,18 +92,17 @@ class IndexDirectory:
         index: ToolSearchIndex,
         *,
         refused: Iterable[Refusal],
-        specs: Mapping[str, str],
         encoder_spec: str | None,
     ) -> None:
         """Write a generation, of an *index* that holds *snapshot*, and make it the current one.
 
-        *refused* and *specs* are as in `save_catalog`. Raises IndexStoreError, and leaves what was there.
+        *refused* is as in `save_catalog`. Raises IndexStoreError, and leaves what was there.
         """
         self._make()
         before = self._current_name()
         try:
             with self._new_generation() as generation:
-                save_catalog(snapshot, generation, refused=refused, specs=specs)
+                save_catalog(snapshot, generation, refused=refused)
                 save_index(index, generation)
                 (generation / _ENCODER).write_text(encoder_spec or "")
                 pointer = generation / _CURRENT

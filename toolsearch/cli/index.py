@@ -37,7 +37,6 @@ def index(
     with loaded_sources(sources) as loaded:
         loaded.require_tools()
         with ToolSearch(loaded.catalog, strategy=strategy, encoder=portable_encoder(encoder), index_dir=to) as engine:
-            engine.save(specs=loaded.specs)
             summary: dict[str, Any] = {
                 "index": str(to),
                 "tools": len(loaded.catalog),

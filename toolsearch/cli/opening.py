@@ -38,15 +38,10 @@ class SourceOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A catalog and what each source gave to it.
-
-    specs  by the name of a tool that can be run, its source's argument, in a form that means the same from any
-           working directory
-    """
+    """A catalog and what each source gave to it."""
 
     catalog: Catalog
     outcomes: list[SourceOutcome] = field(default_factory=list["SourceOutcome"])
-    specs: dict[str, str] = field(default_factory=dict[str, str])
 
     def require_tools(self) -> None:
         """Raises SourceError, with every reason, if the sources gave no tool at all."""
@@ -85,7 +80,7 @@ def loaded_sources(specs: Sequence[str]) -> Generator[Loaded]:
 
 
 def _load(loaded: Loaded, spec: str) -> SourceOutcome:
-    from toolsearch.catalog.loading import open_source
+    from toolsearch.catalog.loading import open_source, portable_spec
     from toolsearch.catalog.sources.mcp import McpSource
 
     started_s = time.perf_counter()
@@ -93,13 +88,11 @@ def _load(loaded: Loaded, spec: str) -> SourceOutcome:
     try:
         with redirect_stdout(sys.stderr):  # a module may print while it is imported
             source = open_source(spec)
-            report = loaded.catalog.load(source)
+            report = loaded.catalog.load(source, spec=portable_spec(spec))
     except ToolSearchError as error:
         loaded.catalog.load(_UnreadSource(spec, str(error)))
         description = source.description if source else spec
         return SourceOutcome(spec, description, error=str(error), seconds=time.perf_counter() - started_s)
-    portable = portable_spec(spec)
-    loaded.specs.update({tool.name: portable for tool in report.tools if tool.callback is not None})
     return SourceOutcome(
         spec,
         source.description,
@@ -125,14 +118,6 @@ class _UnreadSource:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-def portable_spec(spec: str) -> str:
-    from toolsearch.catalog.loading import MODULE_PREFIX
-    from toolsearch.catalog.sources.files import SUFFIXES
-
-    is_file = not spec.startswith(MODULE_PREFIX) and Path(spec).suffix.lower() in SUFFIXES
-    return str(Path(spec).resolve()) if is_file else spec
 
 
 def portable_encoder(spec: str | None) -> str | None:

@@ -87,12 +87,14 @@ class Tool:
     """A definition and how to run it; without a callback it can be found and shown, not called.
 
     source  where it came from, for people: ``function statistics.mean``, ``mcp.json#git``, ``api.yaml``
+    spec    what `open_source` takes to give this tool again, from any working directory; empty if nothing does
     """
 
     definition: ToolDefinition
     callback: ToolCallback | None = None
     metadata: ToolMetadata = ToolMetadata()
     source: str = ""
+    spec: str = ""
 
     @property
     def name(self) -> str:
