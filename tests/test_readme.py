@@ -1,0 +1,207 @@
+"""Every block of the README runs: it prints what it says it prints, or it is what a file says that is run elsewhere."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from toolsearch.cli.app import app
+from toolsearch.cli.exits import ExitCode
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FIGURES = ROOT / "benchmarks" / "figures"
+CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+_BLOCK = re.compile(
+    r"^(?:<!-- (?P<note>[^\n]+) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_BY_CI = "run by .ci/run"
+_END = "~~~ end of block ~~~"
+
+# What differs between two runs of the same: times, sizes on disk, and how wide a table is.
+_VARYING = [
+    (re.compile(r"\b\d+\.\d\d s\b"), "T s"),
+    (re.compile(r"\b\d+\.\d [kM]B\b"), "S kB"),
+    (
+        re.compile(r"\b(\d\d+),\d{3} tokens"),
+        r"\1k tokens",
+    ),  # a default of one tool in the demo is the interpreter's path
+    (re.compile(r"[─ \t]+"), " "),
+]
+if sys.version_info[:2] != (3, 11):  # by which the README was written; other versions have other functions
+    _VARYING.append((re.compile(r"\d[\d,.]*"), "N"))
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block; *note* is the comment above it, by which these tests know what to do with it."""
+
+    language: str
+    text: str
+    note: str
+
+
+BLOCKS = [Block(found["language"], found["text"], found["note"] or "") for found in _BLOCK.finditer(README)]
+
+
+def _is_run_here(block: Block) -> bool:
+    return block.language == "python" and not block.note
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    """A folder with the files that the README shows, and an environment with its commands and no model hub."""
+    folder = tmp_path_factory.mktemp("readme")
+    for block in BLOCKS:
+        if block.note.startswith("file "):
+            (folder / block.note.removeprefix("file ")).write_text(block.text, encoding="utf-8")
+    commands = tmp_path_factory.mktemp("bin")
+    for name, module in (("toolsearch", "-m toolsearch "), ("python", "")):
+        command = commands / name
+        command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {module}"$@"\n', encoding="utf-8")
+        command.chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "COLUMNS": "100",
+        "HF_HUB_OFFLINE": "1",
+        "TERM": "dumb",
+    }
+    return folder, environment
+
+
+def _run(workplace, *command: str) -> str:
+    folder, environment = workplace
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def typed(workplace) -> list[tuple[str, str, str]]:
+    """Each command after a ``$``, what the README says that it prints, and what it prints."""
+    parts = [part for block in BLOCKS if block.language == "console" for part in block.text.split("$ ")[1:]]
+    told = [part.partition("\n")[::2] for part in parts]
+    return [(command, says, _run(workplace, "bash", "-c", command)) for command, says in told]
+
+
+@pytest.fixture(scope="module")
+def executed(workplace, typed) -> list[str]:
+    """What each block of Python prints, run one after the other in one process; *typed* comes first, for its index."""
+    texts = [block.text for block in BLOCKS if _is_run_here(block)]
+    script = "scope = {'__name__': '__main__'}\n" + "".join(
+        f"exec(compile({text!r}, 'README.md', 'exec'), scope)\nprint({_END!r})\n" for text in texts
+    )
+    return _run(workplace, sys.executable, "-c", script).split(f"{_END}\n")
+
+
+def test_every_block_is_of_a_kind_that_these_tests_know():
+    for block in BLOCKS:
+        known = (
+            block.language in ("console", "python", "text") or block.note == _BY_CI or block.note.startswith("file ")
+        )
+        assert known, block
+    assert README.count("```") == 2 * len(BLOCKS)
+
+
+def test_ci_runs_the_two_commands_of_a_fresh_checkout_word_for_word():
+    demo, tests = (block.text.strip() for block in BLOCKS if block.note == _BY_CI)
+    lines = [line.strip() for line in CI.splitlines()]
+
+    assert f'(cd "$work/copy" && {demo})' in lines
+    assert [step for step in tests.split(" && ")[2:] if step not in lines] == []
+    assert tests.startswith(
+        "python3 -m venv .venv && . .venv/bin/activate && "
+    )  # where .ci/run has a folder of its own
+
+
+def test_commands_print_what_the_readme_shows(typed):
+    for command, says, prints in typed:
+        _assert_shows(says, prints, command)
+
+
+def test_python_prints_what_stands_below_it(executed):
+    printed = iter(executed)
+    for block, following in pairwise([*BLOCKS, Block("", "", "")]):
+        if _is_run_here(block):
+            prints = next(printed)
+            if following.language == "text":
+                _assert_shows(following.text, prints, block.text)
+
+
+def test_excerpts_are_what_the_examples_say():
+    for block in BLOCKS:
+        if block.note.startswith("from "):
+            assert block.text in (ROOT / block.note.removeprefix("from ")).read_text(encoding="utf-8")
+
+
+def test_every_command_is_in_the_table_and_every_exit_code_is_told():
+    listed = re.findall(r"^\| `toolsearch (\w+)", README, re.MULTILINE)
+    codes = re.search(r"Exit codes: (.*?)\.$", README, re.MULTILINE | re.DOTALL)
+
+    assert sorted(listed) == sorted(command.callback.__name__ for command in app.registered_commands)
+    assert [int(part.split()[0]) for part in re.split(r";\s+", codes[1])] == [code.value for code in ExitCode]
+
+
+def test_every_file_that_is_pointed_at_is_there():
+    targets = re.findall(r'(?:\]\(|src(?:set)?=")([^)"#:]+)[)"]', README)
+
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_the_figures_are_those_of_the_stored_runs():
+    recall = json.loads((FIGURES / "recall.json").read_text(encoding="utf-8"))
+    latency = json.loads((FIGURES / "latency.json").read_text(encoding="utf-8"))
+    median_ms = {(figure["what"], figure["tools"]): figure["median_ms"] for figure in latency}
+    sizes = sorted({figure["tools"] for figure in latency} - {0})
+    rows = _rows()
+
+    for name, systems in recall.items():
+        assert rows[name] == [f"{judged['recall_5']:.3f}" for judged in systems.values()]
+    assert rows[""] == [f"{size:,}" for size in sizes]
+    told = rows.keys() & {what for what, _ in median_ms}
+    assert {"keyword", "rank-bm25", "regex .+"} <= told
+    for what in told:
+        assert rows[what] == [_rounded(median_ms.get((what, size))) for size in sizes]
+
+
+def _rows() -> dict[str, list[str]]:
+    """The rows of the README's tables: the first cell, and the others."""
+    lines = [line for line in README.splitlines() if line.startswith("| ")]
+    cells = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    return {first: others for first, *others in cells}
+
+
+def _rounded(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return ""
+    return f"{milliseconds:,.2f}" if milliseconds < 10 else f"{milliseconds:,.0f}"
+
+
+def _assert_shows(says: str, prints: str, what: str) -> None:
+    """A line ``...`` of what is said stands for any lines of what is printed; blank lines and spacing do not count."""
+    expected = "\n".join(_plain(says))
+    actual = "\n".join(_plain(prints))
+    pattern = "*".join(_literal(part) for part in re.split(r"^\.\.\.\n?|\n\.\.\.$", expected, flags=re.MULTILINE))
+    assert fnmatchcase(actual, pattern), f"{what}\nprints\n{prints}"
+
+
+def _plain(text: str) -> list[str]:
+    for varying, constant in _VARYING:
+        text = varying.sub(constant, text)
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"[\[*?]", lambda found: f"[{found[0]}]", text)
