@@ -298,6 +298,14 @@ def test_a_tool_is_found_from_its_adding_to_its_removal(index: ToolSearchIndex) 
     assert sorted(index.names()) == sorted(NAMES)
 
 
+def test_the_last_tool_with_words_in_a_field_can_go() -> None:
+    """Its row stays, dead, in a segment whose field is then empty on average."""
+    index = ToolSearchIndex([ToolDocument(f"mail_{i}") for i in range(3)] + [ToolDocument("post", title="mail")])
+    index.update(remove=["post"])
+
+    assert found(index, "mail") == ["mail_0", "mail_1", "mail_2"]
+
+
 def test_of_two_documents_of_one_name_the_last_counts() -> None:
     index = ToolSearchIndex([ToolDocument("a", "volcano"), ToolDocument("a", "glacier")])
 

@@ -224,7 +224,7 @@ class KeywordPart:
         tf = np.zeros(len(self.rows), np.float32)
         for number, (mean, weight, b) in enumerate(zip(means, parameters.weights, parameters.b, strict=True)):
             here = np.flatnonzero(self.counts[:, number])
-            if len(here):
+            if len(here) and mean > 0:  # at a mean of 0 only rows that are dead by now have the field
                 norms = weight / (1 - b + b * self.lengths[:, number] / mean)
                 tf[here] += self.counts[here, number] * norms[self.rows[here]]
         return (tf * (parameters.k1 + 1) / (tf + parameters.k1)).astype(np.float32)
