@@ -18,6 +18,7 @@ ToolSearchError
 ├── ToolExecutionError      a tool ran and failed
 ├── ToolTimeoutError        a tool did not answer in time
 ├── CallLimitError          a turn used up its tool calls
+├── ChatModelError          a model refused a request, cannot be reached, or answered nonsense
 └── BadSettingError         an option has a value that cannot be used
 """
 
@@ -41,6 +42,7 @@ __all__ = [
     "BadSettingError",
     "BadToolError",
     "CallLimitError",
+    "ChatModelError",
     "DuplicateToolError",
     "EncoderError",
     "IndexStoreError",
@@ -158,6 +160,13 @@ class CallLimitError(ToolSearchError):
 
     code = "call_limit"
     status = 429
+
+
+class ChatModelError(ToolSearchError):
+    """A chat model refused a request, cannot be reached, or answered what it must not; ``__cause__`` is the SDK's."""
+
+    code = "chat_model_error"
+    status = 502
 
 
 class BadSettingError(ToolSearchError, ValueError):

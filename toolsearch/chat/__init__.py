@@ -1,0 +1,1 @@
+"""Chat: messages, the port to models, the client, and what advises it."""

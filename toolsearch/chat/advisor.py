@@ -1,0 +1,80 @@
+"""Advisors: what stands between a client and a model, in order, each free to change what passes, or to loop."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from toolsearch.chat.model import ChatChunk, ChatModel, ChatResponse, Prompt
+
+TOOL_LOOP_ORDER = 300  # memory outside the tool loop has a lower order, inside it a higher one
+MEMORY_ORDER = 200
+CONVERSATION_ID = "conversation_id"  # the context key of the conversation, for memory and for tool sessions
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """*context* is for advisors; neither a model nor a tool sees it."""
+
+    prompt: Prompt
+    context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Chain(Protocol):
+    """The rest of the way to the model. May be gone more than once, as a loop does."""
+
+    async def call(self, request: ChatRequest) -> ChatResponse: ...
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[ChatChunk]: ...
+
+    @property
+    def model(self) -> ChatModel: ...
+
+
+class Advisor(Protocol):
+    """Shared between requests, so it keeps the state of a request in local variables only."""
+
+    @property
+    def order(self) -> int:
+        """Lower comes first, and so wraps the others; equal orders in the order given."""
+        ...
+
+    async def call(self, request: ChatRequest, chain: Chain) -> ChatResponse: ...
+
+    def stream(self, request: ChatRequest, chain: Chain) -> AsyncIterator[ChatChunk]: ...
+
+
+def chain_of(advisors: Sequence[Advisor], model: ChatModel) -> Chain:
+    """Return the way through *advisors*, by order, to *model*."""
+    link: Chain = _ModelLink(model)
+    for advisor in sorted(advisors, key=lambda advisor: advisor.order, reverse=True):
+        link = _AdvisorLink(advisor, link)
+    return link
+
+
+@dataclass(frozen=True, slots=True)
+class _ModelLink:
+    model: ChatModel
+
+    async def call(self, request: ChatRequest) -> ChatResponse:
+        return await self.model.call(request.prompt)
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[ChatChunk]:
+        return self.model.stream(request.prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class _AdvisorLink:
+    advisor: Advisor
+    rest: Chain
+
+    @property
+    def model(self) -> ChatModel:
+        return self.rest.model
+
+    async def call(self, request: ChatRequest) -> ChatResponse:
+        return await self.advisor.call(request, self.rest)
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[ChatChunk]:
+        return self.advisor.stream(request, self.rest)

@@ -1,0 +1,48 @@
+"""The messages of a conversation, the same for every provider."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from toolsearch.calling.result import ToolResult
+from toolsearch.calling.wire import ToolCall
+from toolsearch.tools.definition import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class SystemMessage:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """*content* holds what is not text, as blocks in MCP's shape (image, audio, resource)."""
+
+    text: str
+    content: tuple[JsonObject, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderItems:
+    """What a provider sent, word for word, for it to get back: signed thinking, reasoning items, its own searches."""
+
+    provider: str  # as `ChatModel.provider`; another provider is sent the text and the calls instead
+    items: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantMessage:
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    verbatim: ProviderItems | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolMessage:
+    """The results of one assistant message's calls, all of them, in call order."""
+
+    results: tuple[ToolResult, ...]
+
+
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage

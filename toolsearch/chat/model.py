@@ -1,0 +1,116 @@
+"""The port to a chat model: what it is asked, what it answers, whole or in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from toolsearch.chat.messages import AssistantMessage, Message
+from toolsearch.tools.definition import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the provider counted them; sums add up over the rounds of a turn.
+
+    input_tokens       all of the prompt, cached or not
+    cached_tokens      of these, read from the provider's cache
+    cache_write_tokens of these, written to it
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions:
+    """How to answer. None leaves a choice to the model's own default.
+
+    tools           what the model may call now, in the order in which it is shown
+    deferred_tools  what a native tool search may load: given only to models with `native_tool_search`
+    tool_choice     "auto", "none", "required", or the name of a tool
+    tool_context    what the tools' `ToolContext` holds; no model sees it
+    extra           further arguments for the provider's SDK, as it names them
+    """
+
+    model: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    tools: tuple[Tool, ...] = ()
+    deferred_tools: tuple[Tool, ...] = ()
+    tool_choice: str | None = None
+    tool_context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    messages: tuple[Message, ...]
+    options: ChatOptions = ChatOptions()
+
+
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "return_direct", "call_limit", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatResponse:
+    message: AssistantMessage
+    finish_reason: FinishReason = "stop"
+    usage: Usage = Usage()
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def text(self) -> str:
+        return self.message.text
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """A piece of a tool call; pieces of one call share *index*. Id and name may come in any piece, and only once."""
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatChunk:
+    """A piece of an answer. Usage and finish reason come once, near the end; *message* with the last piece, whole."""
+
+    text: str = ""
+    tool_calls: tuple[ToolCallDelta, ...] = ()
+    finish_reason: FinishReason | None = None
+    usage: Usage | None = None
+    message: AssistantMessage | None = None
+
+
+class ChatModel(Protocol):
+    """A model of some provider. Safe to share between tasks. Raises ChatModelError for what the provider refuses."""
+
+    @property
+    def provider(self) -> str:
+        """openai, openai-responses or anthropic; marks what only this provider understands."""
+        ...
+
+    @property
+    def native_tool_search(self) -> bool:
+        """Whether this model can load tools in the midst of a conversation and keep its prompt cache."""
+        ...
+
+    async def call(self, prompt: Prompt) -> ChatResponse: ...
+
+    def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
+        """The same answer in pieces. Leaving the iterator early ends the request."""
+        ...
