@@ -1,4 +1,14 @@
-"""Every block of the README runs: it prints what it says it prints, or it is what a file says that is run elsewhere."""
+"""Every block of the README runs: it prints what it says it prints, or it is what a file says that is run elsewhere.
+
+A comment above a block says that it is not run as it stands, but is
+
+    <!-- file NAME -->      a file of that name, for the blocks that are run
+    <!-- from FILE -->      an excerpt of an example, which has a test of its own
+    <!-- run by .ci/run -->
+
+Blocks of Python run one after the other; a block ``text`` after one of them is what it prints. In blocks ``console``
+commands stand after ``$``, above what they print. A line ``...`` stands for any lines.
+"""
 
 import json
 import os
