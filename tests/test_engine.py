@@ -262,7 +262,7 @@ def test_50_threads_search_while_one_changes_the_catalog() -> None:
 
     def search(number: int) -> None:
         together.wait()
-        for _ in range(6):
+        for _ in range(20):
             try:
                 found = names(
                     engine.search("send money volcano", limit=50, strategy=strategies[number % 3], reach=reach)

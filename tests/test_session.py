@@ -26,6 +26,7 @@ from toolsearch import (
     tool,
 )
 from toolsearch.errors import BadQueryError, BadSettingError, UnknownSessionError, UnknownToolError
+from toolsearch_indexes.encoders.hashing import HashingEncoder
 
 FORMATS = ("openai", "openai-responses", "anthropic", "mcp")
 SEARCH = "toolSearchTool"
@@ -414,12 +415,13 @@ def test_nothing_that_a_model_reads_names_a_tool_out_of_reach(
     tools: list[ToolDefinition], allow: list[str], deny: list[str], query: str
 ) -> None:
     """Neither answers, nor errors with near names, nor the tool lists. What the model itself wrote is no news to it."""
-    session = engine_of(catalog=Catalog(tools)).session("a", allow=allow, deny=deny)
+    engine = ToolSearch(Catalog(tools), encoder=HashingEncoder(16), options=SessionOptions(pass_through=ALWAYS_SEARCH))
+    session = engine.session("a", allow=allow, deny=deny)
     reach = session.state.reach
     hidden = [each.name for each in tools if not reach.allows(each)]
 
     async def read() -> list[str]:
-        texts = [(await session.call(SEARCH, {"query": query, "strategy": s})).text for s in ("keyword", "regex")]
+        texts = [(await session.call(SEARCH, {"query": query, "strategy": s})).text for s in engine.strategies]
         texts += [(await session.call(name + tail)).text.replace(name, "") for name in hidden for tail in ("", "x")]
         texts += [(await session.call(SEARCH, {"query": query, "server": "none"})).text, json.dumps(session.tools())]
         return texts
