@@ -174,6 +174,16 @@ def test_another_encoders_index_is_built_anew_with_a_message(tmp_path: Path) -> 
         assert opened.search("email")[0].name == "send_mail"
 
 
+def test_an_index_of_other_tools_than_the_catalog_is_built_anew(tmp_path: Path) -> None:
+    ToolSearch(tools(), index_dir=tmp_path / "a").close()
+    ToolSearch(Catalog([definition("watch_volcano", "Watch a volcano")]), index_dir=tmp_path / "b").close()
+    (generation(tmp_path / "b") / "catalog.sqlite").replace(generation(tmp_path / "a") / "catalog.sqlite")
+
+    with ToolSearch.open(tmp_path / "a") as opened:
+        assert [found.name for found in opened.search("volcano")] == ["watch_volcano"]
+        assert "holds other tools than the catalog there" in opened.notes[0]
+
+
 def test_a_damaged_catalog_costs_a_start_with_its_sources_nothing(tmp_path: Path) -> None:
     """Wherever in the file a byte flips, the tools come from the catalog at hand, and the answers are right."""
     with ToolSearch(tools(), index_dir=tmp_path) as engine:

@@ -216,7 +216,7 @@ class ToolSearch:
         snapshot = self.catalog.snapshot()
         if is_stored:
             try:
-                return self._directory.open_index(encoder=encoder, cache=self._cache), snapshot
+                return self._directory.open_index(snapshot, encoder=encoder, cache=self._cache), snapshot
             except IndexStoreError as error:
                 self._note(f"the stored index is not used, a new one is built: {error}")
                 return ToolSearchIndex(encoder=encoder, cache=self._cache), None

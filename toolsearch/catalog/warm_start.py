@@ -57,9 +57,16 @@ class IndexDirectory:
         except (OSError, IndexStoreError):
             return None
 
-    def open_index(self, *, encoder: Encoder | None, cache: VectorCache | None) -> ToolSearchIndex:
-        """Return the stored index as it is. Raises IndexStoreError."""
-        return load_index(self._generation(), encoder=encoder, cache=cache)
+    def open_index(
+        self, snapshot: CatalogSnapshot, *, encoder: Encoder | None, cache: VectorCache | None
+    ) -> ToolSearchIndex:
+        """Return the stored index as it is. Raises IndexStoreError, also if it holds other tools than *snapshot*: they
+        are read one after the other, and somebody may have saved in between.
+        """
+        index = load_index(self._generation(), encoder=encoder, cache=cache)
+        if set(index.names()) != set(snapshot.tools):
+            raise IndexStoreError(f"the index in {self.path} holds other tools than the catalog there")
+        return index
 
     def index_for(
         self, snapshot: CatalogSnapshot, *, encoder: Encoder | None, cache: VectorCache | None
@@ -72,7 +79,7 @@ class IndexDirectory:
         try:
             tools = StoredTools(self._generation())
             stored, specs = tools.tool_fingerprints(), tools.specs()
-            index = self.open_index(encoder=encoder, cache=cache)
+            index = load_index(self._generation(), encoder=encoder, cache=cache)
         except IndexStoreError as error:
             if (self.path / _CURRENT).exists():
                 logger.warning("the stored index is not used, a new one is built: %s", error)
