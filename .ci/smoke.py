@@ -1,4 +1,4 @@
-"""What a user does first with the installed wheel: search, expand, count, and run the demonstration."""
+"""What a user does first with the installed wheel: search, expand, index, search the index, call, and see the demo."""
 
 import asyncio
 import subprocess
@@ -20,5 +20,7 @@ session = engine.session("smoke")
 asyncio.run(session.call("toolSearchTool", {"query": "the median of some numbers"}))
 assert session.tools(format="openai"), "no tools to send"
 
-assert "search" in run("toolsearch", "--help")
+run("toolsearch", "index", "statistics")
+assert "statistics__median" in run("toolsearch", "search", "the median of some numbers")
+assert run("toolsearch", "call", "statistics__median", '{"data": [3, 1, 4, 1, 5]}') == "3\n"
 print(run("toolsearch", "demo"))

@@ -2,7 +2,6 @@
 
 A comment above a block says that it is not run as it stands, but is
 
-    <!-- file NAME -->      a file of that name, for the blocks that are run
     <!-- from FILE -->      an excerpt of an example, which has a test of its own
     <!-- run by .ci/run -->
 
@@ -14,6 +13,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -69,11 +69,9 @@ def _is_run_here(block: Block) -> bool:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory):
-    """A folder with the files that the README shows, and an environment with its commands and no model hub."""
+    """A folder with the examples, as a checkout has them, and an environment with its commands and no model hub."""
     folder = tmp_path_factory.mktemp("readme")
-    for block in BLOCKS:
-        if block.note.startswith("file "):
-            (folder / block.note.removeprefix("file ")).write_text(block.text, encoding="utf-8")
+    shutil.copytree(ROOT / "examples", folder / "examples")
     commands = tmp_path_factory.mktemp("bin")
     for name, module in (("toolsearch", "-m toolsearch "), ("python", "")):
         command = commands / name
@@ -118,10 +116,7 @@ def executed(workplace, typed) -> list[str]:
 
 def test_every_block_is_of_a_kind_that_these_tests_know():
     for block in BLOCKS:
-        known = (
-            block.language in ("console", "python", "text") or block.note == _BY_CI or block.note.startswith("file ")
-        )
-        assert known, block
+        assert block.language in ("console", "python", "text") or block.note == _BY_CI, block
     assert README.count("```") == 2 * len(BLOCKS)
 
 
