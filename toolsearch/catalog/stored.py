@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, MutableMapping
 from contextlib import closing
 from copy import copy
@@ -76,11 +77,9 @@ class StoredTools(MutableMapping[str, Tool]):
     def __init__(self, folder: Path) -> None:
         self.sources = ReopenedSources()
         self._folder = folder
-        self._lock = threading.Lock()
         self._tools: dict[str, Tool | None] = {}  # None: not read yet
         try:
-            path = (folder / CATALOG_FILE).resolve(strict=True)
-            self._connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            self._file = _OpenFile(folder / CATALOG_FILE)
         except (OSError, sqlite3.Error) as error:
             raise self._damaged(error) from error
         facts = dict(self._rows("select name, value from facts"))
@@ -132,8 +131,7 @@ class StoredTools(MutableMapping[str, Tool]):
     def _rows(self, query: str, *parameters: str) -> list[Any]:
         """Raises IndexStoreError."""
         try:
-            with self._lock:
-                return self._connection.execute(query, parameters).fetchall()
+            return self._file.rows(query, *parameters)
         except sqlite3.Error as error:
             raise self._damaged(error) from error
 
@@ -151,6 +149,20 @@ class StoredTools(MutableMapping[str, Tool]):
         return IndexStoreError(
             f"the catalog in {self._folder} is missing or damaged ({type(error).__name__}); index it again"
         )
+
+
+class _OpenFile:
+    """The file, shared by all views of it, and closed with the last of them."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        address = f"{path.resolve(strict=True).as_uri()}?mode=ro"
+        self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+        weakref.finalize(self, self._connection.close)
+
+    def rows(self, query: str, *parameters: str) -> list[Any]:
+        with self._lock:
+            return self._connection.execute(query, parameters).fetchall()
 
 
 def _definition(text: str, fingerprint: str) -> ToolDefinition:
