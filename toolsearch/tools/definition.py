@@ -6,7 +6,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:  # which imports this module
+    from toolsearch.tools.results import ToolCallResultConverter
 
 Json: TypeAlias = Any  # whatever json.loads gives
 JsonObject: TypeAlias = Mapping[str, Json]
@@ -65,6 +68,7 @@ class ToolMetadata:
 
     return_direct: bool = False  # the result goes to the caller, not back to the model
     timeout_s: float | None = None  # for one call; None: the manager's default
+    result_converter: ToolCallResultConverter | None = None  # None: blocks, text and JSON as the manager makes them
 
 
 class ToolContext(dict[str, Any]):
