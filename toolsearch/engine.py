@@ -38,6 +38,7 @@ class ToolSearch:
     strategy   what ranks unless a search says otherwise: "auto" is hybrid where there is an encoder, else keyword
     encoder    an Encoder, or what `open_encoder` takes: a folder, or the name of a sentence-transformers model
     index_dir  where the index is kept between starts; None keeps it in memory
+    cache      of vectors, to share with other engines; it is closed with the engine
 
     An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except under "auto":
     there the search goes on by keyword, and `notes` says why.
@@ -55,6 +56,7 @@ class ToolSearch:
         manager: ToolCallingManager | None = None,
         counter: TokenCounter | None = None,
         clock: Callable[[], float] = time.time,
+        cache: VectorCache | None = None,
         _is_stored: bool = False,
     ) -> None:
         if strategy not in STRATEGIES:
@@ -72,7 +74,9 @@ class ToolSearch:
         self._strategy = strategy
         self._directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
         self._encoder_spec = str(encoder) if isinstance(encoder, str | Path) else None
-        self._cache = self._directory.vector_cache() if self._directory and encoder is not None else VectorCache()
+        self._cache = cache or (
+            self._directory.vector_cache() if self._directory and encoder is not None else VectorCache()
+        )
         self._followed = self._follow(self._load(encoder), is_stored=_is_stored)
         self._views = ViewCache(catalog, self.counter)
         self._open: WeakValueDictionary[str, Session] = WeakValueDictionary()

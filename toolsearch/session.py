@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from toolsearch.calling.blocks import text_block
 from toolsearch.calling.limits import TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.result import ToolResult
@@ -14,6 +15,7 @@ from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.exposure import PassThrough, render_tools
+from toolsearch.discovery.port import ToolScope
 from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, render_answer, search_tool_definition
 from toolsearch.discovery.state import SessionState
@@ -22,6 +24,7 @@ from toolsearch.discovery.view import View
 from toolsearch.errors import UndiscoveredToolError
 from toolsearch.tokens import TokenCounter, count_json
 from toolsearch.tools.definition import Json, JsonObject, Tool, ToolContext, ToolDefinition, ToolReference
+from toolsearch.tools.output import ToolOutput
 
 _CALL_HINT = "They are in your tool list from now on; call them by name."
 
@@ -109,9 +112,11 @@ class Session:
     store: once that has evicted it, every method raises UnknownSessionError.
     """
 
-    def __init__(self, engine: SessionHost, session_id: str) -> None:
+    def __init__(self, engine: SessionHost, session_id: str, *, options: SessionOptions | None = None) -> None:
+        """*options* stand in for those of the engine."""
         self.id = session_id
         self._engine = engine
+        self._own_options = options
         self._turn = TurnCounter()
 
     def admit(self, state: SessionState, reach: Reach | None, pins: Collection[str]) -> None:
@@ -148,14 +153,26 @@ class Session:
         begins with the one before, byte for byte. A catalog of a few tools is given whole, by name, without a search
         tool. Call it once for each request: that is what `savings` counts.
         """
-        state = self.state
-        definitions = self._definitions(state)
-        tools = render_tools(definitions, format)
-        counters = state.counters
-        view = self._engine.view(state.reach)
-        counters.requests += 1
-        counters.sent_tokens += sum(map(view.tokens_of, definitions)) + counters.history_tokens
+        tools = render_tools([tool.definition for tool in self.shown()], format)
+        self.note_request()
         return tools
+
+    def shown(self) -> list[Tool]:
+        """Return what `tools` renders; nothing is counted. The search tool comes without a callback: see `scope`."""
+        return self._shown(self.state)
+
+    @property
+    def is_passed_through(self) -> bool:
+        """Whether the catalog in reach is so small that it is shown whole, and not searched."""
+        return self._passes_through(self._engine.view(self.state.reach))
+
+    def note_request(self) -> None:
+        """Count a model request with the tools that are `shown` now."""
+        state = self.state
+        counters, view = state.counters, self._engine.view(state.reach)
+        counters.requests += 1
+        counters.sent_tokens += sum(view.tokens_of(tool.definition) for tool in self._shown(state))
+        counters.sent_tokens += counters.history_tokens
 
     def search(
         self,
@@ -167,7 +184,7 @@ class Session:
     ) -> list[ToolReference]:
         """Search as `ToolSearch.search` does, within reach, and expand what is found into this session."""
         state = self.state
-        limit = self._engine.options.limit if limit is None else limit
+        limit = self._options.limit if limit is None else limit
         found = self._engine.search(query, limit=limit, strategy=strategy, reach=state.reach, server=server)
         view = self._engine.view(state.reach)
         definitions = [tool.definition for ref in found if (tool := view.find(ref.name)) is not None]
@@ -217,21 +234,25 @@ class Session:
             is_estimate=self._engine.counter.estimate,
         )
 
-    def _definitions(self, state: SessionState) -> list[ToolDefinition]:
+    @property
+    def _options(self) -> SessionOptions:
+        return self._own_options or self._engine.options
+
+    def _shown(self, state: SessionState) -> list[Tool]:
         view = self._engine.view(state.reach)
         if self._passes_through(view):
-            return view.definitions
+            return [tool for name in view.names if (tool := view.find(name)) is not None]
         tools = {name: view.find(name) for name in state.discovered.tools}
         state.discovered.drop([name for name, tool in tools.items() if tool is None])
-        return [self._search_definition(view), *(tool.definition for tool in tools.values() if tool is not None)]
+        return [Tool(self._search_definition(view)), *(tool for tool in tools.values() if tool is not None)]
 
     def _passes_through(self, view: View) -> bool:
-        rule = self._engine.options.pass_through
+        rule = self._options.pass_through
         count = len(view.names)
         return rule.covers(tools=count, tokens=0) and rule.covers(tools=count, tokens=view.tokens)
 
     def _search_definition(self, view: View) -> ToolDefinition:
-        options = self._engine.options
+        options = self._options
         return search_tool_definition(
             view.servers,
             strategies=self._engine.strategies,
@@ -242,11 +263,18 @@ class Session:
     async def _run(self, calls: Sequence[ToolCall], context: Mapping[str, Any] | None) -> list[ToolResult]:
         state = self.state
         results = await self._engine.manager.execute(calls, _Scope(self, state), context=context, turn=self._turn)
-        self._count(state, calls, results)
-        self._engine.sessions.save(state)
+        self._note_results(state, calls, results)
         return results
 
-    def _count(self, state: SessionState, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
+    def scope(self) -> ToolScope:
+        """Return the session as a calling manager sees it, for the calls of one reply."""
+        return _Scope(self, self.state)
+
+    def note_results(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
+        """Count one reply's *calls* that ran in this session's `scope`, and save it. `execute` and `call` do this."""
+        self._note_results(self.state, calls, results)
+
+    def _note_results(self, state: SessionState, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
         counters, counter = state.counters, self._engine.counter
         searches = 0
         for call, result in zip(calls, results, strict=True):
@@ -260,15 +288,16 @@ class Session:
                 counters.calls += 1
                 counters.failed_calls += result.is_error
         counters.search_rounds += bool(calls) and searches == len(calls)
+        self._engine.sessions.save(state)
 
-    def answer(self, arguments: Mapping[str, Json]) -> str:
-        """What ``toolSearchTool`` says to a call with *arguments*."""
-        options = self._engine.options
+    def answer(self, arguments: Mapping[str, Json]) -> ToolOutput:
+        """What ``toolSearchTool`` answers a call with *arguments*: the text, and as structured ``{"tools": names}``."""
+        options = self._options
         asked = SearchArguments.parse(arguments, default_limit=options.limit, max_limit=options.max_limit)
         before = set(self.state.discovered.tools)
         found = self.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
         names = [reference.name for reference in found]
-        return render_answer(
+        text = render_answer(
             found,
             call_hint=_CALL_HINT,
             token_cap=options.answer_tokens,
@@ -277,6 +306,7 @@ class Session:
             already_loaded=[name for name in names if name in before],
             note=asked.note,
         )
+        return ToolOutput((text_block(text),), structured={"tools": names})
 
     def resolve(self, name: str) -> Tool:
         """As `ToolScope.resolve`; the search tool gets its callback with the reply that calls it."""
@@ -286,7 +316,7 @@ class Session:
             return Tool(self._search_definition(view))
         tool = view.get(name)
         if name not in state.discovered and not self._passes_through(view):
-            if not self._engine.options.expand_undiscovered:
+            if not self._options.expand_undiscovered:
                 raise UndiscoveredToolError(name)
             state.discovered.add({name: view.tokens_of(tool.definition)})
         return tool
@@ -318,6 +348,6 @@ class _SearchCallback:
     session: Session
     searching: asyncio.Lock
 
-    async def call(self, arguments: JsonObject, context: ToolContext) -> str:  # noqa: ARG002  nothing of it is needed
+    async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002  nothing of it is needed
         async with self.searching:
             return await asyncio.to_thread(self.session.answer, arguments)

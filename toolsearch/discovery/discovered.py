@@ -137,6 +137,12 @@ class DiscoveredTools:
         with self._lock:
             return self._remove(names)
 
+    def retain(self, names: Collection[str]) -> tuple[str, ...]:
+        """Forget all but *names*, pins, and tools that are being called; return what went, in append order."""
+        with self._lock:
+            kept = {*names, *self.pins, *self._running}
+            return self._remove([name for name in self._tools if name not in kept])
+
     def begin_turn(self) -> tuple[str, ...]:
         """Evict what has been idle for too long; return it in append order.
 
