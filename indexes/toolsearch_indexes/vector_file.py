@@ -53,6 +53,10 @@ class VectorFile:
         with self._lock:
             self._connection.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_connection"):  # not if the file could not be opened
+            self._connection.close()
+
     def _get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = {}
         for start in range(0, len(keys), _KEYS_PER_QUERY):

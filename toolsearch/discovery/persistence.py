@@ -80,6 +80,10 @@ class SqliteSessionPersistence:
         with self._lock:
             self._database.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_database"):  # not if the file could not be opened
+            self._database.close()
+
     def __enter__(self) -> Self:
         return self
 
