@@ -31,7 +31,8 @@ def without_times(report):
     return [without_times(value) for value in report] if isinstance(report, list) else report
 
 
-def test_the_demo_shows_every_step_on_one_screen_and_a_half():
+def test_the_demo_shows_every_step_on_one_screen_and_a_half(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # as pytest-xdist sets it
     shown = demo()
 
     for step in ("before", "after", "Ways to search", "A conversation", "OpenAI's format", "saved", "Try next"):
