@@ -1,0 +1,114 @@
+"""Tools by name from outside a request's own list: fixed ones, functions by import path, or one place after another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol
+
+from toolsearch.errors import BadToolError, DuplicateToolError
+from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.definition import Tool
+
+ENTRY_POINT_GROUP = "toolsearch.tools"
+
+
+class ToolCallbackResolver(Protocol):
+    """Finds tools by name. Safe to share between threads; the same name gives the same tool as long as nothing changed.
+
+    *name* may come from a model's text: an implementation treats it as data, and never imports or opens by it.
+    """
+
+    def resolve(self, name: str) -> Tool | None:
+        """Return the tool of exactly that name, or None. Raises ToolSearchError if there is one that cannot be made."""
+        ...
+
+
+class StaticToolCallbackResolver:
+    """A fixed set of tools. Raises DuplicateToolError if two of them want one name."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools = tools_by_name(tools)
+
+    def resolve(self, name: str) -> Tool | None:
+        return self._tools.get(name)
+
+
+class DelegatingToolCallbackResolver:
+    """Asks one resolver after the other; the first that knows the name answers."""
+
+    def __init__(self, resolvers: Sequence[ToolCallbackResolver]) -> None:
+        self._resolvers = tuple(resolvers)
+
+    def resolve(self, name: str) -> Tool | None:
+        found = (resolver.resolve(name) for resolver in self._resolvers)
+        return next((tool for tool in found if tool is not None), None)
+
+
+class ImportPathResolver:
+    """Functions, or tools, named by where they are: ``package.module:function``, or the name of an entry point.
+
+    paths  the import paths that may be resolved, and no others: a name that is not listed here is never imported.
+           Such a tool keeps its own name
+    group  the entry points that installed packages offer, each under its own name; None for none of them
+
+    Nothing is imported before it is asked for. A path goes before an entry point.
+    """
+
+    def __init__(self, paths: Iterable[str] = (), *, group: str | None = ENTRY_POINT_GROUP) -> None:
+        self._unread_group = group
+        self._listed = {path: _at(path) for path in paths}
+        self._loaded: dict[str, Tool] = {}
+        self._lock = threading.RLock()  # a module that is being imported may resolve tools itself
+
+    def resolve(self, name: str) -> Tool | None:
+        """Raises BadToolError if what is there cannot be imported, or is neither a tool nor a function."""
+        with self._lock:
+            if name not in self._loaded:
+                place = self._place(name)
+                if place is None:
+                    return None
+                self._loaded[name] = _load(place)
+            return self._loaded[name]
+
+    def _place(self, name: str) -> EntryPoint | None:
+        if name not in self._listed and self._unread_group is not None:
+            self._listed = {found.name: found for found in entry_points(group=self._unread_group)} | self._listed
+            self._unread_group = None
+        return self._listed.get(name)
+
+
+def _at(path: str) -> EntryPoint:
+    """An entry point without a name of its own, so that the tool keeps its own."""
+    module, colon, attribute = path.partition(":")
+    if not (module and colon and attribute):
+        raise BadToolError(f"{path!r} is no import path; write it as 'package.module:function'")
+    return EntryPoint(name="", value=path, group="")
+
+
+def _load(place: EntryPoint) -> Tool:
+    try:
+        found: Any = place.load()
+    except Exception as error:
+        raise BadToolError(f"the tool at {place.value!r} cannot be imported: {error}") from error
+    if isinstance(found, Tool):
+        return replace(found, definition=replace(found.definition, name=place.name)) if place.name else found
+    if not callable(found):
+        raise BadToolError(f"{place.value!r} is a {type(found).__name__}, neither a Tool nor a function")
+    return tool_from_function(found, name=place.name or None)
+
+
+def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """Return *tools* under their names, in their order. Raises DuplicateToolError."""
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        first = found.setdefault(tool.name, tool)
+        if first is not tool:
+            raise DuplicateToolError(tool.name, first=_origin(first), second=_origin(tool))
+    return found
+
+
+def _origin(tool: Tool) -> str:
+    return tool.source or "an unnamed source"
