@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 from toolsearch.calling.blocks import in_words
+from toolsearch.calling.native_search import NativeSearch, tool_references, tool_search_output
 from toolsearch.calling.result import ToolResult
+from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.errors import BadArgumentsError, BadSettingError
 from toolsearch.tools.definition import Json, JsonObject
 
@@ -42,8 +44,9 @@ def parse_tool_calls(reply: object) -> tuple[WireFormat, list[ToolCall]]:
     """Return the calls in *reply*, in its order, and the format in which to answer them.
 
     Takes the official SDKs' objects and the same as plain dicts, whole or in parts. Of several choices the first with
-    calls counts. Text, reasoning, and calls that the provider runs itself are passed over. Calls without an id get
-    ``call_1``, ``call_2`` ... by position. A list without calls is "mcp", for nothing tells otherwise.
+    calls counts. Text, reasoning, and calls that the provider runs itself are passed over; a tool search that it leaves
+    to the client is a call of ``toolSearchTool``. Calls without an id get ``call_1``, ``call_2`` ... by position. A
+    list without calls is "mcp", for nothing tells otherwise.
     Raises BadArgumentsError, which says what is accepted, if *reply* is none of it.
     """
     wire_format, items = _unwrapped(_plain(reply))
@@ -56,9 +59,13 @@ def parse_tool_calls(reply: object) -> tuple[WireFormat, list[ToolCall]]:
     return (formats.pop() if formats else "mcp"), [call for _, call in found]
 
 
-def render_results(results: Sequence[ToolResult], wire_format: WireFormat) -> list[Message]:
+def render_results(
+    results: Sequence[ToolResult], wire_format: WireFormat, *, native_search: NativeSearch | None = None
+) -> list[Message]:
     """Return what to append to the conversation (for "mcp": what to answer each call with), in the results' order.
 
+    With *native_search*, results of ``toolSearchTool`` load tools in the provider's own way: "anthropic" is sent
+    references to them, "openai-responses" their definitions; the other formats have no such way.
     Where a format has no place for an image or for bytes, a line of text says what was left out.
     Raises BadSettingError for an unknown format.
     """
@@ -66,7 +73,7 @@ def render_results(results: Sequence[ToolResult], wire_format: WireFormat) -> li
     if render is None:
         known = ", ".join(get_args(WireFormat))
         raise BadSettingError(f"unknown wire format {wire_format!r}; known are {known}")
-    return render(results)
+    return render(results, native_search)
 
 
 # Reading
@@ -112,6 +119,8 @@ def _read(item: object, position: int) -> tuple[WireFormat, ToolCall] | None:
         return "openai", _call(fields.get("id"), function, "arguments", position)
     if kind == "function_call":
         return "openai-responses", _call(fields.get("call_id"), fields, "arguments", position)
+    if kind == "tool_search_call" and fields.get("execution") == "client":
+        return "openai-responses", _call(fields.get("call_id"), {**fields, "name": TOOL_NAME}, "arguments", position)
     if kind == "tool_use":
         return "anthropic", _call(fields.get("id"), fields, "input", position)
     if isinstance(kind, str):
@@ -146,15 +155,28 @@ def _refuse(what: str) -> NoReturn:
 # Rendering
 
 
-def _openai(results: Sequence[ToolResult]) -> list[Message]:
+def _openai(results: Sequence[ToolResult], _: NativeSearch | None) -> list[Message]:
     return [{"role": "tool", "tool_call_id": result.call_id, "content": _as_text(result)} for result in results]
 
 
-def _openai_responses(results: Sequence[ToolResult]) -> list[Message]:
-    return [
-        {"type": "function_call_output", "call_id": result.call_id, "output": _responses_output(result)}
-        for result in results
-    ]
+def _openai_responses(results: Sequence[ToolResult], native_search: NativeSearch | None) -> list[Message]:
+    if native_search is None:
+        return [_function_call_output(result) for result in results]
+    outputs: list[Message] = []
+    explanations: list[Message] = []
+    for result in results:
+        if result.name != TOOL_NAME:
+            outputs.append(_function_call_output(result))
+            continue
+        found = native_search.found(result)
+        outputs.append(tool_search_output(result.call_id, found))
+        if not found:  # why, and what to try, has no place in the output of a search
+            explanations.append({"type": "message", "role": "developer", "content": f"{TOOL_NAME}: {_as_text(result)}"})
+    return outputs + explanations
+
+
+def _function_call_output(result: ToolResult) -> Message:
+    return {"type": "function_call_output", "call_id": result.call_id, "output": _responses_output(result)}
 
 
 def _responses_output(result: ToolResult) -> str | list[Message]:
@@ -168,12 +190,13 @@ def _responses_output(result: ToolResult) -> str | list[Message]:
     ]
 
 
-def _anthropic(results: Sequence[ToolResult]) -> list[Message]:
+def _anthropic(results: Sequence[ToolResult], native_search: NativeSearch | None) -> list[Message]:
+    native_search = native_search or NativeSearch()
     blocks: list[Message] = [
         {
             "type": "tool_result",
             "tool_use_id": result.call_id,
-            "content": _anthropic_content(result),
+            "content": tool_references(native_search.found(result)) or _anthropic_content(result),
             "is_error": result.is_error,
         }
         for result in results
@@ -192,7 +215,7 @@ def _anthropic_content(result: ToolResult) -> list[Message]:
     return content
 
 
-def _mcp(results: Sequence[ToolResult]) -> list[Message]:
+def _mcp(results: Sequence[ToolResult], _: NativeSearch | None) -> list[Message]:
     return [_call_tool_result(result) for result in results]
 
 
@@ -214,7 +237,7 @@ def _as_text(result: ToolResult) -> str:
     return f"Error: {text}" if result.is_error else text
 
 
-_RENDERERS: Mapping[str, Callable[[Sequence[ToolResult]], list[Message]]] = {
+_RENDERERS: Mapping[str, Callable[[Sequence[ToolResult], NativeSearch | None], list[Message]]] = {
     "openai": _openai,
     "openai-responses": _openai_responses,
     "anthropic": _anthropic,

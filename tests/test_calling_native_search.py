@@ -1,0 +1,144 @@
+"""Tool search in the provider's own way, held against the official SDKs' types."""
+
+from typing import Any
+
+import pytest
+from anthropic.types import ToolReferenceBlockParam, ToolResultBlockParam
+from openai.types.responses import Response
+from openai.types.responses.response_input_item_param import ResponseInputItemParam
+from pydantic import TypeAdapter
+
+from toolsearch.calling.native_search import NativeSearch
+from toolsearch.calling.result import ToolResult
+from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
+from toolsearch.tools.definition import ToolDefinition
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+WEATHER = ToolDefinition("weather", description="The weather of a city.", input_schema=SCHEMA)
+CLOCK = ToolDefinition("clock", description="The time.")
+NATIVE = NativeSearch({"weather": WEATHER, "clock": CLOCK})
+
+
+def search_result(call_id: str, *names: str, text: str = "2 tools found.", **changes: Any) -> ToolResult:
+    content = ({"type": "text", "text": text},)
+    return ToolResult(call_id, "toolSearchTool", content, structured={"tools": list(names)}, **changes)
+
+
+FOUND = search_result("s1", "clock", "weather")
+NOTHING = search_result("s2", text="No tool found.")
+FAILED = search_result("s3", text="query must be a text", is_error=True)
+OTHER = ToolResult("c1", "weather", ({"type": "text", "text": "sunny"},), structured={"tools": ["clock"]})
+
+
+def response(execution: str) -> dict[str, Any]:
+    arguments = {"query": "weather"}
+    search = {"type": "tool_search_call", "id": "ts_1", "call_id": "s1", "status": "completed"}
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": "gpt",
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "output": [
+            {**search, "execution": execution, "arguments": arguments},
+            {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "weather", "arguments": "{}"},
+        ],
+    }
+
+
+def test_a_tool_search_that_openai_leaves_to_the_client_is_a_call_of_the_search_tool():
+    calls = [ToolCall("s1", "toolSearchTool", {"query": "weather"}), ToolCall("c1", "weather", "{}")]
+
+    for reply in (response("client"), Response.model_validate(response("client"))):
+        assert parse_tool_calls(reply) == ("openai-responses", calls)
+
+
+def test_a_tool_search_that_openai_runs_itself_is_passed_over():
+    assert parse_tool_calls(response("server")) == ("openai-responses", [ToolCall("c1", "weather", "{}")])
+
+
+def test_openai_is_sent_the_definitions_found_in_the_order_of_the_search():
+    messages = render_results([OTHER, FOUND], "openai-responses", native_search=NATIVE)
+
+    definition = {"type": "function", "strict": False, "defer_loading": True}
+    empty = {"type": "object", "properties": {}}
+    assert messages == [
+        {"type": "function_call_output", "call_id": "c1", "output": "sunny"},
+        {
+            "type": "tool_search_output",
+            "call_id": "s1",
+            "execution": "client",
+            "status": "completed",
+            "tools": [
+                {**definition, "name": "clock", "description": "The time.", "parameters": empty},
+                {**definition, "name": "weather", "description": "The weather of a city.", "parameters": SCHEMA},
+            ],
+        },
+    ]
+    for message in messages:
+        TypeAdapter(ResponseInputItemParam).validate_python(message)
+
+
+def test_openai_is_told_after_all_outputs_why_a_search_loaded_nothing():
+    messages = render_results([NOTHING, FAILED, OTHER], "openai-responses", native_search=NATIVE)
+
+    assert [message.get("tools") for message in messages[:2]] == [[], []]
+    assert messages[2]["type"] == "function_call_output"
+    assert messages[3:] == [
+        {"type": "message", "role": "developer", "content": "toolSearchTool: No tool found."},
+        {"type": "message", "role": "developer", "content": "toolSearchTool: Error: query must be a text"},
+    ]
+    for message in messages:
+        TypeAdapter(ResponseInputItemParam).validate_python(message)
+
+
+def test_anthropic_is_sent_references_to_the_tools_found():
+    [message] = render_results([FOUND, OTHER], "anthropic", native_search=NATIVE)
+
+    found, other = message["content"]
+    assert found == {
+        "type": "tool_result",
+        "tool_use_id": "s1",
+        "content": [
+            {"type": "tool_reference", "tool_name": "clock"},
+            {"type": "tool_reference", "tool_name": "weather"},
+        ],
+        "is_error": False,
+    }
+    assert other["content"] == [{"type": "text", "text": "sunny"}]
+    TypeAdapter(ToolResultBlockParam).validate_python(found)
+    TypeAdapter(list[ToolReferenceBlockParam]).validate_python(found["content"])
+
+
+def test_anthropic_reads_the_text_of_a_search_that_loaded_nothing():
+    [message] = render_results([NOTHING, FAILED], "anthropic", native_search=NATIVE)
+
+    assert [(block["content"][0]["text"], block["is_error"]) for block in message["content"]] == [
+        ("No tool found.", False),
+        ("query must be a text", True),
+    ]
+
+
+def test_a_tool_that_was_not_announced_is_never_referred_to_and_none_twice():
+    gone = search_result("s1", "weather", "gone", "weather")
+
+    [message] = render_results([gone], "anthropic", native_search=NATIVE)
+    [output] = render_results([gone], "openai-responses", native_search=NATIVE)
+
+    assert message["content"][0]["content"] == [{"type": "tool_reference", "tool_name": "weather"}]
+    assert [tool["name"] for tool in output["tools"]] == ["weather"]
+
+
+@pytest.mark.parametrize("wire_format", ["openai", "mcp"])
+def test_formats_without_a_native_search_are_answered_as_ever(wire_format: Any):
+    assert render_results([FOUND], wire_format, native_search=NATIVE) == render_results([FOUND], wire_format)
+
+
+def test_without_native_search_a_search_is_answered_in_text():
+    [output] = render_results([FOUND], "openai-responses")
+    [message] = render_results([FOUND], "anthropic")
+
+    assert output == {"type": "function_call_output", "call_id": "s1", "output": "2 tools found."}
+    assert message["content"][0]["content"] == [{"type": "text", "text": "2 tools found."}]
