@@ -65,10 +65,13 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "return
 
 @dataclass(frozen=True, slots=True)
 class ChatResponse:
+    """*steps* are the rounds that led to *message*: each with the model's calls and, right after, their results."""
+
     message: AssistantMessage
     finish_reason: FinishReason = "stop"
     usage: Usage = Usage()
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    steps: tuple[Message, ...] = ()
 
     @property
     def text(self) -> str:
@@ -87,13 +90,18 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class ChatChunk:
-    """A piece of an answer. Usage and finish reason come once, near the end; *message* with the last piece, whole."""
+    """A piece of an answer. Usage and finish reason come once, near the end; *message* with the last piece, whole.
+
+    A tool loop adds to its last piece what `ChatResponse` has as well: *metadata* and *steps*.
+    """
 
     text: str = ""
     tool_calls: tuple[ToolCallDelta, ...] = ()
     finish_reason: FinishReason | None = None
     usage: Usage | None = None
     message: AssistantMessage | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    steps: tuple[Message, ...] = ()
 
 
 class ChatModel(Protocol):

@@ -1,0 +1,226 @@
+"""The tool loop: ask the model, run the tools it calls, ask again with their results, until it answers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
+
+from toolsearch.calling.attached import AttachedTools
+from toolsearch.calling.limits import TurnCounter
+from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import ToolCallbackResolver
+from toolsearch.calling.result import ToolResult, returns_directly
+from toolsearch.calling.wire import ToolCall
+from toolsearch.chat.advisor import TOOL_LOOP_ORDER, TURN_MESSAGES, Chain, ChatRequest
+from toolsearch.chat.aggregate import ChunkAggregator, closing, last_chunk
+from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage
+from toolsearch.chat.model import ChatChunk, ChatResponse, FinishReason, Usage
+from toolsearch.discovery.port import ToolScope
+from toolsearch.errors import BadSettingError, CallLimitError
+
+logger = logging.getLogger(__name__)
+
+
+def wants_tools(response: ChatResponse) -> bool:
+    """The default eligibility: a response's calls are run if it has any."""
+    return bool(response.message.tool_calls)
+
+
+class ToolCallingAdvisor:
+    """Runs the tool calls of a model for as long as it makes any; a chain has exactly one such advisor.
+
+    manager               runs the calls; by default one with its own defaults
+    conversation_history  whether each request of the loop holds the whole turn. Without it, a request holds the
+                          system message and the newest results, for a memory inside the loop to complete
+    eligibility           whether the calls of a response are run; else they are the caller's, and the loop ends
+    max_rounds            model requests in one turn; a model that never stops asking is stopped there
+    resolver              where tools are looked up that a model calls although they were not attached; None: nowhere
+
+    The response's usage is the sum of all rounds, its `steps` are the messages that led to it. It ends with
+    "return_direct" if each call of a round returns directly, and with "call_limit" if a limit of the manager that
+    raises, or *max_rounds*, is reached: its text then says so.
+
+    A subclass overrides the steps below, in the order in which they are taken. What a request needs to keep goes into
+    its context, as the advisor serves many at once.
+    """
+
+    def __init__(
+        self,
+        manager: ToolCallingManager | None = None,
+        *,
+        order: int = TOOL_LOOP_ORDER,
+        conversation_history: bool = True,
+        eligibility: Callable[[ChatResponse], bool] = wants_tools,
+        max_rounds: int = 100,
+        resolver: ToolCallbackResolver | None = None,
+    ) -> None:
+        if max_rounds < 1:
+            raise BadSettingError(f"max_rounds must be 1 or more, got {max_rounds}")
+        self.manager = manager or ToolCallingManager()
+        self._order = order
+        self._conversation_history = conversation_history
+        self._eligibility = eligibility
+        self._max_rounds = max_rounds
+        self._resolver = resolver
+
+    @property
+    def order(self) -> int:
+        return self._order
+
+    async def call(self, request: ChatRequest, chain: Chain) -> ChatResponse:
+        turn = _Turn(self, await self.initialize(request, chain))
+        try:
+            while True:
+                answer = await turn.take(await chain.call(await turn.ask()))
+                if answer is not None:
+                    return answer
+        finally:
+            await self.finalize(turn.request)
+
+    async def stream(self, request: ChatRequest, chain: Chain) -> AsyncIterator[ChatChunk]:
+        """Text is passed on as it comes, from every round; the last piece tells how the turn ended.
+
+        Calls are not passed on as pieces: those that were run are in `steps`, those that were not in the message.
+        """
+        turn = _Turn(self, await self.initialize(request, chain))
+        try:
+            while True:
+                pieces = ChunkAggregator()
+                async with closing(chain.stream(await turn.ask())) as chunks:
+                    async for chunk in chunks:
+                        pieces.add(chunk)
+                        if chunk.text:
+                            yield ChatChunk(text=chunk.text)
+                answer = await turn.take(pieces.response())
+                if answer is not None:
+                    yield last_chunk(answer, text=answer.text if answer.finish_reason in _ENDED_HERE else "")
+                    return
+        finally:
+            await self.finalize(turn.request)
+
+    # The steps of a turn
+
+    async def initialize(self, request: ChatRequest, chain: Chain) -> ChatRequest:  # noqa: ARG002  for subclasses
+        """Prepare a turn; once this has returned, `finalize` is sure to be called."""
+        return request
+
+    async def before_round(self, request: ChatRequest) -> ChatRequest:
+        """Return what to ask now. *request* holds the whole turn so far, and what is returned is built upon."""
+        return request
+
+    def next_messages(self, request: ChatRequest) -> tuple[Message, ...]:
+        """Return what of *request*, the whole turn, is sent in a round after the first."""
+        messages = request.prompt.messages
+        if self._conversation_history:
+            return messages
+        return (*(message for message in messages if isinstance(message, SystemMessage)), messages[-1])
+
+    async def after_round(self, request: ChatRequest, response: ChatResponse) -> ChatResponse:  # noqa: ARG002
+        """Return the model's *response* to *request*, as the loop is to take it."""
+        return response
+
+    def scope(self, request: ChatRequest) -> ToolScope:
+        """Return what the calls of this round may run: the tools that *request* attached."""
+        return AttachedTools(request.prompt.options.tools, self._resolver, fallback=self._resolver is not None)
+
+    async def after_calls(self, request: ChatRequest, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
+        """Note what one round's *calls* came to; results are in the order of the calls."""
+
+    async def finalize(self, request: ChatRequest) -> None:
+        """End the turn, however it ended: answered, returned directly, stopped, failed, cancelled, or left."""
+
+    # What `_Turn` needs
+
+    def sent(self, request: ChatRequest, *, is_first: bool) -> ChatRequest:
+        """Return *request* as it goes on to the model."""
+        if is_first and self._conversation_history:
+            return request
+        messages = request.prompt.messages if is_first else self.next_messages(request)
+        context = request.context if self._conversation_history else {
+            **request.context, TURN_MESSAGES: request.prompt.messages,
+        }  # fmt: skip
+        return replace(request, prompt=replace(request.prompt, messages=messages), context=context)
+
+    def is_eligible(self, response: ChatResponse) -> bool:
+        return bool(response.message.tool_calls) and self._eligibility(response)
+
+    @property
+    def max_rounds(self) -> int:
+        return self._max_rounds
+
+
+_ENDED_HERE: tuple[FinishReason, ...] = ("return_direct", "call_limit")  # not by the model: nothing was streamed of it
+
+
+class _Turn:
+    """The state of one request in the loop. *request* holds all messages so far."""
+
+    def __init__(self, advisor: ToolCallingAdvisor, request: ChatRequest) -> None:
+        self.request = request
+        self._advisor = advisor
+        self._calls = TurnCounter()
+        self._rounds = 0
+        self._usage = Usage()
+        self._steps: tuple[Message, ...] = ()
+
+    async def ask(self) -> ChatRequest:
+        """Return the next request to the model."""
+        self.request = await self._advisor.before_round(self.request)
+        self._rounds += 1
+        return self._advisor.sent(self.request, is_first=self._rounds == 1)
+
+    async def take(self, response: ChatResponse) -> ChatResponse | None:
+        """Return the answer of the turn if *response* ends it; else run its calls and return None."""
+        response = await self._advisor.after_round(self.request, response)
+        self._usage += response.usage
+        if not self._advisor.is_eligible(response):
+            return replace(response, usage=self._usage, steps=self._steps)
+        calls = response.message.tool_calls
+        try:
+            results = await self._run(calls)
+        except CallLimitError as error:
+            self._append(response.message, _with_refusals(calls, error))
+            return self._stopped(response, error)
+        self._append(response.message, results)
+        await self._advisor.after_calls(self.request, calls, results)
+        logger.debug("round %d: %d tool calls", self._rounds, len(calls))
+        if returns_directly(results):
+            return self._direct(response, results)
+        if self._rounds >= self._advisor.max_rounds:
+            limit = self._advisor.max_rounds
+            return self._stopped(response, CallLimitError(f"the model was asked {limit} times without an answer"))
+        return None
+
+    async def _run(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
+        return await self._advisor.manager.execute(
+            calls,
+            self._advisor.scope(self.request),
+            context=self.request.prompt.options.tool_context,
+            turn=self._calls,
+        )
+
+    def _append(self, asked: AssistantMessage, results: Sequence[ToolResult]) -> None:
+        messages = (asked, ToolMessage(tuple(results)))
+        self._steps += messages
+        prompt = self.request.prompt
+        self.request = replace(self.request, prompt=replace(prompt, messages=prompt.messages + messages))
+
+    def _direct(self, response: ChatResponse, results: Sequence[ToolResult]) -> ChatResponse:
+        text = "\n".join(result.text for result in results)
+        metadata = {**response.metadata, "results": tuple(results)}
+        return ChatResponse(AssistantMessage(text), "return_direct", self._usage, metadata, self._steps)
+
+    def _stopped(self, response: ChatResponse, limit: CallLimitError) -> ChatResponse:
+        logger.info("tool loop stopped: %s", limit)
+        return ChatResponse(AssistantMessage(str(limit)), "call_limit", self._usage, response.metadata, self._steps)
+
+
+def _with_refusals(calls: Sequence[ToolCall], error: CallLimitError) -> list[ToolResult]:
+    """The results that *error* carries, and for each call without one that it was not run: no call goes unanswered."""
+    done = {result.call_id: result for result in getattr(error, "results", ())}
+    refusal = {"type": "text", "text": str(error)}
+    return [
+        done.get(call.id) or ToolResult(call.id, call.name, (refusal,), is_error=True, error_code=error.code)
+        for call in calls
+    ]
