@@ -154,7 +154,8 @@ class Telemetry:
         # The API's own stand-ins pass on to the global providers once these are set.
         tracers = self._tracer_provider or trace.get_tracer_provider()
         meters = self._meter_provider or metrics.get_meter_provider()
-        return _Instruments.of(tracers.get_tracer(_SCOPE), meters.get_meter(_SCOPE))
+        kinds = (trace.SpanKind.INTERNAL, trace.SpanKind.CLIENT)
+        return _Instruments.of(tracers.get_tracer(_SCOPE), kinds, meters.get_meter(_SCOPE))
 
 
 def _does_nothing(provider: object) -> bool:
@@ -165,6 +166,8 @@ def _does_nothing(provider: object) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Instruments:
     tracer: Tracer
+    internal: SpanKind
+    client: SpanKind
     tool_duration: Histogram
     tool_calls: Counter
     tool_errors: Counter
@@ -179,12 +182,14 @@ class _Instruments:
     token_usage: Histogram
 
     @classmethod
-    def of(cls, tracer: Tracer, meter: Meter) -> _Instruments:
+    def of(cls, tracer: Tracer, kinds: tuple[SpanKind, SpanKind], meter: Meter) -> _Instruments:
         def seconds(name: str, of: str) -> Histogram:
             return meter.create_histogram(name, "s", of, explicit_bucket_boundaries_advisory=_SECONDS)
 
         return cls(
             tracer=tracer,
+            internal=kinds[0],
+            client=kinds[1],
             tool_duration=seconds("gen_ai.execute_tool.duration", "Duration of tool calls."),
             tool_calls=meter.create_counter("toolsearch.tool.calls", "{call}", "Tool calls."),
             tool_errors=meter.create_counter("toolsearch.tool.errors", "{call}", "Tool calls that failed."),
@@ -277,14 +282,12 @@ class _Operation:
             self._span.set_attributes(attributes)
 
     def _start(self, instruments: _Instruments) -> None:
-        from opentelemetry import context, trace
-
-        kind: SpanKind = trace.SpanKind.CLIENT if self._is_client else trace.SpanKind.INTERNAL
+        kind = instruments.client if self._is_client else instruments.internal
         span = instruments.tracer.start_span(self._name, kind=kind, attributes=self._attributes)
         if span.get_span_context().is_valid:  # also one that is not sampled, whose children must not be either
             self._span = span
             if self._is_current:
-                self._context = context.attach(trace.set_span_in_context(span))
+                self._context = _attach(span)
         self._started_s = self._telemetry.clock()
 
     def _end(self) -> None:
@@ -381,6 +384,12 @@ class ChatSpan(_Operation):
 
     def _measure(self, instruments: _Instruments, seconds: float, labels: Attributes) -> None:
         instruments.chat_duration.record(seconds, labels)
+
+
+def _attach(span: Span) -> Token[Context]:
+    from opentelemetry import context, trace
+
+    return context.attach(trace.set_span_in_context(span))
 
 
 def _code(kind: type[BaseException]) -> str:
