@@ -1,0 +1,175 @@
+"""Settings: where they come from, what wins, what is refused, and that each of them is documented."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolsearch.errors import BadSettingError
+from toolsearch.settings import Settings
+
+
+def test_nothing_given_gives_the_defaults_of_the_reference_design():
+    settings = Settings.from_environment({})
+
+    assert settings == Settings()
+    assert settings.advisor.enabled is False
+    assert settings.advisor.accumulate is True
+    assert settings.eviction.max_sessions == 1_000
+    assert settings.eviction.ttl_s is None
+    assert (settings.limits.per_tool, settings.limits.total) == (40, 150)
+    assert settings.calling.raise_on_error is False
+    assert settings.calling.resolution_fallback is False
+    assert settings.telemetry.include_content is False
+
+
+def test_the_environment_is_read_by_section_and_name():
+    settings = Settings.from_environment(
+        {
+            "PATH": "/bin",
+            "TOOLSEARCH_ADVISOR__ENABLED": "true",
+            "TOOLSEARCH_INDEX__STRATEGY": "regex",
+            "TOOLSEARCH_EVICTION__TTL_S": "1800",
+            "toolsearch_search__limit": "3",
+        }
+    )
+
+    assert settings.advisor.enabled is True
+    assert settings.index.strategy == "regex"
+    assert settings.eviction.ttl_s == 1800.0
+    assert settings.search.limit == 3
+
+
+def test_the_environment_beats_the_file(tmp_path):
+    file = tmp_path / "toolsearch.toml"
+    file.write_text("[other]\nx = 1\n[toolsearch.limits]\nper_tool = 7\ntotal = 8\n")
+
+    settings = Settings.from_environment({"TOOLSEARCH_LIMITS__TOTAL": "9"}, file)
+
+    assert (settings.limits.per_tool, settings.limits.total) == (7, 9)
+
+
+def test_none_lifts_a_bound_wherever_it_is_written(tmp_path):
+    file = tmp_path / "toolsearch.toml"
+    file.write_text('[toolsearch.limits]\ntotal = "none"\n[toolsearch.limits.tools]\nget_time = "none"\n')
+
+    settings = Settings.from_environment({"TOOLSEARCH_LIMITS__PER_TOOL": "None"}, file)
+
+    assert (settings.limits.per_tool, settings.limits.total) == (None, None)
+    assert settings.limits.tools == {"get_time": None}
+
+
+def test_an_empty_text_is_not_none():
+    assert Settings.from_environment({"TOOLSEARCH_ADVISOR__SYSTEM_SUFFIX": ""}).advisor.system_suffix == ""
+
+
+def test_the_limit_of_one_tool_is_named_as_the_tool_is():
+    settings = Settings.from_environment(
+        {
+            "TOOLSEARCH_LIMITS__TOOLS": '{"git__log": 1, "getTime": 2}',
+            "TOOLSEARCH_LIMITS__TOOLS__git__log": "5",
+        }
+    )
+
+    assert settings.limits.tools == {"git__log": 5, "getTime": 2}
+
+
+@pytest.mark.parametrize("text", ["a, b", '["a", "b"]'])
+def test_a_list_is_separated_by_commas_or_json(text):
+    assert Settings.from_environment({"TOOLSEARCH_LIMITS__EXCLUDED": text}).limits.excluded == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "near"),
+    [
+        ("TOOLSEARCH_LIMITS__PER_TOL", "limits.per_tool"),
+        ("TOOLSEARCH_SEARCH_LIMIT", "search.limit"),
+        ("TOOLSEARCH_ADVISER__ENABLED", "advisor.enabled"),
+    ],
+)
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones_nearest_first(variable, near):
+    with pytest.raises(BadSettingError) as caught:
+        Settings.from_environment({variable: "1"})
+
+    message = str(caught.value)
+    assert f"there is no setting {variable}; did you mean {near}" in message
+    assert all(row.name in message for row in Settings.documented())
+
+
+def test_an_unknown_name_in_the_file_names_the_file(tmp_path):
+    file = tmp_path / "toolsearch.toml"
+    file.write_text("[toolsearch]\nlimit = 3\n[toolsearch.budget]\nmax_tols = 3\n")
+
+    with pytest.raises(BadSettingError) as caught:
+        Settings.from_environment({}, file)
+
+    assert "there is no setting limit in" in str(caught.value)
+    assert f"there is no setting budget.max_tols in {file}; did you mean budget.max_tools" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "problem"),
+    [
+        ("TOOLSEARCH_INDEX__STRATEGY", "lucene", "'auto', 'hybrid', 'semantic', 'keyword' or 'regex'"),
+        ("TOOLSEARCH_LIMITS__ON_EXCEEDED", "throw", "'error' or 'raise'"),
+        ("TOOLSEARCH_LIMITS__PER_TOOL", "-1", "greater than or equal to 0"),
+        ("TOOLSEARCH_SEARCH__LIMIT", "0", "greater than or equal to 1"),
+        ("TOOLSEARCH_SEARCH__LIMIT", "none", "valid integer"),
+        ("TOOLSEARCH_EVICTION__TTL_S", "inf", "finite"),
+        ("TOOLSEARCH_ADVISOR__ENABLED", "maybe", "boolean"),
+        ("TOOLSEARCH_ADVISOR__SESSION_ID_KEY", "", "at least 1 character"),
+        ("TOOLSEARCH_LIMITS__TOOLS", "{", "not JSON"),
+        ("TOOLSEARCH_LIMITS__TOOLS__git__log", "many", "valid integer"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_an_error_that_names_it_and_says_what_can(variable, text, problem):
+    with pytest.raises(BadSettingError) as caught:
+        Settings.from_environment({variable: text})
+
+    assert str(caught.value).startswith(variable)
+    assert problem in str(caught.value)
+
+
+def test_every_problem_is_told_at_once():
+    with pytest.raises(BadSettingError) as caught:
+        Settings.from_environment(
+            {"TOOLSEARCH_X__Y": "1", "TOOLSEARCH_SEARCH__LIMIT": "0", "TOOLSEARCH_BUDGET__TTL_S": "0"}
+        )
+
+    for name in ("TOOLSEARCH_X__Y", "TOOLSEARCH_SEARCH__LIMIT", "TOOLSEARCH_BUDGET__TTL_S"):
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [None, b"= 1", b"\xff", b"toolsearch = 1"])
+def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path, content):
+    file = tmp_path / "settings.toml"
+    if content is not None:
+        file.write_bytes(content)
+
+    with pytest.raises(BadSettingError, match=r"settings\.toml"):
+        Settings.from_environment({}, file)
+
+
+def test_settings_cannot_be_changed():
+    with pytest.raises(ValueError, match="frozen"):
+        Settings().search.limit = 3
+
+
+def test_every_setting_is_documented_with_its_values_and_its_default():
+    rows = {row.name: row for row in Settings.documented()}
+
+    assert all(row.description and row.values for row in rows.values())
+    assert rows["limits.per_tool"].variable == "TOOLSEARCH_LIMITS__PER_TOOL"
+    assert rows["limits.per_tool"].values == "whole number or none"
+    assert rows["limits.per_tool"].default == "40"
+    assert rows["limits.tools"].values == "table of whole number or none"
+    assert rows["limits.on_exceeded"].values == "error, raise"
+    assert rows["advisor.enabled"].default == "false"
+    assert rows["eviction.ttl_s"].default == "none"
+
+
+def test_what_is_documented_as_a_default_is_taken_as_a_value():
+    documented = {
+        row.variable: row.default for row in Settings.documented() if row.values != "table of whole number or none"
+    }
+
+    assert Settings.from_environment(documented) == Settings()
