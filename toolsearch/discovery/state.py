@@ -32,7 +32,7 @@ class SessionCounters:
     written_tokens: int = 0  # by the model, to call the search tool
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class SessionState:
     """One session. Times are in seconds of the store's clock."""
 
@@ -42,6 +42,7 @@ class SessionState:
     created_s: float
     used_s: float
     counters: SessionCounters = field(default_factory=SessionCounters)
+    unused: set[str] = field(default_factory=set[str])  # found by a search and not called since; not kept
 
     @classmethod
     def new(

@@ -1,0 +1,267 @@
+"""Tool search as an advisor: the tool loop in which a model sees one search tool, and then what it finds with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import tools_by_name
+from toolsearch.calling.result import ToolResult
+from toolsearch.calling.wire import ToolCall
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.chat.advisor import CONVERSATION_ID, TOOL_LOOP_ORDER, Chain, ChatRequest
+from toolsearch.chat.model import ChatModel, ChatResponse
+from toolsearch.chat.tool_calling import ToolCallingAdvisor, wants_tools
+from toolsearch.chat.tool_search_engines import RequestEngines
+from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX, loaded_in, with_suffix
+from toolsearch.chat.tool_search_session import TurnSession
+from toolsearch.chat.tool_search_turn import SearchTurn
+from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.port import ToolScope
+from toolsearch.discovery.search_tool import TOOL_NAME
+from toolsearch.discovery.state import SessionState
+from toolsearch.discovery.store import SessionStore
+from toolsearch.engine import ToolSearch
+from toolsearch.errors import BadSettingError, DuplicateToolError
+from toolsearch.session import SessionOptions
+from toolsearch.tools.definition import Tool
+from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.vector_cache import VectorCache
+
+logger = logging.getLogger(__name__)
+
+Mode: TypeAlias = Literal["auto", "native", "append"]
+
+_MAX_DEFERRED = 10_000  # tools that the providers take in one request
+_TURN = "toolsearch.turn"  # the context key of the running turn
+
+
+class ToolSearchAdvisor(ToolCallingAdvisor):
+    """Takes the place of the plain `ToolCallingAdvisor`, with which it shares *manager* to *max_rounds*.
+
+    What is searched is the catalog of *engine*; the tools of a request are then always shown. Without an engine it is
+    the tools of the request themselves, indexed once for all conversations that bring the same: *strategy* and
+    *encoder* are those of `ToolSearch`, *sessions* is where sessions are kept, with its eviction strategy. A catalog of
+    a few tools is shown whole.
+
+    What a conversation has discovered is kept in its session, not read out of its messages, so any memory will do. The
+    session's id is in the context of a request under *session_id_key*; without it, a request with tools is refused
+    with BadSettingError. To narrow what a conversation may see, open its session in *engine* with a reach.
+
+    max_results    tools in one answer unless the model says otherwise; by default what *options* say
+    system_suffix  appended to the system message where tools are searched for; "" for none
+    accumulate     whether what was discovered stays; else only what the last searches found that found something
+    options        how sessions behave; by default as in *engine*, if there is one
+    budget         what a conversation may hold between turns; by default that of *options*
+    pins           names of tools that are searched but always shown. Raises UnknownToolError if one is out of reach
+    mode           "native" tells the model of all tools as deferred and lets answers load them, which keeps its prompt
+                   cache, and is an error with a model that cannot; "append" adds what was found to the tools of the
+                   next request; "auto" is native where the model can. Over 10,000 tools are never deferred: `notes`
+                   says so
+    """
+
+    def __init__(
+        self,
+        engine: ToolSearch | None = None,
+        *,
+        max_results: int | None = None,
+        system_suffix: str = DEFAULT_SYSTEM_SUFFIX,
+        accumulate: bool = True,
+        session_id_key: str = CONVERSATION_ID,
+        options: SessionOptions | None = None,
+        budget: Budget | None = None,
+        pins: Collection[str] = (),
+        mode: Mode = "auto",
+        strategy: str = "auto",
+        encoder: Encoder | str | Path | None = None,
+        sessions: SessionStore | None = None,
+        manager: ToolCallingManager | None = None,
+        order: int = TOOL_LOOP_ORDER,
+        conversation_history: bool = True,
+        eligibility: Callable[[ChatResponse], bool] = wants_tools,
+        max_rounds: int = 100,
+    ) -> None:
+        super().__init__(
+            manager or (engine.manager if engine else None),
+            order=order,
+            conversation_history=conversation_history,
+            eligibility=eligibility,
+            max_rounds=max_rounds,
+        )
+        if engine is not None and (strategy != "auto" or encoder is not None or sessions is not None):
+            raise BadSettingError("strategy, encoder and sessions are the engine's: give them to it, not here")
+        if mode not in get_args(Mode):
+            raise BadSettingError(f"unknown mode {mode!r}; use one of {', '.join(get_args(Mode))}")
+        if not session_id_key.strip():
+            raise BadSettingError("session_id_key must name the context key of the conversation's id; it is blank")
+        self._options = _options(options or (engine.options if engine else SessionOptions()), max_results, budget)
+        self._engine = engine
+        self._clock = engine.clock if engine else time.time
+        self.sessions = _sessions(engine, sessions, self._options)
+        self.notes: list[str] = []
+        self._system_suffix = system_suffix.strip()
+        self._accumulate = accumulate
+        self._session_id_key = session_id_key
+        self._pins = tuple(pins)
+        self._mode = mode
+        cache = VectorCache()
+
+        def indexed(catalog: Catalog) -> ToolSearch:
+            return ToolSearch(
+                catalog, strategy=strategy, encoder=encoder, sessions=self.sessions, options=self._options, cache=cache
+            )
+
+        self._engines = RequestEngines(indexed)
+        self._running: Counter[str] = Counter()  # turns, by session
+        self._lock = threading.Lock()
+
+    def evict_session(self, session_id: str) -> bool:
+        """Forget a conversation's session; return whether there was one. A turn that is running goes on to its end."""
+        return self.sessions.evict(session_id)
+
+    # The steps of the loop
+
+    async def initialize(self, request: ChatRequest, chain: Chain) -> ChatRequest:
+        own = tools_by_name(request.prompt.options.tools)
+        _refuse_reserved(own.get(TOOL_NAME))
+        if not own and not (self._engine and len(self._engine.catalog)):
+            return request
+        session_id = self._session_id(request)
+        turn = await asyncio.to_thread(self._open, session_id, own, request, chain.model)
+        with self._lock:
+            self._running[session_id] += 1
+        messages = request.prompt.messages
+        if self._system_suffix and not turn.session.is_passed_through:
+            messages = with_suffix(messages, self._system_suffix)
+        return ChatRequest(replace(request.prompt, messages=messages), {**request.context, _TURN: turn})
+
+    async def before_round(self, request: ChatRequest) -> ChatRequest:
+        turn = _turn_of(request)
+        if turn is None:
+            return request
+        turn.session.note_request()
+        return replace(request, prompt=replace(request.prompt, options=turn.options(request.prompt.options)))
+
+    def scope(self, request: ChatRequest) -> ToolScope:
+        turn = _turn_of(request)
+        return turn.scope() if turn else super().scope(request)
+
+    async def after_calls(self, request: ChatRequest, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
+        turn = _turn_of(request)
+        if turn is not None:
+            turn.session.note_results(calls, results)
+            if not self._accumulate:
+                turn.session.forget_earlier_finds()
+
+    async def finalize(self, request: ChatRequest) -> None:
+        turn = _turn_of(request)
+        if turn is None:
+            return
+        session_id = turn.session.id
+        with self._lock:
+            self._running[session_id] -= 1
+            is_last = not self._running[session_id]
+            if is_last:
+                del self._running[session_id]
+        if is_last:  # the end of a turn evicts tools, which must not happen to another request of the session
+            turn.session.end_turn()
+
+    # Opening a turn
+
+    def _session_id(self, request: ChatRequest) -> str:
+        session_id = request.context.get(self._session_id_key)
+        if isinstance(session_id, str) and session_id.strip():
+            return session_id
+        raise BadSettingError(
+            f"tool search needs the id of the conversation: put a text into the request's context "
+            f"as {self._session_id_key!r}"
+        )
+
+    def _open(self, session_id: str, own: Mapping[str, Tool], request: ChatRequest, model: ChatModel) -> SearchTurn:
+        state = self.sessions.get_or_create(
+            session_id, lambda: SessionState.new(session_id, clock=self._clock, budget=self._options.budget)
+        )
+
+        def opened(engine: ToolSearch) -> TurnSession:
+            return TurnSession(engine, state, options=self._options)
+
+        session = opened(self._engine) if self._engine else self._engines.open(own, state, opened)
+        session.admit(state, None, self._pins)
+        attached: Mapping[str, Tool] = own if self._engine else {}
+        _check_names(attached, session)
+        choice = request.prompt.options.tool_choice
+        if choice is not None and choice not in attached:
+            session.expand(choice)  # a choice that is not in the list would be refused
+        return self._turn(session, attached, {} if self._engine else own, request, model)
+
+    def _turn(
+        self,
+        session: TurnSession,
+        attached: Mapping[str, Tool],
+        searched: Mapping[str, Tool],
+        request: ChatRequest,
+        model: ChatModel,
+    ) -> SearchTurn:
+        if not self._is_native(model, session):
+            return SearchTurn(session, attached, searched)
+        shown = frozenset(session.discovered) - loaded_in(request.prompt.messages)
+        choice = request.prompt.options.tool_choice
+        return SearchTurn(session, attached, searched, is_native=True, shown=shown | {choice or ""})
+
+    def _is_native(self, model: ChatModel, session: TurnSession) -> bool:
+        if self._mode == "append" or (self._mode == "auto" and not model.native_tool_search):
+            return False
+        if not model.native_tool_search:
+            raise BadSettingError(
+                f"this {model.provider} model cannot load tools in the midst of a conversation; use the mode 'auto'"
+            )
+        if session.reach_size > _MAX_DEFERRED:
+            self._note(f"the catalog has over {_MAX_DEFERRED:,} tools, more than a model can defer: they are appended")
+            return False
+        return True
+
+    def _note(self, note: str) -> None:
+        if note not in self.notes:
+            logger.warning(note)
+            self.notes.append(note)
+
+
+def _options(options: SessionOptions, max_results: int | None, budget: Budget | None) -> SessionOptions:
+    if max_results is not None:
+        if max_results < 1:
+            raise BadSettingError(f"max_results must be 1 or more, got {max_results}")
+        options = replace(options, limit=max_results, max_limit=max(max_results, options.max_limit))
+    return replace(options, budget=budget) if budget is not None else options
+
+
+def _sessions(engine: ToolSearch | None, sessions: SessionStore | None, options: SessionOptions) -> SessionStore:
+    if engine is not None:
+        return engine.sessions
+    return SessionStore(budget=options.budget) if sessions is None else sessions  # a store is false while it is empty
+
+
+def _refuse_reserved(tool: Tool | None) -> None:
+    if tool is not None:
+        raise DuplicateToolError(TOOL_NAME, first="tool search itself", second=tool.source or "the application")
+
+
+def _check_names(attached: Mapping[str, Tool], session: TurnSession) -> None:
+    """Raise DuplicateToolError where a model could not tell two tools apart."""
+    _refuse_reserved(session.find(TOOL_NAME))
+    for name, tool in attached.items():
+        found = session.find(name)
+        if found is not None and found.definition != tool.definition:
+            raise DuplicateToolError(name, first=found.source or "the catalog", second=tool.source or "the request")
+
+
+def _turn_of(request: ChatRequest) -> SearchTurn | None:
+    context: Mapping[str, Any] = request.context
+    return cast("SearchTurn | None", context.get(_TURN))

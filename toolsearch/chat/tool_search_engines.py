@@ -1,0 +1,99 @@
+"""Engines over the tools that requests bring along: each set of tools is indexed once, for all who bring it."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+from weakref import WeakKeyDictionary, WeakSet
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.snapshot import FingerprintCache
+from toolsearch.discovery.state import SessionState
+from toolsearch.engine import ToolSearch
+from toolsearch.session import Session
+from toolsearch.tools.definition import Tool
+
+_MAX_ENGINES = 16  # kept beyond the turns that use them
+
+SessionType = TypeVar("SessionType", bound=Session)
+
+
+@dataclass(eq=False)
+class _Shared:
+    """An engine, and the sessions that are in use over it: gone from here as soon as nobody else holds them."""
+
+    engine: ToolSearch
+    in_use: WeakSet[Session] = field(default_factory=WeakSet[Session])
+
+
+class RequestEngines:
+    """The engine of each set of tools, however it is ordered. Safe to share between threads.
+
+    A conversation whose tools have changed takes its engine along, updated by what differs, unless that engine serves
+    other conversations, or a turn of this one that is still running. The engines hold definitions only: what runs a
+    tool stays with the request that brought it, so that no request runs the tools of another.
+    """
+
+    def __init__(self, make: Callable[[Catalog], ToolSearch]) -> None:
+        self._make = make
+        self._engines: OrderedDict[str, _Shared] = OrderedDict()  # by fingerprint, used longest ago first
+        self._last: WeakKeyDictionary[SessionState, str] = WeakKeyDictionary()  # the fingerprint of its last request
+        self._fingerprints = FingerprintCache()
+        self._lock = threading.Lock()
+
+    def open(
+        self, tools: Mapping[str, Tool], state: SessionState, opened: Callable[[ToolSearch], SessionType]
+    ) -> SessionType:
+        """Return the session that *opened* makes of the engine over *tools* (by name).
+
+        As long as that session is held, the engine keeps to these tools. They are indexed if nobody did, so call it in
+        a worker thread. Raises BadToolError, or EncoderError.
+        """
+        fingerprint = self._fingerprint(tools)
+        with self._lock:
+            shared = self._engines.get(fingerprint) or self._taken_along(tools, state) or self._made(tools)
+            session = opened(shared.engine)
+            shared.in_use.add(session)
+            self._engines[fingerprint] = shared
+            self._engines.move_to_end(fingerprint)
+            self._last[state] = fingerprint
+            while len(self._engines) > _MAX_ENGINES:
+                self._forget(self._engines.popitem(last=False)[1])
+            return session
+
+    def _fingerprint(self, tools: Mapping[str, Tool]) -> str:
+        each = sorted(self._fingerprints.of(tool.definition) for tool in tools.values())
+        return hashlib.sha256("\n".join(each).encode()).hexdigest()
+
+    def _made(self, tools: Mapping[str, Tool]) -> _Shared:
+        return _Shared(self._make(Catalog(tool.definition for tool in tools.values())))
+
+    def _taken_along(self, tools: Mapping[str, Tool], state: SessionState) -> _Shared | None:
+        """The engine of this conversation's last request, if it alone used it, brought up to date."""
+        last = self._last.get(state)
+        shared = self._engines.get(last or "")
+        if last is None or shared is None or shared.in_use:
+            return None
+        if any(used == last for other, used in self._last.items() if other is not state):
+            return None
+        del self._engines[last]  # so that a change that fails half-way leaves no engine under a wrong fingerprint
+        _update(shared.engine.catalog, tools)
+        return shared
+
+    def _forget(self, shared: _Shared) -> None:
+        for name in shared.engine.catalog.names():
+            self._fingerprints.forget(name)
+
+
+def _update(catalog: Catalog, tools: Mapping[str, Tool]) -> None:
+    catalog.remove(*(name for name in catalog.names() if name not in tools))
+    catalog.put(*(tool.definition for name, tool in tools.items() if not _is_known(catalog, name, tool)))
+
+
+def _is_known(catalog: Catalog, name: str, tool: Tool) -> bool:
+    known = catalog.find(name)
+    return known is not None and known.definition == tool.definition

@@ -1,0 +1,37 @@
+"""What tool search writes into a prompt, and reads there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from toolsearch.chat.messages import Message, SystemMessage, ToolMessage
+from toolsearch.discovery.search_tool import TOOL_NAME
+from toolsearch.tools.definition import Json, JsonObject
+
+DEFAULT_SYSTEM_SUFFIX = (
+    f"You have more tools than you see in your tool list: {TOOL_NAME} finds them. Where no tool in the list does what "
+    "a step needs, search for one before you say that it cannot be done."
+)
+
+
+def with_suffix(messages: tuple[Message, ...], suffix: str) -> tuple[Message, ...]:
+    """Append *suffix* to the first system message, unless it ends so, or put a system message in front."""
+    for position, message in enumerate(messages):
+        if isinstance(message, SystemMessage):
+            if message.text.endswith(suffix):
+                return messages
+            extended = SystemMessage(f"{message.text}\n\n{suffix}".lstrip())
+            return (*messages[:position], extended, *messages[position + 1 :])
+    return (SystemMessage(suffix), *messages)
+
+
+def loaded_in(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the names of the tools that the answers to searches in *messages* have loaded."""
+    results = (result for message in messages if isinstance(message, ToolMessage) for result in message.results)
+    answers = (result.structured for result in results if result.name == TOOL_NAME and not result.is_error)
+    return frozenset(name for answer in answers for name in _names(answer))
+
+
+def _names(answer: Json) -> list[str]:
+    return cast("JsonObject", answer).get("tools", []) if isinstance(answer, Mapping) else []

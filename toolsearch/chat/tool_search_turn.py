@@ -1,0 +1,80 @@
+"""What one turn with tool search shows the model in each request, and what it lets the model call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from toolsearch.chat.model import ChatOptions
+from toolsearch.chat.tool_search_session import TurnSession
+from toolsearch.discovery.port import ToolScope
+from toolsearch.errors import UnknownToolError
+from toolsearch.tools.definition import Tool
+from toolsearch.tools.naming import near_names
+
+
+@dataclass(frozen=True, eq=False)
+class SearchTurn:
+    """A turn over *session*.
+
+    attached   tools of the request that are always shown; none of them is searched for
+    searched   tools of the request that are what is searched: the session knows their definitions, these can run
+    is_native  whether the model is told of all tools as deferred, and loads them from the answers to searches
+    shown      with *is_native*: discovered tools that are shown all the same, as the conversation does not hold the
+               answer that loaded them
+    """
+
+    session: TurnSession
+    attached: Mapping[str, Tool]
+    searched: Mapping[str, Tool]
+    is_native: bool = False
+    shown: frozenset[str] = frozenset()
+
+    def options(self, options: ChatOptions) -> ChatOptions:
+        """Return *options* with the tools of the next request; the same, byte for byte, unless a search found some."""
+        tools, deferred = self._tools()
+        return replace(options, tools=tuple(tools), deferred_tools=tuple(deferred))
+
+    def scope(self) -> ToolScope:
+        """Return what the calls of one reply may run."""
+        return _TurnScope(self.session.scope(), self.attached, self.searched)
+
+    def _tools(self) -> tuple[list[Tool], list[Tool]]:
+        shown, attached = self.session.shown(), list(self.attached.values())
+        if self.session.is_passed_through:
+            return [*attached, *(self.searched.values() or self._unattached(shown))], []
+        search, discovered = shown[0], self._unattached(shown[1:])
+        if not self.is_native:
+            return [search, *attached, *discovered], []
+        always = self.shown | self.session.state.pins
+        discovered = [tool for tool in discovered if tool.name in always]
+        names = {tool.name for tool in discovered}
+        deferred = [tool for tool in self._unattached(self.session.in_reach()) if tool.name not in names]
+        return [search, *attached, *discovered], deferred
+
+    def _unattached(self, tools: Iterable[Tool]) -> list[Tool]:
+        return [self.searched.get(tool.name, tool) for tool in tools if tool.name not in self.attached]
+
+
+@dataclass(frozen=True, slots=True)
+class _TurnScope:
+    """The session's tools as this request runs them, and the request's own."""
+
+    session: ToolScope
+    attached: Mapping[str, Tool]
+    searched: Mapping[str, Tool]
+
+    def resolve(self, name: str) -> Tool:
+        if name in self.attached:
+            return self.attached[name]
+        try:
+            tool = self.session.resolve(name)
+        except UnknownToolError as error:
+            raise UnknownToolError(name, near=near_names(name, [*self.attached, *error.near])) from None
+        return self.searched.get(name, tool)
+
+    def begin_call(self, name: str) -> None:
+        self.session.begin_call(name)
+
+    def end_call(self, name: str) -> None:
+        self.session.end_call(name)
