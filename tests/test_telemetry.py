@@ -7,50 +7,14 @@ import subprocess
 import sys
 
 import pytest
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
+from tests.telemetry_recorder import Recorder
 from toolsearch.errors import BadArgumentsError
 from toolsearch.telemetry import Telemetry
-
-
-class Recorder:
-    """A Telemetry whose spans and metrics can be read back. Its clock moves on by 0.5 s with each look."""
-
-    def __init__(self, *, capture_content: bool = False) -> None:
-        self._exporter = InMemorySpanExporter()
-        self._reader = InMemoryMetricReader()
-        self._now_s = 0.0
-        tracers = TracerProvider(shutdown_on_exit=False)
-        tracers.add_span_processor(SimpleSpanProcessor(self._exporter))
-        meters = MeterProvider([self._reader], shutdown_on_exit=False)
-        self.telemetry = Telemetry(tracers, meters, capture_content=capture_content, clock=self._clock)
-
-    def _clock(self):
-        self._now_s += 0.5
-        return self._now_s
-
-    @property
-    def spans(self):
-        return list(self._exporter.get_finished_spans())
-
-    def span(self, name):
-        (span,) = [span for span in self.spans if span.name == name]
-        return span
-
-    def points(self, metric):
-        """(attributes, value) of each point: the sum of a counter, the (count, sum) of a histogram."""
-        data = self._reader.get_metrics_data()
-        metrics = [] if data is None else data.resource_metrics[0].scope_metrics[0].metrics
-        points = [point for found in metrics if found.name == metric for point in found.data.data_points]
-        return [
-            (dict(point.attributes), (point.count, point.sum) if hasattr(point, "count") else point.value)
-            for point in points
-        ]
 
 
 @pytest.fixture
@@ -218,13 +182,13 @@ def test_figures_of_discovery_and_of_tokens_add_up(recorder):
     recorder.telemetry.discovered(3)
     recorder.telemetry.discovered(2)
     recorder.telemetry.used(1)
-    recorder.telemetry.tokens(sent=100, saved=900, is_estimate=False)
-    recorder.telemetry.tokens(sent=100, saved=-50, is_estimate=False)
+    recorder.telemetry.tokens(sent=100, saved=900)
+    recorder.telemetry.tokens(saved=-50)
 
     assert recorder.points("toolsearch.tools.discovered") == [({}, 5)]
     assert recorder.points("toolsearch.tools.used") == [({}, 1)]
-    assert recorder.points("toolsearch.tokens.sent") == [({"toolsearch.tokens.is_estimate": False}, 200)]
-    assert recorder.points("toolsearch.tokens.saved") == [({"toolsearch.tokens.is_estimate": False}, 850)]
+    assert recorder.points("toolsearch.tokens.sent") == [({}, 100)]
+    assert recorder.points("toolsearch.tokens.saved") == [({}, 850)]
 
 
 def test_without_a_provider_there_is_nothing_to_record_to(recorder):
@@ -251,7 +215,7 @@ with telemetry.search(strategy="keyword", limit=5) as span:
 with telemetry.chat(provider="openai", model="m") as span:
     span.answered(input_tokens=1, output_tokens=1)
 telemetry.discovered(1)
-telemetry.tokens(sent=1, saved=1, is_estimate=False)
+telemetry.tokens(sent=1, saved=1)
 print(telemetry.has_metrics, [name for name in sys.modules if name.startswith("opentelemetry")])
 """
     assert run_python(code) == "False []"

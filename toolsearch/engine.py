@@ -22,6 +22,7 @@ from toolsearch.discovery.store import SessionStore
 from toolsearch.discovery.view import View, ViewCache
 from toolsearch.errors import BadSettingError, EncoderError, IndexStoreError, MissingExtraError
 from toolsearch.session import Session, SessionOptions
+from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.tools.definition import ToolReference
 from toolsearch_indexes.encoders.opening import open_encoder
@@ -38,6 +39,8 @@ class ToolSearch:
     strategy   what ranks unless a search says otherwise: "auto" is hybrid where there is an encoder, else keyword
     encoder    an Encoder, or what `open_encoder` takes: a folder, or the name of a sentence-transformers model
     index_dir  where the index is kept between starts; None keeps it in memory
+    min_score  what scores less is not found; from 0, for everything that the index gives, to 1
+    telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
     cache      of vectors, to share with other engines; it is closed with the engine
 
     An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except under "auto":
@@ -55,6 +58,8 @@ class ToolSearch:
         options: SessionOptions | None = None,
         manager: ToolCallingManager | None = None,
         counter: TokenCounter | None = None,
+        min_score: float = 0.0,
+        telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.time,
         cache: VectorCache | None = None,
         _is_stored: bool = False,
@@ -63,15 +68,19 @@ class ToolSearch:
             raise BadSettingError(f"unknown strategy {strategy!r}; use one of {', '.join(STRATEGIES)}")
         if strategy in ("hybrid", "semantic") and encoder is None:
             raise BadSettingError(f"the strategy {strategy!r} needs an encoder: give one as encoder=, or use 'auto'")
+        if not 0 <= min_score <= 1:
+            raise BadSettingError(f"min_score must be from 0 to 1; got {min_score}")
         self.catalog = catalog
         self.options = options or SessionOptions()
         self.manager = manager or ToolCallingManager()
         self.counter = counter or default_counter()
+        self.telemetry = telemetry or Telemetry()
         self.clock = clock
         # A store is false while it is empty, as it is at the start.
         self.sessions = SessionStore(budget=self.options.budget, clock=clock) if sessions is None else sessions
         self.notes: list[str] = []
         self._strategy = strategy
+        self._min_score = min_score
         self._directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
         self._encoder_spec = str(encoder) if isinstance(encoder, str | Path) else None
         self._cache = cache or (
@@ -126,14 +135,13 @@ class ToolSearch:
         """
         chosen = strategy or self._strategy
         view = self.view(reach or Reach(), server)
-        try:
-            found = self._followed.search(query, limit=limit, strategy=chosen, within=view.selection)
-        except EncoderError as error:
-            if chosen != "auto":
-                raise
-            self._note(f"searched by keyword only: {error}")
-            found = self._followed.search(query, limit=limit, strategy="keyword", within=view.selection)
-        return [reference for reference in found if view.allows(reference.name)]
+        ranks_by = self.index.resolve_strategy(chosen)
+        with self.telemetry.search(strategy=ranks_by, limit=limit, query=query) as span:
+            ranked = self._ranked(query, limit, chosen, view)
+            found = [hit for hit in ranked if hit.score >= self._min_score and view.allows(hit.name)]
+            span.found([reference.name for reference in found])
+        logger.debug("searched by %s for at most %d tools: %d found", ranks_by, limit, len(found))
+        return found
 
     def view(self, reach: Reach, server: str | None = None) -> View:
         """What a caller with *reach* sees of the catalog; views are shared between sessions."""
@@ -186,6 +194,15 @@ class ToolSearch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _ranked(self, query: str, limit: int, strategy: str, view: View) -> list[ToolReference]:
+        try:
+            return self._followed.search(query, limit=limit, strategy=strategy, within=view.selection)
+        except EncoderError as error:
+            if strategy != "auto":
+                raise
+            self._note(f"searched by keyword only: {error}")
+            return self._followed.search(query, limit=limit, strategy="keyword", within=view.selection)
 
     def _load(self, encoder: Encoder | str | Path | None) -> Encoder | None:
         if encoder is None or self._strategy in ("keyword", "regex"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -22,9 +23,12 @@ from toolsearch.discovery.state import SessionState
 from toolsearch.discovery.store import SessionStore
 from toolsearch.discovery.view import View
 from toolsearch.errors import UndiscoveredToolError
+from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, count_json
 from toolsearch.tools.definition import Json, JsonObject, Tool, ToolContext, ToolDefinition, ToolReference
 from toolsearch.tools.output import ToolOutput
+
+logger = logging.getLogger(__name__)
 
 _CALL_HINT = "They are in your tool list from now on; call them by name."
 
@@ -61,6 +65,8 @@ class SessionHost(Protocol):
     def manager(self) -> ToolCallingManager: ...
     @property
     def counter(self) -> TokenCounter: ...
+    @property
+    def telemetry(self) -> Telemetry: ...
     @property
     def strategies(self) -> tuple[str, ...]:
         """Those that a search can name, the default first."""
@@ -170,9 +176,13 @@ class Session:
         """Count a model request with the tools that are `shown` now."""
         state = self.state
         counters, view = state.counters, self._engine.view(state.reach)
+        shown = self._shown(state)
+        sent_tokens = sum(view.tokens_of(tool.definition) for tool in shown) + counters.history_tokens
         counters.requests += 1
-        counters.sent_tokens += sum(view.tokens_of(tool.definition) for tool in self._shown(state))
-        counters.sent_tokens += counters.history_tokens
+        counters.sent_tokens += sent_tokens
+        logger.debug("session %s: a request with %d tools, %d tokens", self.id, len(shown), sent_tokens)
+        if self._engine.telemetry.has_metrics:
+            self._engine.telemetry.tokens(sent=sent_tokens, saved=view.estimated_tokens - sent_tokens)
 
     def search(
         self,
@@ -188,6 +198,9 @@ class Session:
         found = self._engine.search(query, limit=limit, strategy=strategy, reach=state.reach, server=server)
         view = self._engine.view(state.reach)
         definitions = [tool.definition for ref in found if (tool := view.find(ref.name)) is not None]
+        new = {definition.name for definition in definitions if definition.name not in state.discovered}
+        state.unused |= new
+        self._engine.telemetry.discovered(len(new))
         state.discovered.add({definition.name: view.tokens_of(definition) for definition in definitions})
         state.counters.searches += 1
         state.counters.empty_searches += not found
@@ -216,6 +229,7 @@ class Session:
         """Say that the model has answered the user; return the tools that were evicted for it, in append order."""
         state = self.state
         evicted = state.discovered.end_turn()
+        logger.debug("session %s: the turn has ended, %d tools are evicted", self.id, len(evicted))
         self._turn = TurnCounter()
         self._engine.sessions.save(state)
         return list(evicted)
@@ -276,7 +290,7 @@ class Session:
 
     def _note_results(self, state: SessionState, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
         counters, counter = state.counters, self._engine.counter
-        searches = 0
+        searches, written_before = 0, counters.written_tokens
         for call, result in zip(calls, results, strict=True):
             if call.name == TOOL_NAME:
                 searches += 1
@@ -287,8 +301,22 @@ class Session:
             else:
                 counters.calls += 1
                 counters.failed_calls += result.is_error
-        counters.search_rounds += bool(calls) and searches == len(calls)
+        is_search_round = bool(calls) and searches == len(calls)
+        counters.search_rounds += is_search_round
+        self._measure(state, calls, counters.written_tokens - written_before, is_search_round=is_search_round)
         self._engine.sessions.save(state)
+
+    def _measure(
+        self, state: SessionState, calls: Sequence[ToolCall], written_tokens: int, *, is_search_round: bool
+    ) -> None:
+        telemetry = self._engine.telemetry
+        used = state.unused & {call.name for call in calls}
+        state.unused -= used
+        telemetry.used(len(used))
+        if telemetry.has_metrics and (written_tokens or is_search_round):
+            # A request that only a search made necessary would have sent no definitions at all.
+            all_tools_tokens = self._engine.view(state.reach).estimated_tokens if is_search_round else 0
+            telemetry.tokens(saved=-written_tokens - all_tools_tokens)
 
     def answer(self, arguments: Mapping[str, Json]) -> ToolOutput:
         """What ``toolSearchTool`` answers a call with *arguments*: the text, and as structured ``{"tools": names}``."""

@@ -10,7 +10,7 @@ Metrics:
     toolsearch.search.duration              s, by strategy and error.type
     toolsearch.searches, .empty             searches, and those of them that found nothing
     toolsearch.tools.discovered, .used      tools new to a session by a search, and those of them that it then called
-    toolsearch.tokens.sent, .saved          of tool definitions and searches, per turn; saved goes down where it costs
+    toolsearch.tokens.sent, .saved          of tool definitions and searches; saved is an estimate, and may go down
     gen_ai.client.operation.duration        s, by provider, model and error.type
     gen_ai.client.token.usage               tokens of a model call, by gen_ai.token.type (input, output)
 """
@@ -122,12 +122,11 @@ class Telemetry:
         if tools and self._instruments is not None:
             self._instruments.used.add(tools)
 
-    def tokens(self, *, sent: int, saved: int, is_estimate: bool) -> None:
-        """Count what a turn has sent in tool tokens, and what it has saved so, which is below 0 if it cost."""
+    def tokens(self, *, sent: int = 0, saved: int) -> None:
+        """Count tool tokens sent to a model, and those saved so against sending all; below 0 for what it cost."""
         if self._instruments is not None:
-            labels: Attributes = {"toolsearch.tokens.is_estimate": is_estimate}
-            self._instruments.tokens_sent.add(sent, labels)
-            self._instruments.tokens_saved.add(saved, labels)
+            self._instruments.tokens_sent.add(sent)
+            self._instruments.tokens_saved.add(saved)
 
     @property
     def has_metrics(self) -> bool:

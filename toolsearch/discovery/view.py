@@ -11,7 +11,7 @@ from functools import cached_property
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.reach import Reach
 from toolsearch.errors import BadQueryError, UnknownToolError
-from toolsearch.tokens import TokenCounter, definition_tokens
+from toolsearch.tokens import HeuristicTokenCounter, TokenCounter, definition_tokens
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.naming import near_names
 from toolsearch_indexes.selection import Selection
@@ -66,6 +66,11 @@ class View:
         """What all definitions in reach take together. The first time, each of them is counted."""
         return self._listing().tokens
 
+    @property
+    def estimated_tokens(self) -> int:
+        """About `tokens`, in a fraction of the time: for figures that must not hold up a request."""
+        return self._listing().estimated_tokens
+
     def tokens_of(self, definition: ToolDefinition) -> int:
         return self._costs.of(definition)
 
@@ -97,6 +102,11 @@ class _Listing:
     @cached_property
     def tokens(self) -> int:
         return sum(map(self._costs.of, self.definitions()))
+
+    @cached_property
+    def estimated_tokens(self) -> int:
+        counter = HeuristicTokenCounter()
+        return sum(definition_tokens(definition, counter) for definition in self.definitions())
 
     def definitions(self) -> list[ToolDefinition]:
         return [tool.definition for name in self.names if (tool := self._find(name)) is not None]
