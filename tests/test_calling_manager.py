@@ -116,7 +116,7 @@ async def test_an_exception_without_a_message_is_told_by_its_type():
 
     [result] = await ToolCallingManager().execute(calls("divide"), Scope(make_tool("divide", run)))
 
-    assert result.text == "ZeroDivisionError"
+    assert result.text == "Exception occurred in tool: divide (ZeroDivisionError)"
 
 
 async def test_an_error_of_ours_from_a_tool_keeps_its_code():

@@ -18,6 +18,8 @@ ToolSearchError
 ├── ToolExecutionError      a tool ran and failed
 ├── ToolTimeoutError        a tool did not answer in time
 ├── CallLimitError          a turn used up its tool calls
+├── RepeatedCallError       the same call was made several times in a row
+├── CallDeniedError         a hook did not let a call through
 ├── ChatModelError          a model refused a request, cannot be reached, or answered nonsense
 └── BadSettingError         an option has a value that cannot be used
 """
@@ -25,6 +27,7 @@ ToolSearchError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from toolsearch_indexes.errors import (
     BadPatternError,
@@ -41,12 +44,14 @@ __all__ = [
     "BadQueryError",
     "BadSettingError",
     "BadToolError",
+    "CallDeniedError",
     "CallLimitError",
     "ChatModelError",
     "DuplicateToolError",
     "EncoderError",
     "IndexStoreError",
     "MissingExtraError",
+    "RepeatedCallError",
     "ServerUnavailableError",
     "SessionStoreError",
     "SourceError",
@@ -156,10 +161,28 @@ class ToolTimeoutError(ToolSearchError, TimeoutError):
 
 
 class CallLimitError(ToolSearchError):
-    """A turn has used up its calls, of one tool or in total."""
+    """A turn has used up its calls, of one tool or in total.
+
+    *results* are the `ToolResult`s of the batch that went too far, one per call, where this ended it.
+    """
 
     code = "call_limit"
     status = 429
+    results: tuple[Any, ...] = ()
+
+
+class RepeatedCallError(ToolSearchError):
+    """The same call, arguments and all, was made several times in a row: asking again brings nothing new."""
+
+    code = "repeated_call"
+    status = 429
+
+
+class CallDeniedError(ToolSearchError):
+    """A hook, or a person that it asked, did not let a call through; the message says why."""
+
+    code = "call_denied"
+    status = 403
 
 
 class ChatModelError(ToolSearchError):

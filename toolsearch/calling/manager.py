@@ -4,33 +4,61 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolsearch.calling.arguments import parse_arguments
 from toolsearch.calling.blocks import text_block
+from toolsearch.calling.cancellation import cancelled_within
 from toolsearch.calling.convert import capped, convert
+from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, ToolExecutionErrorProcessor, with_results
+from toolsearch.calling.hooks import AfterCall, BeforeCall, decide, revise
 from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.validation import check_arguments
 from toolsearch.calling.wire import ToolCall
 from toolsearch.discovery.port import ToolScope
-from toolsearch.errors import BadSettingError, ToolExecutionError, ToolSearchError, ToolTimeoutError
-from toolsearch.tools.definition import Json, Tool, ToolCallback, ToolContext
+from toolsearch.errors import (
+    BadSettingError,
+    CallLimitError,
+    ToolExecutionError,
+    ToolSearchError,
+    ToolTimeoutError,
+    UnknownToolError,
+)
+from toolsearch.telemetry import Telemetry
+from toolsearch.tools.definition import JsonObject, Tool, ToolCallback, ToolContext
 from toolsearch.tools.output import ToolOutput
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Permitted:
+class _Admitted:
     """A call that may run: its tool is known and within limits, its arguments fit."""
 
     call: ToolCall
     tool: Tool
     callback: ToolCallback
-    arguments: Mapping[str, Json]
+    arguments: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A call that will not be run."""
+
+    call: ToolCall
+    error: ToolSearchError
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What became of a call; *ends_turn* is for the application, and the result all the same for the history."""
+
+    result: ToolResult
+    ends_turn: Exception | None = None
 
 
 class ToolCallingManager:
@@ -39,6 +67,10 @@ class ToolCallingManager:
     timeout_s              for one call of a tool whose metadata sets none; waiting for others is not counted
     max_parallel           calls of one batch that run at once; the others wait in order
     max_result_characters  of text in one result; the rest is cut off, and the result says so
+    before, after          hooks around each call, in this order; see `toolsearch.calling.hooks`
+    error_processor        what a tool's failure means; by default the model is told of it
+    context                what every tool's `ToolContext` holds; what a request gives goes before it
+    clock                  gives seconds for the log; only differences count
     """
 
     def __init__(
@@ -48,6 +80,12 @@ class ToolCallingManager:
         timeout_s: float = 60.0,
         max_parallel: int = 16,
         max_result_characters: int = 100_000,
+        before: Sequence[BeforeCall] = (),
+        after: Sequence[AfterCall] = (),
+        error_processor: ToolExecutionErrorProcessor | None = None,
+        context: Mapping[str, Any] | None = None,
+        telemetry: Telemetry | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         for name, value in (
             ("timeout_s", timeout_s),
@@ -60,6 +98,12 @@ class ToolCallingManager:
         self._timeout_s = timeout_s
         self._max_parallel = max_parallel
         self._max_result_characters = max_result_characters
+        self._before = tuple(before)
+        self._after = tuple(after)
+        self._error_processor = error_processor or DefaultToolExecutionErrorProcessor()
+        self._context = dict(context or {})
+        self._telemetry = telemetry or Telemetry()
+        self._clock = clock
 
     async def execute(
         self,
@@ -74,24 +118,25 @@ class ToolCallingManager:
         context  what every tool gets as its ToolContext, each a copy of its own; no model sees it
         turn     the calls made before in this turn; without it, *calls* are a turn of their own
 
-        Cancelling this cancels every call. What is raised here is a fault of *scope*, or no Exception at all.
+        Cancelling this cancels every call. If a limit that raises is reached, or the error processor raises, the other
+        calls are run to their end, and then the first such error, in call order, is raised: `partial_results` gives
+        what it carries. What else is raised here is a fault of *scope*, or no Exception at all.
         """
         turn = turn or TurnCounter()
-        prepared = [self._prepare(call, scope, turn) for call in calls]
+        admitted = [self._admit(call, scope, turn) for call in calls]
         room = asyncio.Semaphore(self._max_parallel)
-
-        async def finish(item: _Permitted | ToolResult) -> ToolResult:
-            if isinstance(item, ToolResult):
-                return item
-            async with room:
-                return await self._run(item, scope, ToolContext(context or {}))
-
+        merged = {**self._context, **(context or {})}
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(finish(item)) for item in prepared]
-        return [task.result() for task in tasks]
+            tasks = [group.create_task(self._settle(each, scope, ToolContext(merged), room)) for each in admitted]
+        outcomes = [task.result() for task in tasks]
+        results = [outcome.result for outcome in outcomes]
+        for outcome in outcomes:
+            if outcome.ends_turn is not None:
+                raise with_results(outcome.ends_turn, results)
+        return results
 
-    def _prepare(self, call: ToolCall, scope: ToolScope, turn: TurnCounter) -> _Permitted | ToolResult:
-        """Say whether *call* may run; if not, its result says why. In order and before any call runs, so repeatable."""
+    def _admit(self, call: ToolCall, scope: ToolScope, turn: TurnCounter) -> _Admitted | _Refused:
+        """Say whether *call* may run. In order and before any call runs, so repeatable."""
         try:
             turn.count(call.name, self._limits)
             tool = scope.resolve(call.name)
@@ -101,62 +146,113 @@ class ToolCallingManager:
                 )
             arguments = parse_arguments(call.arguments)
             check_arguments(tool.definition, arguments)
+            turn.count_repeat(call.name, arguments, self._limits)
         except ToolSearchError as error:
-            logger.info("call of %.80r refused: %s", call.name, error.code)
-            return self._failure(call, error)
-        return _Permitted(call, tool, tool.callback, arguments)
+            return _Refused(call, error)
+        return _Admitted(call, tool, tool.callback, arguments)
 
-    async def _run(self, permitted: _Permitted, scope: ToolScope, context: ToolContext) -> ToolResult:
-        call, tool = permitted.call, permitted.tool
+    async def _settle(
+        self, item: _Admitted | _Refused, scope: ToolScope, context: ToolContext, room: asyncio.Semaphore
+    ) -> _Outcome:
+        if isinstance(item, _Admitted):
+            item = await self._reviewed(item, context)
+        if isinstance(item, _Refused):
+            return self._refuse(item)
+        async with room:
+            return await self._observed(item, scope, context)
+
+    async def _reviewed(self, admitted: _Admitted, context: ToolContext) -> _Admitted | _Refused:
+        """Let the hooks decide; outside the room for parallel calls, since they may wait for a person."""
+        try:
+            arguments = await decide(self._before, admitted.call, admitted.arguments, admitted.tool, context)
+        except ToolSearchError as error:
+            return _Refused(admitted.call, error)
+        return replace(admitted, arguments=arguments)
+
+    def _refuse(self, refused: _Refused) -> _Outcome:
+        call, error = refused.call, refused.error
+        logger.info("call of %.80r refused: %s", call.name, error.code)
+        is_known = not isinstance(error, UnknownToolError | CallLimitError)  # names within limits may be made up, too
+        with self._telemetry.tool_call(call.name, call_id=call.id, is_known=is_known) as span:
+            span.failed(error.code)
+        ends_turn = isinstance(error, CallLimitError) and self._limits.on_breach == "raise"
+        return _Outcome(self._failure(call, str(error), error), error if ends_turn else None)
+
+    async def _observed(self, admitted: _Admitted, scope: ToolScope, context: ToolContext) -> _Outcome:
+        call, name = admitted.call, admitted.tool.name
+        started_s = self._clock()
+        with self._telemetry.tool_call(name, call_id=call.id, arguments=admitted.arguments) as span:
+            outcome = await self._run(admitted, scope, context)
+            outcome = replace(outcome, result=await self._revised(admitted, outcome.result))
+            if outcome.result.error_code is not None:
+                span.failed(outcome.result.error_code)
+            span.answered(outcome.result.text)
+        elapsed_ms = (self._clock() - started_s) * 1_000
+        logger.debug("tool %s: %s after %.1f ms", name, outcome.result.error_code or "answered", elapsed_ms)
+        return outcome
+
+    async def _run(self, admitted: _Admitted, scope: ToolScope, context: ToolContext) -> _Outcome:
+        call, tool = admitted.call, admitted.tool
         scope.begin_call(tool.name)
         try:
-            value = await self._answer(permitted, context)
-            output = capped(convert(value), self._max_result_characters)
-        except ToolSearchError as error:
-            logger.info("tool %s failed: %s", tool.name, error.code)
-            return self._failure(call, error)
-        except Exception as error:
-            logger.exception("tool %s failed", tool.name)
-            return self._failure(call, error)
+            value = await self._answer(admitted, context)
+            output = capped(_converted(value, tool), self._max_result_characters)
+        except Exception as error:  # noqa: BLE001  whatever a tool raises is the processor's to judge
+            return self._failed(call, tool, error)
         finally:
             scope.end_call(tool.name)
-        return ToolResult(
-            call_id=call.id,
-            name=call.name,
-            content=output.content,
-            structured=output.structured,
-            is_error=output.is_error,
-            return_direct=tool.metadata.return_direct and not output.is_error,
-            error_code=ToolExecutionError.code if output.is_error else None,
+        return _Outcome(
+            ToolResult(
+                call_id=call.id,
+                name=call.name,
+                content=output.content,
+                structured=output.structured,
+                is_error=output.is_error,
+                return_direct=tool.metadata.return_direct and not output.is_error,
+                error_code=ToolExecutionError.code if output.is_error else None,
+            )
         )
 
-    async def _answer(self, permitted: _Permitted, context: ToolContext) -> object:
+    async def _answer(self, admitted: _Admitted, context: ToolContext) -> object:
         """Raises ToolTimeoutError, and whatever the tool raises."""
-        timeout_s = permitted.tool.metadata.timeout_s or self._timeout_s
+        timeout_s = admitted.tool.metadata.timeout_s or self._timeout_s
         deadline = asyncio.timeout(timeout_s)
         try:
             async with deadline:
-                return await _uncancelled(permitted.callback, permitted.arguments, context)
+                with cancelled_within("the tool"):
+                    return await admitted.callback.call(admitted.arguments, context)
         except TimeoutError as error:
             if not deadline.expired():
                 raise  # the tool's own
             raise ToolTimeoutError(
-                f"the tool {permitted.tool.name!r} did not answer within {timeout_s:g} s; it may have had its effect"
+                f"the tool {admitted.tool.name!r} did not answer within {timeout_s:g} s; it may have had its effect"
             ) from error
 
-    def _failure(self, call: ToolCall, error: Exception) -> ToolResult:
-        message = str(error).strip() or type(error).__name__
+    def _failed(self, call: ToolCall, tool: Tool, error: Exception) -> _Outcome:
+        if isinstance(error, ToolSearchError):
+            logger.info("tool %s failed: %s", tool.name, error.code)
+        else:
+            logger.error("tool %s failed", tool.name, exc_info=error)
+        try:
+            message = self._error_processor.process(error, call, tool)
+        except Exception as raised:  # noqa: BLE001  raised to the application, once the other calls are done
+            return _Outcome(self._failure(call, "the tool failed, and that ended the turn", error), raised)
+        return _Outcome(self._failure(call, message, error))
+
+    def _failure(self, call: ToolCall, message: str, error: Exception) -> ToolResult:
         output = capped(ToolOutput((text_block(message),)), self._max_result_characters)
         code = error.code if isinstance(error, ToolSearchError) else ToolExecutionError.code
         return ToolResult(call.id, call.name, output.content, is_error=True, error_code=code)
 
+    async def _revised(self, admitted: _Admitted, result: ToolResult) -> ToolResult:
+        try:
+            return await revise(self._after, admitted.call, admitted.tool, result)
+        except ToolExecutionError as error:
+            return self._failure(admitted.call, str(error), error)
 
-async def _uncancelled(callback: ToolCallback, arguments: Mapping[str, Json], context: ToolContext) -> object:
-    """Call; a cancellation that came from inside the tool is its failure, not ours to pass on."""
-    try:
-        return await callback.call(arguments, context)
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        raise ToolExecutionError("the tool was cancelled from within") from error
+
+def _converted(value: object, tool: Tool) -> ToolOutput:
+    """Blocks of *value*, in the tool's own way if it has one; what a remote tool calls a failure stays that."""
+    converter = tool.metadata.result_converter
+    is_failure = isinstance(value, ToolOutput) and value.is_error
+    return convert(value if converter is None or is_failure else converter(value))
