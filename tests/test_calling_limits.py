@@ -1,7 +1,7 @@
 import pytest
 
 from toolsearch.calling.limits import CallLimits, TurnCounter
-from toolsearch.errors import BadSettingError, CallLimitError
+from toolsearch.errors import BadSettingError, CallLimitError, RepeatedCallError
 
 
 def count(limits: CallLimits, *names: str) -> TurnCounter:
@@ -63,3 +63,36 @@ def test_by_default_a_tool_may_be_called_40_times_and_all_together_150_times():
 def test_a_negative_limit_is_refused():
     with pytest.raises(BadSettingError, match="'per_tool' is -1"):
         CallLimits(per_tool=-1)
+
+
+def repeat(limits: CallLimits, *calls: tuple[str, dict[str, object]]) -> TurnCounter:
+    turn = TurnCounter()
+    for name, arguments in calls:
+        turn.count_repeat(name, arguments, limits)
+    return turn
+
+
+def test_the_same_call_may_be_made_three_times_in_a_row_and_no_more():
+    limits = CallLimits()
+    turn = repeat(limits, *[("status", {"id": 1, "full": True})] * 3)
+
+    with pytest.raises(RepeatedCallError, match="'status' was called 3 times in a row with these very arguments"):
+        turn.count_repeat("status", {"full": True, "id": 1}, limits)
+
+
+def test_other_arguments_or_another_tool_in_between_make_a_call_new():
+    status, other, build = ("status", {"id": 1}), ("status", {"id": 2}), ("build", {})
+
+    repeat(CallLimits(repeats=1), status, other, status, build, status)
+
+
+def test_repeats_can_be_allowed_for_one_tool_or_for_all():
+    poll = ("poll", {"id": 1})
+
+    repeat(CallLimits(repeats=None), *[poll] * 10)
+    repeat(CallLimits(excluded=frozenset({"poll"})), *[poll] * 10)
+
+
+def test_what_to_do_at_a_limit_is_one_of_two():
+    with pytest.raises(BadSettingError, match="on_breach is 'stop'; use one of error, raise"):
+        CallLimits(on_breach="stop")

@@ -1,6 +1,7 @@
 """Running calls: order, parallelism, failures as results, timeouts, cancellation, limits."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -318,6 +319,102 @@ async def test_calls_of_earlier_batches_count_within_a_turn_and_not_beyond_it():
 
     assert same_turn.error_code == "call_limit"
     assert not next_turn.is_error
+
+
+async def test_a_call_repeated_in_a_row_is_an_error_result_that_tells_the_model_to_go_on():
+    scope = Scope(make_tool("echo", echo))
+    manager = ToolCallingManager(limits=CallLimits(repeats=2, on_breach="raise"))
+    turn = TurnCounter()
+
+    await manager.execute(calls("echo", "echo"), scope, turn=turn)
+    [repeated] = await manager.execute(calls("echo"), scope, turn=turn)
+
+    assert repeated.error_code == "repeated_call"
+    assert "you already have the answer" in repeated.text
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "{}", {}])
+async def test_blank_arguments_are_an_empty_object(blank: Any):
+    seen: list[JsonObject] = []
+
+    async def record(arguments: JsonObject, context: ToolContext) -> object:
+        seen.append(arguments)
+
+    await ToolCallingManager().execute([ToolCall("c", "record", blank)], Scope(make_tool("record", record)))
+
+    assert seen == [{}]
+
+
+async def test_complex_arguments_reach_the_tool_unchanged():
+    seen: list[JsonObject] = []
+
+    async def record(arguments: JsonObject, context: ToolContext) -> object:
+        seen.append(arguments)
+
+    given = {"a": [1, 2.5, None, {"ü": "\n\"'"}], "b": {"c": {"d": [True]}}}
+    await ToolCallingManager().execute([ToolCall("c", "record", json.dumps(given))], Scope(make_tool("record", record)))
+
+    assert seen == [given]
+
+
+async def test_the_context_of_a_request_goes_before_that_of_the_application():
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        return dict(context)
+
+    manager = ToolCallingManager(context={"user": "nobody", "region": "eu"})
+    [merged] = await manager.execute(calls("run"), Scope(make_tool("run", run)), context={"user": "ada"})
+    [alone] = await manager.execute(calls("run"), Scope(make_tool("run", run)))
+
+    assert merged.structured == {"user": "ada", "region": "eu"}
+    assert alone.structured == {"user": "nobody", "region": "eu"}
+
+
+async def test_a_tools_own_converter_makes_the_result():
+    scope = Scope(
+        make_tool("loud", echo, result_converter=lambda value: f"{value}!"),
+        make_tool("blocks", echo, result_converter=lambda _: ToolOutput(({"type": "text", "text": "a block"},))),
+        make_tool("json", echo, result_converter=lambda value: {"value": value}),
+    )
+
+    loud, blocks, as_json = await ToolCallingManager().execute(calls("loud", "blocks", "json"), scope)
+
+    assert (loud.text, blocks.text, as_json.structured) == ("nothing!", "a block", {"value": "nothing"})
+
+
+async def test_a_converter_that_fails_is_a_failed_call():
+    def broken(value: object) -> str:
+        raise ValueError("cannot draw this")
+
+    [result] = await ToolCallingManager().execute(
+        calls("draw"), Scope(make_tool("draw", echo, result_converter=broken))
+    )
+
+    assert (result.is_error, result.error_code, result.text) == (True, "tool_failed", "cannot draw this")
+
+
+async def test_no_converter_makes_a_success_of_what_a_remote_tool_calls_a_failure():
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        return ToolOutput(({"type": "text", "text": "no such branch"},), is_error=True)
+
+    scope = Scope(make_tool("git", run, result_converter=lambda _: "fine"))
+    [result] = await ToolCallingManager().execute(calls("git"), scope)
+
+    assert (result.is_error, result.text) == (True, "no such branch")
+
+
+async def test_a_batch_without_calls_has_no_results():
+    assert await ToolCallingManager().execute([], Scope()) == []
+
+
+async def test_each_call_is_logged_with_its_outcome_and_how_long_it_took(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG, logger="toolsearch.calling.manager")
+    times = iter([1.0, 1.25, 2.0, 2.5])
+    manager = ToolCallingManager(clock=lambda: next(times), max_parallel=1)
+
+    await manager.execute(calls("echo", "fail"), Scope(make_tool("echo", echo), make_tool("fail", fail)))
+
+    logged = [record.message for record in caplog.records if record.levelno == logging.DEBUG]
+    assert logged == ["tool echo: answered after 250.0 ms", "tool fail: tool_failed after 500.0 ms"]
 
 
 async def test_neither_arguments_nor_results_are_logged(caplog: pytest.LogCaptureFixture):

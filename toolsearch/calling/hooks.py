@@ -21,7 +21,7 @@ import logging
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from inspect import isawaitable
-from typing import Protocol, TypeAlias, assert_never
+from typing import Protocol, TypeAlias, cast
 
 from toolsearch.calling.cancellation import cancelled_within
 from toolsearch.calling.result import ToolResult
@@ -95,8 +95,6 @@ async def decide(
             case Edit(edited):
                 check_arguments(tool.definition, edited)
                 arguments = edited
-            case _:
-                assert_never(decision)
     return arguments
 
 
@@ -104,7 +102,7 @@ async def _decision(hook: BeforeCall, call: ToolCall, tool: Tool, context: ToolC
     try:
         with cancelled_within("a hook"):
             returned = hook(copy.deepcopy(call), tool, context)  # only an Edit, which is checked, changes arguments
-            decision: object = await returned if isawaitable(returned) else returned
+            decision = cast("object", await returned if isawaitable(returned) else returned)
     except CallDeniedError:
         raise
     except Exception as error:

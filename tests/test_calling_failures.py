@@ -1,0 +1,186 @@
+"""What a failed tool comes to: a message to the model, or an error that ends the turn once its siblings are done."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from toolsearch.calling.attached import AttachedTools
+from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, partial_results
+from toolsearch.calling.limits import CallLimits
+from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.wire import ToolCall
+from toolsearch.errors import CallLimitError, ServerUnavailableError, ToolExecutionError
+from toolsearch.tools.definition import Tool, ToolDefinition
+
+CALL = ToolCall("c1", "save")
+SAVE = Tool(ToolDefinition("save"))
+
+
+class Raising:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    async def call(self, *_: object) -> object:
+        raise self.error
+
+
+class Slow:
+    """Answers only after everything else of its batch has had its chance."""
+
+    async def call(self, *_: object) -> object:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return "late"
+
+
+class UnreadableError(PermissionError):
+    pass
+
+
+def save_that_raises(error: BaseException) -> Tool:
+    return Tool(ToolDefinition("save"), Raising(error))
+
+
+SLOW = Tool(ToolDefinition("slow"), Slow())
+
+
+def batch(*names: str) -> list[ToolCall]:
+    return [ToolCall(name, name) for name in names]
+
+
+# The default processor
+
+
+def test_the_model_is_told_the_message_of_the_error():
+    assert DefaultToolExecutionErrorProcessor().process(ValueError("no such file"), CALL, SAVE) == "no such file"
+
+
+@pytest.mark.parametrize("blank", [RuntimeError(), RuntimeError(""), RuntimeError("  ")])
+def test_an_error_without_a_message_is_told_by_the_tool_and_its_type(blank: Exception):
+    message = DefaultToolExecutionErrorProcessor().process(blank, CALL, SAVE)
+
+    assert message == "Exception occurred in tool: save (RuntimeError)"
+
+
+def test_always_raise_wraps_the_error_and_keeps_it_as_the_cause():
+    error = ValueError("no such file")
+
+    with pytest.raises(ToolExecutionError, match="no such file") as raised:
+        DefaultToolExecutionErrorProcessor(always_raise=True).process(error, CALL, SAVE)
+
+    assert raised.value.__cause__ is error
+
+
+def test_always_raise_leaves_an_error_of_ours_what_it_is():
+    error = ServerUnavailableError("the server 'git' is down")
+
+    with pytest.raises(ServerUnavailableError) as raised:
+        DefaultToolExecutionErrorProcessor(always_raise=True).process(error, CALL, SAVE)
+
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("error", [PermissionError("no"), UnreadableError("no")])
+def test_a_listed_error_and_its_subclasses_are_raised_unwrapped(error: Exception):
+    processor = DefaultToolExecutionErrorProcessor(always_raise=True, reraise=[PermissionError])
+
+    with pytest.raises(PermissionError) as raised:
+        processor.process(error, CALL, SAVE)
+
+    assert raised.value is error
+
+
+def test_an_error_that_is_not_listed_is_told_to_the_model():
+    processor = DefaultToolExecutionErrorProcessor(reraise=[UnreadableError])
+
+    assert processor.process(PermissionError("not yours"), CALL, SAVE) == "not yours"
+
+
+# In a batch
+
+
+async def test_an_error_that_ends_the_turn_is_raised_once_its_siblings_are_done_and_carries_their_results():
+    error = PermissionError("log in again")
+    manager = ToolCallingManager(error_processor=DefaultToolExecutionErrorProcessor(reraise=[PermissionError]))
+    attached = AttachedTools([save_that_raises(error), SLOW])
+
+    with pytest.raises(PermissionError) as raised:
+        await manager.execute(batch("slow", "save", "gone"), attached)
+
+    assert raised.value is error
+    assert [(result.call_id, result.text, result.error_code) for result in partial_results(raised.value)] == [
+        ("slow", "late", None),
+        ("save", "the tool failed, and that ended the turn", "tool_failed"),
+        ("gone", "no tool named 'gone'", "unknown_tool"),
+    ]
+
+
+async def test_of_several_errors_that_end_the_turn_the_first_in_call_order_is_raised():
+    first, second = ValueError("first"), ValueError("second")
+    tools = [Tool(ToolDefinition("first"), Raising(first)), Tool(ToolDefinition("second"), Raising(second))]
+    manager = ToolCallingManager(error_processor=DefaultToolExecutionErrorProcessor(reraise=[ValueError]))
+
+    with pytest.raises(ValueError, match="first"):
+        await manager.execute(batch("first", "second"), AttachedTools(tools))
+
+
+async def test_a_processor_of_ones_own_is_given_the_error_the_call_and_the_tool():
+    seen: list[Any] = []
+
+    class Polite:
+        def process(self, error: Exception, call: ToolCall, tool: Tool) -> str:
+            seen.extend([error, call, tool])
+            return "Sorry."
+
+    error = RuntimeError("secret")
+    tool = save_that_raises(error)
+    [result] = await ToolCallingManager(error_processor=Polite()).execute([CALL], AttachedTools([tool]))
+
+    assert seen == [error, CALL, tool]
+    assert (result.is_error, result.error_code, result.text) == (True, "tool_failed", "Sorry.")
+
+
+async def test_a_timeout_is_a_failure_that_the_processor_judges():
+    class Never:
+        async def call(self, *_: object) -> object:
+            await asyncio.Event().wait()
+
+    manager = ToolCallingManager(
+        timeout_s=0.01, error_processor=DefaultToolExecutionErrorProcessor(reraise=[TimeoutError])
+    )
+
+    with pytest.raises(TimeoutError, match="did not answer within"):
+        await manager.execute([CALL], AttachedTools([Tool(ToolDefinition("save"), Never())]))
+
+
+async def test_calls_that_never_ran_are_no_failures_of_a_tool():
+    manager = ToolCallingManager(error_processor=DefaultToolExecutionErrorProcessor(always_raise=True))
+
+    [result] = await manager.execute(batch("gone"), AttachedTools([]))
+
+    assert result.error_code == "unknown_tool"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2)])
+def test_what_is_no_exception_passes_every_processor(error: BaseException):
+    with pytest.raises(type(error)):
+        asyncio.run(ToolCallingManager().execute([CALL], AttachedTools([save_that_raises(error)])))
+
+
+# Limits that raise
+
+
+async def test_a_limit_that_raises_ends_the_turn_and_carries_what_the_other_calls_came_to():
+    manager = ToolCallingManager(limits=CallLimits(per_tool=1, on_breach="raise"))
+
+    with pytest.raises(CallLimitError, match="the tool 'slow' may be called 1 times a turn") as raised:
+        await manager.execute(batch("slow", "slow"), AttachedTools([SLOW]))
+
+    assert [result.error_code for result in raised.value.results] == [None, "call_limit"]
+    assert raised.value.results == partial_results(raised.value)
+
+
+def test_an_error_that_ended_no_batch_carries_no_results():
+    assert partial_results(ValueError()) == ()
+    assert CallLimitError("used up").results == ()
