@@ -60,6 +60,10 @@ def test_by_default_a_tool_may_be_called_40_times_and_all_together_150_times():
         count(limits, *["a"] * 41)
 
 
+def test_without_limits_nothing_is_refused():
+    count(CallLimits(per_tool=None, total=None), *["a"] * 1_000)
+
+
 def test_a_negative_limit_is_refused():
     with pytest.raises(BadSettingError, match="'per_tool' is -1"):
         CallLimits(per_tool=-1)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from anthropic.types import ToolReferenceBlockParam, ToolResultBlockParam
+from anthropic.types import Message, ToolReferenceBlockParam, ToolResultBlockParam
 from openai.types.responses import Response
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 from pydantic import TypeAdapter
@@ -57,6 +57,21 @@ def test_a_tool_search_that_openai_leaves_to_the_client_is_a_call_of_the_search_
 
 def test_a_tool_search_that_openai_runs_itself_is_passed_over():
     assert parse_tool_calls(response("server")) == ("openai-responses", [ToolCall("c1", "weather", "{}")])
+
+
+def test_a_tool_search_that_anthropic_runs_itself_is_passed_over():
+    found = {"type": "tool_search_tool_search_result", "tool_references": []}
+    content = [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "tool_search_tool_regex", "input": {"query": "x"}},
+        {"type": "tool_search_tool_result", "tool_use_id": "srvtoolu_1", "content": found},
+        {"type": "tool_use", "id": "c1", "name": "weather", "input": {}},
+    ]
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "content": content}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+
+    read = Message.model_validate({**message, "stop_reason": "tool_use", "stop_sequence": None, "usage": usage})
+
+    assert parse_tool_calls(read) == ("anthropic", [ToolCall("c1", "weather", {})])
 
 
 def test_openai_is_sent_the_definitions_found_in_the_order_of_the_search():

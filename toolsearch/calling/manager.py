@@ -11,12 +11,12 @@ from typing import Any
 
 from toolsearch.calling.arguments import parse_arguments
 from toolsearch.calling.blocks import text_block
-from toolsearch.calling.cancellation import cancelled_within
-from toolsearch.calling.convert import capped, convert
+from toolsearch.calling.convert import capped
 from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, ToolExecutionErrorProcessor, with_results
 from toolsearch.calling.hooks import AfterCall, BeforeCall, decide, revise
 from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.result import ToolResult
+from toolsearch.calling.running import run_tool
 from toolsearch.calling.validation import check_arguments
 from toolsearch.calling.wire import ToolCall
 from toolsearch.discovery.port import ToolScope
@@ -25,7 +25,6 @@ from toolsearch.errors import (
     CallLimitError,
     ToolExecutionError,
     ToolSearchError,
-    ToolTimeoutError,
     UnknownToolError,
 )
 from toolsearch.telemetry import Telemetry
@@ -195,8 +194,9 @@ class ToolCallingManager:
         call, tool = admitted.call, admitted.tool
         scope.begin_call(tool.name)
         try:
-            value = await self._answer(admitted, context)
-            output = capped(_converted(value, tool), self._max_result_characters)
+            arguments = admitted.arguments
+            output = await run_tool(tool, admitted.callback, arguments, context, timeout_s=self._timeout_s)
+            output = capped(output, self._max_result_characters)
         except Exception as error:  # noqa: BLE001  whatever a tool raises is the processor's to judge
             return self._failed(call, tool, error)
         finally:
@@ -212,21 +212,6 @@ class ToolCallingManager:
                 error_code=ToolExecutionError.code if output.is_error else None,
             )
         )
-
-    async def _answer(self, admitted: _Admitted, context: ToolContext) -> object:
-        """Raises ToolTimeoutError, and whatever the tool raises."""
-        timeout_s = admitted.tool.metadata.timeout_s or self._timeout_s
-        deadline = asyncio.timeout(timeout_s)
-        try:
-            async with deadline:
-                with cancelled_within("the tool"):
-                    return await admitted.callback.call(admitted.arguments, context)
-        except TimeoutError as error:
-            if not deadline.expired():
-                raise  # the tool's own
-            raise ToolTimeoutError(
-                f"the tool {admitted.tool.name!r} did not answer within {timeout_s:g} s; it may have had its effect"
-            ) from error
 
     def _failed(self, call: ToolCall, tool: Tool, error: Exception) -> _Outcome:
         if isinstance(error, ToolSearchError):
@@ -249,10 +234,3 @@ class ToolCallingManager:
             return await revise(self._after, admitted.call, admitted.tool, result)
         except ToolExecutionError as error:
             return self._failure(admitted.call, str(error), error)
-
-
-def _converted(value: object, tool: Tool) -> ToolOutput:
-    """Blocks of *value*, in the tool's own way if it has one; what a remote tool calls a failure stays that."""
-    converter = tool.metadata.result_converter
-    is_failure = isinstance(value, ToolOutput) and value.is_error
-    return convert(value if converter is None or is_failure else converter(value))

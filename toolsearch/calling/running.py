@@ -1,0 +1,41 @@
+"""Runs one tool, in its time, and makes content blocks of what it returns."""
+
+from __future__ import annotations
+
+import asyncio
+
+from toolsearch.calling.cancellation import cancelled_within
+from toolsearch.calling.convert import convert
+from toolsearch.errors import ToolTimeoutError
+from toolsearch.tools.definition import JsonObject, Tool, ToolCallback, ToolContext
+from toolsearch.tools.output import ToolOutput
+
+
+async def run_tool(
+    tool: Tool, callback: ToolCallback, arguments: JsonObject, context: ToolContext, *, timeout_s: float
+) -> ToolOutput:
+    """Return what the tool gave, converted in the tool's own way if it has one.
+
+    *timeout_s* holds unless the tool's metadata sets another. Raises ToolTimeoutError, and whatever the tool or its
+    converter raises; a cancellation that comes from inside the tool is a ToolExecutionError.
+    """
+    value = await _answer(tool, callback, arguments, context, tool.metadata.timeout_s or timeout_s)
+    converter = tool.metadata.result_converter
+    is_failure = isinstance(value, ToolOutput) and value.is_error  # which a converter must not make a success
+    return convert(value if converter is None or is_failure else converter(value))
+
+
+async def _answer(
+    tool: Tool, callback: ToolCallback, arguments: JsonObject, context: ToolContext, timeout_s: float
+) -> object:
+    deadline = asyncio.timeout(timeout_s)
+    try:
+        async with deadline:
+            with cancelled_within("the tool"):
+                return await callback.call(arguments, context)
+    except TimeoutError as error:
+        if not deadline.expired():
+            raise  # the tool's own
+        raise ToolTimeoutError(
+            f"the tool {tool.name!r} did not answer within {timeout_s:g} s; it may have had its effect"
+        ) from error
