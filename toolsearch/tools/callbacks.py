@@ -1,4 +1,4 @@
-"""Runs a Python function as a tool: arguments converted, plain functions in a worker thread, coroutines awaited."""
+"""Runs Python functions as tools: arguments converted, plain functions in a worker thread, coroutines awaited."""
 
 from __future__ import annotations
 
@@ -20,18 +20,23 @@ class FunctionCallback:
     def __init__(self, function: Callable[..., Any], signature: FunctionSignature) -> None:
         self._function = function
         self._signature = signature
-        self._is_async = inspect.iscoroutinefunction(function)
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
         """Raises BadArgumentsError if *arguments* do not convert, else whatever the function raises."""
         bound = self._signature.bind(arguments, context)
-        if self._is_async:
-            return await self._function(*bound.args, **bound.kwargs)
-        result = await asyncio.to_thread(self._run, bound)
-        return await result if inspect.isawaitable(result) else result
+        return await run_function(self._function, *bound.args, **bound.kwargs)
 
-    def _run(self, bound: inspect.BoundArguments) -> object:
-        try:
-            return self._function(*bound.args, **bound.kwargs)
-        except StopIteration as error:  # a future cannot carry it: the caller would wait forever
-            raise RuntimeError(f"{getattr(self._function, '__name__', 'the function')} raised StopIteration") from error
+
+async def run_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return what *function* returns; a coroutine function runs on this loop, any other in a worker thread."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*args, **kwargs)
+    result = await asyncio.to_thread(_call, function, args, kwargs)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        return function(*args, **kwargs)
+    except StopIteration as error:  # a future cannot carry it: the caller would wait forever
+        raise RuntimeError(f"{getattr(function, '__name__', 'the function')} raised StopIteration") from error

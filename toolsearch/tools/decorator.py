@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, overload
 
 from toolsearch.errors import BadToolError
@@ -12,9 +12,10 @@ from toolsearch.tools.callbacks import FunctionCallback
 from toolsearch.tools.definition import Json, JsonObject, Tool, ToolDefinition, ToolMetadata
 from toolsearch.tools.docstrings import read_docstring
 from toolsearch.tools.naming import namespaced, require_legal_name
+from toolsearch.tools.results import ToolCallResultConverter
 from toolsearch.tools.signature import read_signature, underlying
 
-AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
+AnyFunction = TypeVar("AnyFunction", bound="Callable[..., Any] | classmethod[Any, ..., Any] | staticmethod[..., Any]")
 
 _ATTRIBUTE = "__toolsearch_tool__"
 
@@ -35,7 +36,7 @@ class _Carried:
 
     function: Callable[..., Any]
     options: _Options
-    tool: Tool
+    tool: Tool | None  # None for what a class body defines: its tools are made of an object's methods
 
 
 @overload
@@ -52,11 +53,12 @@ def tool(
     annotations: JsonObject | None = None,
     return_direct: bool = False,
     timeout_s: float | None = None,
+    result_converter: ToolCallResultConverter | None = None,
 ) -> Callable[[AnyFunction], AnyFunction]: ...
 
 
 def tool(
-    name: Callable[..., Any] | str | None = None,
+    name: Any = None,
     description: str | None = None,
     *,
     title: str = "",
@@ -64,55 +66,106 @@ def tool(
     annotations: JsonObject | None = None,
     return_direct: bool = False,
     timeout_s: float | None = None,
-) -> Callable[..., Any]:
+    result_converter: ToolCallResultConverter | None = None,
+) -> Any:
     """Define a tool by a function's signature and docstring; usable bare (``@tool``) or with options.
 
-    The function stays itself and carries its definition, for `Catalog` and `tool_from_function` to find.
+    The function stays itself and carries its definition, for `Catalog` and `tool_from_function` to find. On a method,
+    above or below ``@staticmethod`` and ``@classmethod``, it marks what `ToolCallbacks.from_object` makes tools of.
+
     name, description  default to the function's own and to its docstring without the parameters' part
     annotations        MCP's hints, such as ``{"readOnlyHint": True}``
     return_direct      the result goes to the caller instead of the model
     timeout_s          seconds that one call may take
+    result_converter   makes of what the function returns what the model reads
     Raises BadToolError at once if the function cannot be a tool.
     """
-    if timeout_s is not None and not timeout_s > 0:
-        raise BadToolError(f"timeout_s must be positive, got {timeout_s}")
+    is_bare = name is not None and not isinstance(name, str)
     options = _Options(
-        name=None if callable(name) else name,
+        name=None if is_bare else name,
         description=description,
         title=title,
         tags=tuple(tags),
         annotations=dict(annotations or {}),
-        metadata=ToolMetadata(return_direct=return_direct, timeout_s=timeout_s),
+        metadata=checked_metadata(ToolMetadata(return_direct, timeout_s, result_converter)),
     )
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        carried = _Carried(function, options, _build(function, options, server=""))
-        setattr(function, _ATTRIBUTE, carried)
-        return function
+    def decorate(decorated: Any) -> Any:
+        function = _function_in(decorated)
+        if _is_in_class_body(function):
+            _build(function, options, server="", skip_first=not isinstance(decorated, staticmethod))
+            carried = _Carried(function, options, None)
+        else:
+            carried = _Carried(function, options, _build(function, options, server=""))
+        try:
+            setattr(function, _ATTRIBUTE, carried)
+        except AttributeError:
+            raise BadToolError(
+                f"{options.name or function} cannot be marked as a tool; use tool_from_function instead"
+            ) from None
+        return decorated
 
-    return decorate(name) if callable(name) else decorate
+    return decorate(name) if is_bare else decorate
 
 
-def tool_from_function(function: Callable[..., Any], *, server: str = "", name: str | None = None) -> Tool:
-    """Make a tool of *function*; what `@tool` said of it holds.
+def tool_from_function(
+    function: Callable[..., Any],
+    *,
+    server: str = "",
+    name: str | None = None,
+    description: str | None = None,
+    metadata: ToolMetadata | None = None,
+) -> Tool:
+    """Make a tool of *function*, or of a method of an object (``tool_from_function(clock.now)``).
 
-    With *server*, the name becomes ``<server>__<name>`` and is made legal. Raises BadToolError if the function
-    cannot be a tool.
+    What `@tool` said of it holds where nothing is said here. With *server*, the name becomes ``<server>__<name>`` and
+    is made legal. Raises BadToolError if the function cannot be a tool.
     """
     carried: _Carried | None = getattr(function, _ATTRIBUTE, None)
-    if carried is not None and carried.function is function and not server and name is None:
-        return carried.tool
-    return _build(function, carried.options if carried else _Options(), server=server, name=name)
+    says_nothing = not server and name is None and description is None and metadata is None
+    if carried is not None and carried.function is function:
+        if carried.tool is not None and says_nothing:
+            return carried.tool
+        _require_bound(function)
+    options = carried.options if carried else _Options()
+    if description is not None:
+        options = replace(options, description=description)
+    if metadata is not None:
+        options = replace(options, metadata=checked_metadata(metadata))
+    return _build(function, options, server=server, name=name)
 
 
-def _build(function: Callable[..., Any], options: _Options, *, server: str, name: str | None = None) -> Tool:
+def is_marked(value: Any) -> bool:
+    """Whether `@tool` was put on *value*, which may be a static or class method as its class body holds it."""
+    function = _function_in(value)
+    return inspect.isroutine(function) and isinstance(getattr(function, _ATTRIBUTE, None), _Carried)
+
+
+def _function_in(value: Any) -> Any:
+    return getattr(value, "__func__", value) if inspect.ismethoddescriptor(value) else value
+
+
+def checked_metadata(metadata: ToolMetadata) -> ToolMetadata:
+    """Return *metadata*. Raises BadToolError if no call could follow it."""
+    if metadata.timeout_s is not None and not metadata.timeout_s > 0:
+        raise BadToolError(f"timeout_s must be positive, got {metadata.timeout_s}")
+    if metadata.result_converter is not None and not callable(metadata.result_converter):
+        raise BadToolError("result_converter must be a function of one value")
+    if inspect.iscoroutinefunction(metadata.result_converter):
+        raise BadToolError("result_converter must be a plain function; do what has to wait in the tool itself")
+    return metadata
+
+
+def _build(
+    function: Callable[..., Any], options: _Options, *, server: str, name: str | None = None, skip_first: bool = False
+) -> Tool:
     own_name = name or options.name or str(getattr(underlying(function), "__name__", type(function).__name__))
     full_name = namespaced(server, own_name) if server else own_name
     require_legal_name(full_name)
     try:
         _require_plain(function)
         doc = read_docstring(underlying(function).__doc__)
-        signature = read_signature(function, doc.parameters)
+        signature = read_signature(function, doc.parameters, skip_first=skip_first)
     except BadToolError as error:
         raise BadToolError(f"{own_name} cannot be a tool: {error}") from error
     definition = ToolDefinition(
@@ -124,7 +177,21 @@ def _build(function: Callable[..., Any], options: _Options, *, server: str, name
         server=server,
         tags=options.tags,
     )
-    return Tool(definition, FunctionCallback(function, signature), options.metadata, source=_source_of(function))
+    return Tool(definition, FunctionCallback(function, signature), options.metadata, source=source_of(function))
+
+
+def _is_in_class_body(function: Any) -> bool:
+    """Whether *function* was defined in a class body, rather than in a module or in another function."""
+    above = str(getattr(function, "__qualname__", "")).rpartition(".")[0]
+    return inspect.isfunction(function) and bool(above) and not above.endswith("<locals>")
+
+
+def _require_bound(function: Callable[..., Any]) -> None:
+    """Refuse a method taken off its class; a static one is no different from a function."""
+    first = next(iter(inspect.signature(function).parameters), "")
+    if _is_in_class_body(function) and first in ("self", "cls"):
+        name = getattr(function, "__qualname__", "it")
+        raise BadToolError(f"{name} is a method without its object; make an object of the class and pass its method")
 
 
 def _require_plain(function: Callable[..., Any]) -> None:
@@ -134,7 +201,8 @@ def _require_plain(function: Callable[..., Any]) -> None:
         raise BadToolError("it is a generator; return a list instead")
 
 
-def _source_of(function: Callable[..., Any]) -> str:
+def source_of(function: Callable[..., Any]) -> str:
+    """Say where *function* is defined, for people."""
     below = underlying(function)
     name = getattr(below, "__qualname__", type(function).__qualname__)
     module = getattr(below, "__module__", None)  # None for methods of builtin types

@@ -7,21 +7,34 @@ import inspect
 import json
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from inspect import Parameter
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
-from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
+from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
 
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.definition import Json, JsonObject, ToolContext
+from toolsearch.tools.input_type import explain, first_sentence, json_bytes
+from toolsearch.tools.json_schema import schema_of
+from toolsearch.tools.params import ToolParam
 
-_MAX_ERRORS_TOLD = 5
+# What a function may be annotated to return and no model could be sent
+_NOT_RESULTS = (Callable, Generator, Iterator, AsyncGenerator, AsyncIterable, AsyncIterator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +53,17 @@ class FunctionSignature:
     def bind(self, arguments: JsonObject, context: ToolContext) -> inspect.BoundArguments:
         """Convert *arguments* to the annotated types. Raises BadArgumentsError, without repeating their values."""
         try:
-            checked = self._model.model_validate(dict(arguments))
+            checked = self._model.model_validate_json(json_bytes(arguments))
         except ValidationError as error:
-            raise BadArgumentsError(_explain(error)) from None  # pydantic's own text repeats the values
+            raise BadArgumentsError(explain(error)) from None  # pydantic's own text repeats the values
         extra = checked.model_extra or {}
         for name in extra.keys() & set(self._context_names):  # **kwargs would let it take the place of the real one
             raise BadArgumentsError(f"{name}: is not an argument of this tool")
         bound = self._signature.bind_partial()
         for field_name, info in type(checked).model_fields.items():
-            if info.alias and info.alias in arguments:
-                bound.arguments[info.alias] = getattr(checked, field_name)
+            name = str(info.alias)
+            if name in arguments or self._signature.parameters[name].default is Parameter.empty:
+                bound.arguments[name] = getattr(checked, field_name)
         for name in self._context_names:
             bound.arguments[name] = context
         bound.apply_defaults()
@@ -58,18 +72,24 @@ class FunctionSignature:
         return bound
 
 
-def read_signature(function: Callable[..., Any], descriptions: Mapping[str, str]) -> FunctionSignature:
+def read_signature(
+    function: Callable[..., Any], descriptions: Mapping[str, str], *, skip_first: bool = False
+) -> FunctionSignature:
     """Read *function*'s parameters; *descriptions* serve those that are not described in their annotation.
 
+    With *skip_first*, the first one is left out: of a method not yet bound, it is the object.
     Raises BadToolError, with the reason, for a signature that cannot be read or a type that JSON cannot carry.
     """
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError) as error:
         raise BadToolError(f"its signature cannot be read: {error}") from error
-    hints = _type_hints(function)
+    if skip_first:
+        signature = signature.replace(parameters=list(signature.parameters.values())[1:])
+    hints = type_hints(function)
+    _require_result(hints.get("return"))
     parameters = list(signature.parameters.values())
-    context_names = tuple(p.name for p in parameters if _is_context(hints.get(p.name, Any)))
+    context_names = tuple(p.name for p in parameters if is_context(hints.get(p.name, Any)))
     fields: dict[str, Any] = {}
     for parameter in parameters:
         if parameter.name not in context_names and parameter.kind is not Parameter.VAR_KEYWORD:
@@ -81,7 +101,13 @@ def read_signature(function: Callable[..., Any], descriptions: Mapping[str, str]
     return FunctionSignature(schema, signature, model, context_names)
 
 
-def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:
+def _require_result(annotation: Any) -> None:
+    if (typing.get_origin(annotation) or annotation) in _NOT_RESULTS:
+        raise BadToolError(f"it returns {annotation}, which has no JSON form; return a value or a list instead")
+
+
+def type_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations, names in them looked up. Raises BadToolError if one is not defined."""
     owner = underlying(function)
     if not hasattr(owner, "__annotations__"):
         return {}  # a builtin
@@ -100,31 +126,64 @@ def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
     return type(function).__call__
 
 
-def _is_context(annotation: Any) -> bool:
+def is_context(annotation: Any) -> bool:
+    """Whether a parameter of this type is one that we fill in."""
     if typing.get_origin(annotation) in (Annotated, typing.Union, types.UnionType):
-        return any(_is_context(part) for part in typing.get_args(annotation))
+        return any(is_context(part) for part in typing.get_args(annotation))
     return isinstance(annotation, type) and issubclass(annotation, ToolContext)
 
 
 def _model_field(parameter: Parameter, annotation: Any, description: str | None) -> tuple[Any, Any]:
     """Return the pydantic field (annotation, FieldInfo) of a parameter."""
-    if isinstance(parameter.default, FieldInfo):
+    if isinstance(parameter.default, FieldInfo | ToolParam):
+        kind = type(parameter.default).__name__.removesuffix("Info")
         raise BadToolError(
-            f"parameter {parameter.name!r} has a pydantic Field as its default; write "
-            f"{parameter.name}: Annotated[<type>, Field(...)] and a plain default"
+            f"parameter {parameter.name!r} has a {kind} as its default; write "
+            f"{parameter.name}: Annotated[<type>, {kind}(...)] and a plain default"
         )
-    own = _own_description(annotation)
+    annotation, param = _without_param(annotation)
+    own = param.description or _own_description(annotation)
     settings: dict[str, Any] = {"alias": parameter.name}
-    if own or (description and not _has_field_description(annotation)):
+    if own or (description and not _field_info(annotation).description):
         settings["description"] = own or description
     if parameter.kind is Parameter.VAR_POSITIONAL:
         return list[annotation], Field(default_factory=list, **settings)
-    if parameter.default is Parameter.empty:
-        return annotation, Field(**settings)
     if parameter.default is None:
         annotation = annotation | None if annotation is not Any else Any
+    if _is_required(parameter, annotation, param):
+        return annotation, Field(..., **settings)
+    if parameter.default is Parameter.empty:
+        if not _field_info(annotation).is_required():
+            return annotation, Field(**settings)
+        return annotation, Field(default_factory=_unset, **settings)
     # The real default is the function's own; pydantic would copy it, and some (sentinels, modules) cannot be copied.
     return annotation, Field(default_factory=_unset, json_schema_extra=_shown_default(parameter.default), **settings)
+
+
+def _without_param(annotation: Any) -> tuple[Any, ToolParam]:
+    """Return *annotation* and the ToolParam that was in its ``Annotated``, if any."""
+    extras: Sequence[Any] = getattr(annotation, "__metadata__", ())
+    params = [extra for extra in extras if isinstance(extra, ToolParam)]
+    if not params:
+        return annotation, ToolParam()
+    others = [extra for extra in extras if not isinstance(extra, ToolParam)]
+    plain: Any = annotation.__origin__
+    return (Annotated[(plain, *others)] if others else plain), params[-1]
+
+
+def _is_required(parameter: Parameter, annotation: Any, param: ToolParam) -> bool:
+    if param.required is not None:
+        return param.required
+    has_default = parameter.default is not Parameter.empty or not _field_info(annotation).is_required()
+    return not has_default and not _admits_none(annotation)
+
+
+def _admits_none(annotation: Any) -> bool:
+    if typing.get_origin(annotation) is Annotated:
+        return _admits_none(typing.get_args(annotation)[0])
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return any(_admits_none(part) for part in typing.get_args(annotation))
+    return annotation is None or annotation is types.NoneType
 
 
 def _own_description(annotation: Any) -> str:
@@ -133,9 +192,10 @@ def _own_description(annotation: Any) -> str:
     return texts[0] if texts else ""
 
 
-def _has_field_description(annotation: Any) -> bool:
+def _field_info(annotation: Any) -> FieldInfo:
+    """Return what a pydantic Field in the ``Annotated`` says; an empty one if there is none."""
     extras: Iterable[Any] = getattr(annotation, "__metadata__", ())
-    return any(isinstance(extra, FieldInfo) and extra.description for extra in extras)
+    return next((extra for extra in extras if isinstance(extra, FieldInfo)), FieldInfo())
 
 
 def _unset() -> None:
@@ -153,57 +213,20 @@ def _shown_default(default: Any) -> dict[str, Json]:
 
 
 def _make_model(fields: Mapping[str, Any], *, open_ended: bool) -> tuple[type[BaseModel], JsonObject]:
-    config = ConfigDict(extra="allow" if open_ended else "forbid", protected_namespaces=())
+    extra: Literal["allow", "forbid"] = "allow" if open_ended else "forbid"
+    config = ConfigDict(extra=extra, protected_namespaces=(), val_json_bytes="base64")
     try:
         model = create_model("Arguments", __config__=config, **fields)
-        return model, _schema_of(model)
+        return model, {"type": "object", "properties": {}, **schema_of(TypeAdapter(model))}
     except PydanticUserError as error:
         name, reason = _culprit(fields) or ("?", error)
-        first_sentence = str(reason).splitlines()[0].split(". ")[0]
-        raise BadToolError(f"parameter {name!r} has a type that JSON cannot carry: {first_sentence}") from error
+        raise BadToolError(f"parameter {name!r} has a type that JSON cannot carry: {first_sentence(reason)}") from error
 
 
 def _culprit(fields: Mapping[str, Any]) -> tuple[str, PydanticUserError] | None:
     for annotation, info in fields.values():
         try:
-            TypeAdapter(annotation).json_schema(schema_generator=_CompactSchema)
+            schema_of(TypeAdapter(annotation))
         except PydanticUserError as error:
             return info.alias, error
     return None
-
-
-class _CompactSchema(GenerateJsonSchema):
-    """Without the titles that pydantic derives from names: they cost tokens and say nothing new."""
-
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  # as the base class has it
-
-    def union_schema(self, schema: Any) -> dict[str, Any]:
-        """Refuse a union none of whose members can be JSON; pydantic would give a schema that nothing fits."""
-        made = super().union_schema(schema)
-        if made.get("anyOf") == []:
-            raise PydanticInvalidForJsonSchema("None of its alternatives can be JSON")
-        return made
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
-        return False
-
-
-def _schema_of(model: type[BaseModel]) -> dict[str, Json]:
-    schema = model.model_json_schema(schema_generator=_CompactSchema)
-    schema.pop("title", None)
-    for name, definition in schema.get("$defs", {}).items():
-        if definition.get("title") == name:
-            del definition["title"]
-    schema.setdefault("properties", {})
-    return schema
-
-
-def _explain(error: ValidationError) -> str:
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{_place(problem['loc'])}: {problem['msg']}" for problem in problems[:_MAX_ERRORS_TOLD]]
-    more = len(problems) - len(told)
-    return "; ".join(told) + (f"; and {more} more" if more else "")
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, location)) or "arguments"

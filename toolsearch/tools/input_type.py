@@ -1,0 +1,73 @@
+"""A type whose values are made of a call's arguments: a model, dataclass, TypedDict, anything that is a JSON object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic_core import PydanticSerializationError, to_json
+
+from toolsearch.errors import BadArgumentsError, BadToolError
+from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.json_schema import schema_of
+
+_MAX_ERRORS_TOLD = 5
+
+
+class InputType:
+    """Raises BadToolError, with the reason, for a type that JSON cannot carry or that is not an object."""
+
+    def __init__(self, python_type: Any) -> None:
+        name = getattr(python_type, "__name__", str(python_type))
+        try:
+            self._adapter: TypeAdapter[Any] = TypeAdapter(python_type)
+            schema = schema_of(self._adapter)
+        except PydanticUserError as error:
+            raise BadToolError(
+                f"the input type {name} is one that JSON cannot carry: {first_sentence(error)}"
+            ) from error
+        self.schema: JsonObject = _with_root_inline(schema)
+        if self.schema.get("type") != "object":
+            raise BadToolError(
+                f"the input type {name} is not a JSON object, which arguments always are; "
+                "make it a field of a dataclass, or define the tool with @tool"
+            )
+        self.schema = {"properties": {}, **self.schema}
+
+    def parse(self, arguments: JsonObject) -> Any:
+        """Return *arguments* as a value of the type. Raises BadArgumentsError, without repeating their values."""
+        try:
+            return self._adapter.validate_json(json_bytes(arguments))
+        except ValidationError as error:
+            raise BadArgumentsError(explain(error)) from None  # pydantic's own text repeats the values
+
+
+def json_bytes(arguments: JsonObject) -> bytes:
+    """Return *arguments* as JSON, as a model sent them: only so do strict models take dates, enums and bytes."""
+    try:
+        return to_json(dict(arguments), inf_nan_mode="constants")
+    except (PydanticSerializationError, UnicodeError, ValueError):
+        raise BadArgumentsError("the arguments hold something that is not JSON, or half of a character") from None
+
+
+def explain(error: ValidationError) -> str:
+    """Say what is wrong where, for at most 5 faults, without the values that were sent."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [f"{_place(problem['loc'])}: {problem['msg']}" for problem in problems[:_MAX_ERRORS_TOLD]]
+    more = len(problems) - len(told)
+    return "; ".join(told) + (f"; and {more} more" if more else "")
+
+
+def first_sentence(error: Exception) -> str:
+    return str(error).splitlines()[0].split(". ")[0]
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, location)) or "arguments"
+
+
+def _with_root_inline(schema: dict[str, Json]) -> dict[str, Json]:
+    """Put a recursive type's own definition at the root as well, since model APIs want an object there."""
+    reference: str = schema.pop("$ref", "")
+    return {**schema["$defs"][reference.removeprefix("#/$defs/")], **schema} if reference else schema
