@@ -6,6 +6,7 @@ import asyncio
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from toolsearch.catalog.loading import LoadReport, Source, open_source
 from toolsearch.errors import ToolExecutionError
@@ -30,8 +31,8 @@ class ReopenedSources:
         for source, _ in opened.values():
             source.close()
 
-    def find(self, spec: str, server: str, name: str) -> ToolCallback:
-        """Return what runs the tool *name* of *spec*. Raises SourceError, or ToolExecutionError if it is gone.
+    def find(self, spec: str, server: str, name: str) -> Tool:
+        """Return the tool *name* of *spec*, which has a callback. Raises SourceError, or ToolExecutionError if it is gone.
 
         Of MCP servers only *server* is started.
         """
@@ -42,7 +43,7 @@ class ReopenedSources:
             tool = self._opened[spec, server][1].get(name)
         if tool is None or tool.callback is None:
             raise ToolExecutionError(f"{spec} no longer gives a way to run {name!r}; index it again")
-        return tool.callback
+        return tool
 
 
 def _open(spec: str, server: str) -> Source:
@@ -65,5 +66,7 @@ class ReopenedCallback:
     name: str
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
-        callback = await asyncio.to_thread(self.sources.find, self.spec, self.server, self.name)
-        return await callback.call(arguments, context)
+        tool = await asyncio.to_thread(self.sources.find, self.spec, self.server, self.name)
+        value = await cast("ToolCallback", tool.callback).call(arguments, context)
+        converter = tool.metadata.result_converter  # a function, so it was not stored with the rest of the metadata
+        return value if converter is None else converter(value)

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Iterable, Iterator, MutableMapping
 from contextlib import closing
 from copy import copy
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -177,4 +177,5 @@ def _definition(text: str, fingerprint: str) -> ToolDefinition:
 
 def _texts(tool: Tool) -> tuple[str, str, str, str]:
     definition = [getattr(tool.definition, name) for name in _FIELDS]
-    return json.dumps(definition, separators=(",", ":")), json.dumps(asdict(tool.metadata)), tool.source, tool.spec
+    metadata = {"return_direct": tool.metadata.return_direct, "timeout_s": tool.metadata.timeout_s}
+    return json.dumps(definition, separators=(",", ":")), json.dumps(metadata), tool.source, tool.spec
