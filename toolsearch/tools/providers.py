@@ -1,0 +1,108 @@
+"""Tools out of whatever an application has at hand: tools, functions, objects, providers, lists of all these."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from types import ModuleType
+from typing import Any, Protocol, TypeGuard, cast
+
+from toolsearch.errors import BadToolError, DuplicateToolError
+from toolsearch.tools.decorator import is_marked, tool_from_function
+from toolsearch.tools.definition import Tool
+
+
+class ToolProvider(Protocol):
+    """Gives tools when asked, which is once per request; a `Catalog` is one."""
+
+    def tools(self) -> Iterable[Tool]: ...
+
+
+class ToolCallbacks:
+    """Spring AI's name for what makes tools of objects."""
+
+    @staticmethod
+    def from_object(first: object, *more: object) -> list[Tool]:
+        """Return a tool for each method of the objects that is marked with `@tool`.
+
+        Inherited ones count, of the base class first, each in its place; a method that overrides one without being
+        marked itself is none. A class gives its static and class methods, a module its marked functions.
+        Raises BadToolError if an object has no such method, DuplicateToolError if two tools want one name.
+        """
+        return distinct_tools(tool for each in (first, *more) for tool in _tools_of(each))
+
+
+def as_tools(*things: object) -> list[Tool]:
+    """Return the tools of *things*, in their order, each of them a Tool, a function, a ToolProvider, an object with
+    `@tool` methods, or an iterable of such things.
+
+    Providers are asked now. Raises BadToolError, or DuplicateToolError if two tools want one name; the very same Tool
+    given twice counts once.
+    """
+    return distinct_tools(tool for thing in things for tool in _as_tools(thing))
+
+
+def distinct_tools(tools: Iterable[Tool]) -> list[Tool]:
+    """Return *tools* with each of them once. Raises DuplicateToolError, which names both owners."""
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        first = found.setdefault(tool.name, tool)
+        if first is not tool:
+            raise DuplicateToolError(tool.name, first=_owner(first), second=_owner(tool))
+    return list(found.values())
+
+
+def _as_tools(thing: object) -> Iterable[Tool]:
+    if isinstance(thing, Tool):
+        return [thing]
+    if _is_provider(thing):
+        return _provided(thing)
+    if _marked_names(thing):
+        return _tools_of(thing)
+    if isinstance(thing, str | bytes | Mapping | AbstractSet):
+        kind = type(cast("object", thing)).__name__
+        raise BadToolError(f"a {kind} is no tool; give tools, functions or objects, or a list of them")
+    if isinstance(thing, Iterable):
+        return [tool for each in cast("Iterable[object]", thing) for tool in _as_tools(each)]
+    if callable(thing):
+        return [tool_from_function(thing)]
+    return _tools_of(thing)
+
+
+def _is_provider(thing: object) -> TypeGuard[ToolProvider]:
+    """An object may well have a tool that is named ``tools``."""
+    return inspect.ismethod(getattr(thing, "tools", None)) and "tools" not in _marked_names(thing)
+
+
+def _provided(provider: ToolProvider) -> list[Tool]:
+    given: list[object] = list(provider.tools())
+    tools = [tool for tool in given if isinstance(tool, Tool)]
+    if len(tools) < len(given):
+        raise BadToolError(f"the tools() of a {type(provider).__name__} gave something that is not a Tool")
+    return tools
+
+
+def _tools_of(thing: object) -> list[Tool]:
+    names = _marked_names(thing)
+    if not names:
+        kind = thing.__name__ if isinstance(thing, type | ModuleType) else type(thing).__name__
+        raise BadToolError(f"{kind} has no method marked with @tool; mark those that a model may call")
+    return [tool_from_function(getattr(thing, name)) for name in names]
+
+
+def _marked_names(thing: object) -> list[str]:
+    if isinstance(thing, ModuleType):
+        return [name for name, value in vars(thing).items() if is_marked(value)]
+    owner = thing if isinstance(thing, type) else type(thing)
+    names = dict.fromkeys(name for each in reversed(owner.__mro__) for name in vars(each))
+    return [name for name in names if is_marked(_most_derived(owner, name))]
+
+
+def _most_derived(owner: type, name: str) -> Any:
+    """What *owner* has under *name*, as it stands in a class body: properties must not run."""
+    return next(vars(each)[name] for each in owner.__mro__ if name in vars(each))
+
+
+def _owner(tool: Tool) -> str:
+    return tool.source or "a definition without a source"
