@@ -1,0 +1,119 @@
+"""Further arguments on a tool that it knows nothing of: the model fills them in, the application gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from toolsearch.errors import BadToolError
+from toolsearch.tools.callbacks import run_function
+from toolsearch.tools.definition import Json, JsonObject, Tool, ToolCallback, ToolContext, ToolDefinition
+from toolsearch.tools.input_type import InputType
+from toolsearch.tools.providers import as_tools
+from toolsearch.tools.schema_walk import free_name, with_refs
+
+Arguments = TypeVar("Arguments")
+
+
+@dataclass(frozen=True, slots=True)
+class AugmentedArguments(Generic[Arguments]):
+    """What a consumer is handed, before the tool itself runs.
+
+    definition     as the model read it, with the further arguments
+    raw_arguments  all that the model sent, the tool's own arguments as well
+    arguments      the further ones, as the model class
+    """
+
+    definition: ToolDefinition
+    raw_arguments: JsonObject
+    arguments: Arguments
+    context: ToolContext
+
+
+Consumer: TypeAlias = Callable[[AugmentedArguments[Arguments]], Awaitable[None] | None]
+
+
+def augmented(tool: Tool, model: type[Arguments], consumer: Consumer[Arguments], *, remove: bool = True) -> Tool:
+    """Return *tool* with the fields of *model* (pydantic, dataclass, TypedDict) among its arguments.
+
+    A field is required if the model says so. *consumer*, plain (in a worker thread) or async, gets what was sent for
+    them; then the tool runs without them or, if not *remove*, with. If the consumer raises, the call fails and the
+    tool does not run. All else that is known of the tool holds, such as ``return_direct``.
+    Raises BadToolError if a field has the name of one of the tool's parameters, the tool cannot be called, or it is to
+    keep arguments that it does not take.
+    """
+    if tool.callback is None:
+        raise BadToolError(f"{tool.name} cannot be augmented: it has no way to run")
+    fields = InputType(model)
+    own: JsonObject = tool.definition.input_schema
+    clashes = fields.schema["properties"].keys() & own.get("properties", {}).keys()
+    if clashes:
+        raise BadToolError(
+            f"{tool.name} cannot be augmented: it has a parameter {min(clashes)!r} already; rename the model's field"
+        )
+    if not remove and own.get("additionalProperties") is False:
+        raise BadToolError(f"{tool.name} cannot be augmented with remove=False: it takes its own parameters only")
+    definition = replace(tool.definition, input_schema=_joined(own, fields.schema))
+    callback = _AugmentedCallback(tool.callback, definition, fields, consumer, remove=remove)
+    return replace(tool, definition=definition, callback=callback, spec="")  # its source gives it as it was
+
+
+class AugmentedToolProvider:
+    """Tools of anything that `as_tools` takes, each augmented; made anew whenever they are asked for."""
+
+    def __init__(
+        self, *things: object, model: type[Arguments], consumer: Consumer[Arguments], remove: bool = True
+    ) -> None:
+        self._things = things
+        self._augment: Callable[[Tool], Tool] = lambda tool: augmented(tool, model, consumer, remove=remove)
+
+    def tools(self) -> list[Tool]:
+        """Raises what `as_tools` and `augmented` do."""
+        return [self._augment(tool) for tool in as_tools(*self._things)]
+
+
+class _AugmentedCallback:
+    def __init__(
+        self,
+        inner: ToolCallback,
+        definition: ToolDefinition,
+        fields: InputType,
+        consumer: Consumer[Any],
+        *,
+        remove: bool,
+    ) -> None:
+        self._inner = inner
+        self._definition = definition
+        self._fields = fields
+        self._consumer = consumer
+        self._remove = remove
+
+    async def call(self, arguments: JsonObject, context: ToolContext) -> object:
+        names = self._fields.schema["properties"].keys()
+        further = self._fields.parse({name: value for name, value in arguments.items() if name in names})
+        event = AugmentedArguments(self._definition, arguments, further, context)
+        await run_function(self._consumer, event)
+        own = {name: value for name, value in arguments.items() if name not in names}
+        return await self._inner.call(own if self._remove else arguments, context)
+
+
+def _joined(own: JsonObject, further: JsonObject) -> JsonObject:
+    """Return *own* with the properties of *further* after its own; namesakes among the definitions are renamed."""
+    definitions: dict[str, Json] = dict(own.get("$defs", {}))
+    new: JsonObject = further.get("$defs", {})
+    namesakes = [name for name in new if name in definitions]
+    # If one differs, all are renamed: what is equal may refer to what is not
+    is_all_equal = all(new[name] == definitions[name] for name in namesakes)
+    taken = {**definitions, **new}
+    renamed = {} if is_all_equal else {name: free_name(name, taken) for name in namesakes}
+    moved = with_refs(further, renamed)
+    moved_definitions: JsonObject = moved.get("$defs", {})
+    definitions |= {renamed.get(name, name): definition for name, definition in moved_definitions.items()}
+    required = [*own.get("required", ()), *moved.get("required", ())]
+    return {
+        **own,
+        "properties": {**own.get("properties", {}), **moved["properties"]},
+        **({"required": required} if required else {}),
+        **({"$defs": definitions} if definitions else {}),
+    }
