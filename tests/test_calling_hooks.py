@@ -264,3 +264,13 @@ async def test_a_replaced_result_stays_that_of_its_call_and_a_failure_is_never_r
     [result] = await ToolCallingManager(after=[swap]).execute(calls(1), pay(Account(), return_direct=True))
 
     assert (result.call_id, result.name, result.return_direct) == ("c1", "pay", False)
+    assert result.error_code == "tool_failed"
+
+
+async def test_a_hook_may_make_an_answer_of_a_failure():
+    def excuse(call: ToolCall, tool: Tool, result: ToolResult) -> ToolResult:
+        return replace(result, content=({"type": "text", "text": "nothing was due"},), is_error=False)
+
+    [result] = await ToolCallingManager(after=[excuse]).execute(calls(0), pay(Account()))
+
+    assert (result.is_error, result.error_code, result.text) == (False, None, "nothing was due")

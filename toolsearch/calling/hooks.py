@@ -130,6 +130,12 @@ async def revise(hooks: Sequence[AfterCall], call: ToolCall, tool: Tool, result:
                 f"the tool {tool.name!r} ran, but its result is withheld: what had to look at it failed"
             ) from error
         if revised is not None:
-            is_direct = revised.return_direct and not revised.is_error
-            result = replace(revised, call_id=call.id, name=call.name, return_direct=is_direct)
+            result = _sound(revised, call)
     return result
+
+
+def _sound(result: ToolResult, call: ToolCall) -> ToolResult:
+    """What a hook made up, with what others rely on: whose result it is, and what goes with a failure."""
+    code = (result.error_code or ToolExecutionError.code) if result.is_error else None
+    is_direct = result.return_direct and not result.is_error
+    return replace(result, call_id=call.id, name=call.name, return_direct=is_direct, error_code=code)

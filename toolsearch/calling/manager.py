@@ -171,7 +171,7 @@ class ToolCallingManager:
     def _refuse(self, refused: _Refused) -> _Outcome:
         call, error = refused.call, refused.error
         logger.info("call of %.80r refused: %s", call.name, error.code)
-        is_known = not isinstance(error, UnknownToolError | CallLimitError)  # names within limits may be made up, too
+        is_known = not isinstance(error, UnknownToolError | CallLimitError)  # at a limit, nothing was looked up
         with self._telemetry.tool_call(call.name, call_id=call.id, is_known=is_known) as span:
             span.failed(error.code)
         ends_turn = isinstance(error, CallLimitError) and self._limits.on_breach == "raise"
