@@ -1,0 +1,41 @@
+"""The overhead benchmark runs, and what it compares holds the same conversation."""
+
+import json
+from pathlib import Path
+
+from benchmarks import overhead
+
+_BENCHMARKS = Path(overhead.__file__).parent
+
+
+async def test_every_loop_that_is_installed_is_measured() -> None:
+    loops = {name: loop for name, (module, loop) in overhead.LOOPS.items() if module == "toolsearch"}
+
+    figures = await overhead.measure(loops, times=1)
+
+    assert [figure.loop for figure in figures] == ["toolsearch", "toolsearch, with search"]
+
+
+def test_the_script_makes_as_many_calls_as_it_says_no_two_of_them_alike() -> None:
+    script = overhead.Script(rounds=2, calls=3)
+
+    calls = [call for done in range(script.rounds) for call in overhead._calls(script, done)]
+
+    assert len({key for key, _ in calls}) == 6
+    assert calls[4] == ("c1_1", {"a": 1, "b": 1})
+
+
+def test_what_is_not_installed_is_left_out_with_a_message(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(overhead, "LOOPS", {"nobody's": ("no_such_package", overhead.pydantic_ai_loop)})
+
+    assert overhead.main(["--times", "1"]) == 0
+
+    assert "nobody's is left out: it is not installed" in capsys.readouterr().err
+
+
+def test_the_figures_that_are_told_are_those_that_were_stored() -> None:
+    told = (_BENCHMARKS / "README.md").read_text("utf-8")
+
+    for figure in json.loads((_BENCHMARKS / "figures" / "overhead.json").read_text("utf-8")):
+        figures = " | ".join(f"{figure[key]:,.0f}" for key in ("answer_us", "round_us", "call_us"))
+        assert f"| {figure['loop']} | {figures} |" in told
