@@ -1,0 +1,124 @@
+"""What a chat remembers: a window on each conversation, moved in whole exchanges, over a store of messages."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from toolsearch.errors import BadSettingError
+
+
+class ChatMemory(Protocol):
+    """Remembers conversations. Safe to share between threads."""
+
+    def add(self, conversation_id: str, messages: Sequence[Message]) -> None:
+        """Append *messages*, all at once: those of another caller do not come between them."""
+        ...
+
+    def get(self, conversation_id: str) -> list[Message]:
+        """Return what is remembered, oldest first; ``[]`` for a conversation that never was."""
+        ...
+
+    def clear(self, conversation_id: str) -> None: ...
+
+
+class MessageStore(Protocol):
+    """Where a memory keeps its messages. Safe to share between threads. Each method may raise SessionStoreError."""
+
+    def load(self, conversation_id: str) -> list[Message]: ...
+
+    def update(self, conversation_id: str, change: Callable[[list[Message]], list[Message]]) -> None:
+        """Replace the messages by what *change* makes of them; nobody else writes meanwhile."""
+        ...
+
+    def delete(self, conversation_id: str) -> None:
+        """Does nothing for a conversation that is not there."""
+        ...
+
+
+class InMemoryMessageStore:
+    """Lives as long as the process."""
+
+    def __init__(self) -> None:
+        self._conversations: dict[str, tuple[Message, ...]] = {}
+        self._lock = threading.Lock()
+
+    def load(self, conversation_id: str) -> list[Message]:
+        return list(self._conversations.get(conversation_id, ()))
+
+    def update(self, conversation_id: str, change: Callable[[list[Message]], list[Message]]) -> None:
+        with self._lock:
+            self._conversations[conversation_id] = tuple(change(self.load(conversation_id)))
+
+    def delete(self, conversation_id: str) -> None:
+        with self._lock:
+            self._conversations.pop(conversation_id, None)
+
+
+class MessageWindowMemory:
+    """Remembers the newest exchanges of a conversation, at most *max_messages* messages of them, in *store*.
+
+    An exchange is a user's message and all that follows it until the next one, so no call is ever parted from its
+    result; the newest exchange is kept even if it alone is longer. Of system messages the newest is kept, at the
+    front; it counts as well.
+    """
+
+    def __init__(self, store: MessageStore | None = None, *, max_messages: int = 20) -> None:
+        if max_messages < 1:
+            raise BadSettingError(f"max_messages must be 1 or more, got {max_messages}")
+        self._store = store or InMemoryMessageStore()
+        self._max_messages = max_messages
+
+    def add(self, conversation_id: str, messages: Sequence[Message]) -> None:
+        self._store.update(conversation_id, lambda kept: window([*kept, *messages], self._max_messages))
+
+    def get(self, conversation_id: str) -> list[Message]:
+        """As `ChatMemory.get`; without calls that have no result, and the reverse, since no model takes them."""
+        return paired(self._store.load(conversation_id))
+
+    def clear(self, conversation_id: str) -> None:
+        self._store.delete(conversation_id)
+
+
+def window(messages: Sequence[Message], max_messages: int) -> list[Message]:
+    """Return the newest system message and as many of the newest exchanges as fit, the last one in any case."""
+    systems = [message for message in messages if isinstance(message, SystemMessage)][-1:]
+    exchanges = _exchanges([message for message in messages if not isinstance(message, SystemMessage)])
+    room = max_messages - len(systems)
+    kept: list[Message] = []
+    for exchange in reversed(exchanges):
+        if kept and len(kept) + len(exchange) > room:
+            break
+        kept = exchange + kept
+    return [*systems, *kept]
+
+
+def paired(messages: Sequence[Message]) -> list[Message]:
+    """Return *messages* without calls that are not answered by the next message, and answers without their calls."""
+    kept: list[Message] = []
+    for message, following in zip(messages, [*messages[1:], None], strict=True):
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            if _answers(following, message):
+                kept.append(message)
+        elif not isinstance(message, ToolMessage) or (kept and _answers(message, kept[-1])):
+            kept.append(message)
+    return kept
+
+
+def _exchanges(messages: Sequence[Message]) -> list[list[Message]]:
+    exchanges: list[list[Message]] = []
+    for message in messages:
+        if isinstance(message, UserMessage) or not exchanges:
+            exchanges.append([])
+        exchanges[-1].append(message)
+    return exchanges
+
+
+def _answers(message: Message | None, asked: Message) -> bool:
+    return (
+        isinstance(message, ToolMessage)
+        and isinstance(asked, AssistantMessage)
+        and {call.id for call in asked.tool_calls} == {result.call_id for result in message.results}
+    )
