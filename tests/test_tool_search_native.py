@@ -1,5 +1,6 @@
 """Tool search on the wire, through the official SDKs: tools that a provider defers and loads, or that are appended."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -67,6 +68,11 @@ async def chat(api: LoopbackApi) -> AsyncIterator[ChatModel]:
     model = OpenAIChatModel("gpt-5.4", base_url=api.openai_url, api_key="k")
     yield model
     await model.close()
+
+
+@pytest.fixture
+def models(anthropic: ChatModel, responses: ChatModel, chat: ChatModel) -> dict[str, ChatModel]:
+    return {"anthropic": anthropic, "responses": responses, "chat": chat}
 
 
 @pytest.fixture(params=["call", "stream"])
@@ -211,6 +217,79 @@ async def test_responses_search_natively_and_get_whole_definitions_in_the_output
     assert found["tools"][0]["parameters"]["required"] == ["hour"]
     assert nothing["tools"] == []
     assert api.bodies[2]["input"][-1]["output"] == "8"
+
+
+# Overlaps and changes
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "responses"])
+async def test_what_was_loaded_stays_for_the_turn_though_the_catalog_drops_and_changes_it(
+    api: LoopbackApi, provider: str, run: Any, models: dict[str, ChatModel]
+) -> None:
+    """The conversation refers to it, and history that changes is refused."""
+    catalog = Catalog(TOOLS)
+
+    def deploy() -> str:
+        """Deploy another version."""
+        catalog.remove("send_mail")
+        catalog.replace(ToolDefinition("convert_time", "Convert anything."))
+        catalog.add(ToolDefinition("book_flight", "Book a flight."))
+        return "deployed"
+
+    api.script(
+        Reply(calls=search("select:send_mail,convert_time")),
+        Reply(calls=[Call("deploy")]),
+        Reply(calls=[Call("send_mail", {"to": "Ann"}), *search("flight")]),
+        Reply("Done."),
+    )
+    advisor = ToolSearchAdvisor(ToolSearch(catalog, options=OPTIONS))
+
+    response = await run(advisor, models[provider], tools=(tool_from_function(deploy),))
+
+    gone, found = response.steps[-1].results
+    assert (response.text, api.refusals) == ("Done.", [])
+    assert (gone.error_code, found.structured) == ("unknown_tool", {"tools": ["book_flight"]})
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "responses"])
+async def test_an_eviction_in_the_middle_of_a_turn_does_not_show_on_the_wire(
+    api: LoopbackApi, provider: str, run: Any, models: dict[str, ChatModel]
+) -> None:
+    def evict() -> str:
+        """Evict the session."""
+        return str(advisor.evict_session("a"))
+
+    advisor = searcher()
+    api.script(
+        Reply(calls=search("time zones", "select:evict")),
+        Reply(calls=[Call("evict"), *search("email")]),
+        Reply(calls=[Call("convert_time", {"hour": 7}), Call("send_mail", {"to": "Ann"})]),
+        Reply("Done."),
+    )
+
+    response = await run(advisor, models[provider], tools=(*TOOLS, tool_from_function(evict)))
+
+    assert [result.text for result in response.steps[-1].results] == ["8", "sent to Ann"]
+    assert (len(tool_bytes(api)), api.refusals) == (1, [])
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "responses", "chat"])
+async def test_requests_of_one_session_at_once_each_keep_their_own_conversation(
+    api: LoopbackApi, provider: str, run: Any, models: dict[str, ChatModel]
+) -> None:
+    def answer(body: dict[str, Any]) -> Reply:
+        said = json.dumps(body)
+        name = next(name for name in NAMES if f"Use {name}." in said)
+        has_searched = any(key in said for key in ("tool_use_id", "tool_call_id", "call_id"))
+        return Reply(f"Found {name}.") if has_searched else Reply(calls=search(f"select:{name}"))
+
+    api.answer = answer
+    advisor, model = searcher(), models[provider]
+
+    told = await asyncio.gather(*(run(advisor, model, UserMessage(f"Use {name}.")) for name in NAMES * 3))
+
+    assert [response.text for response in told] == [f"Found {name}." for name in NAMES * 3]
+    assert api.refusals == []
 
 
 # Where it is not native

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.tool_search_session import TurnSession
@@ -22,6 +22,8 @@ class SearchTurn:
     is_native  whether the model is told of all tools as deferred, and loads them from the answers to searches
     shown      with *is_native*: discovered tools that are shown all the same, as the conversation does not hold the
                answer that loaded them
+    loaded     with *is_native*: what was loaded, by name, as it was then. Answers in the conversation refer to it, so
+               it stays as it is until the end of the turn, even if the catalog drops or changes it
     """
 
     session: TurnSession
@@ -29,6 +31,7 @@ class SearchTurn:
     searched: Mapping[str, Tool]
     is_native: bool = False
     shown: frozenset[str] = frozenset()
+    loaded: dict[str, Tool] = field(default_factory=dict[str, Tool])
 
     def options(self, options: ChatOptions) -> ChatOptions:
         """Return *options* with the tools of the next request; the same, byte for byte, unless a search found some."""
@@ -47,10 +50,14 @@ class SearchTurn:
         if not self.is_native:
             return [search, *attached, *discovered], []
         always = self.shown | self.session.state.pins
-        discovered = [tool for tool in discovered if tool.name in always]
-        names = {tool.name for tool in discovered}
-        deferred = [tool for tool in self._unattached(self.session.in_reach()) if tool.name not in names]
-        return [search, *attached, *discovered], deferred
+        visible = [tool for tool in discovered if tool.name in always]
+        for tool in discovered:
+            if tool.name not in always:
+                self.loaded.setdefault(tool.name, tool)
+        deferred = {tool.name: tool for tool in self._unattached(self.session.in_reach())} | self.loaded
+        for tool in visible:
+            deferred.pop(tool.name, None)
+        return [search, *attached, *visible], [deferred[name] for name in sorted(deferred)]
 
     def _unattached(self, tools: Iterable[Tool]) -> list[Tool]:
         return [self.searched.get(tool.name, tool) for tool in tools if tool.name not in self.attached]
