@@ -141,6 +141,8 @@ def _model_field(parameter: Parameter, annotation: Any, description: str | None)
             f"parameter {parameter.name!r} has a {kind} as its default; write "
             f"{parameter.name}: Annotated[<type>, {kind}(...)] and a plain default"
         )
+    if parameter.default is not Parameter.empty and not _field_info(annotation).is_required():
+        raise BadToolError(f"parameter {parameter.name!r} has two defaults, its own and the Field's; keep one")
     annotation, param = _without_param(annotation)
     own = param.description or _own_description(annotation)
     settings: dict[str, Any] = {"alias": parameter.name}
