@@ -1,0 +1,337 @@
+"""What a model is told of parameters and of the fields of their types: descriptions, what is required, schemas."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum, IntEnum
+from typing import Annotated, Any, Literal, NotRequired, Optional
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from toolsearch.errors import BadArgumentsError, BadToolError
+from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.definition import ToolContext
+from toolsearch.tools.params import ToolParam
+
+
+def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
+    return dict(tool_from_function(function).definition.input_schema)
+
+
+async def run(function: Callable[..., Any], **arguments: Any) -> Any:
+    callback = tool_from_function(function).callback
+    assert callback is not None
+    return await callback.call(arguments, ToolContext())
+
+
+def test_tool_param_describes_before_a_bare_string_a_field_and_the_docstring() -> None:
+    def f(
+        a: Annotated[int, ToolParam("param"), "bare", Field(description="field")],
+        b: Annotated[int, "bare", Field(description="field")],
+        c: Annotated[int, Field(description="field", ge=0)],
+        d: int,
+    ):
+        """Do it.
+
+        Args:
+            a: doc
+            b: doc
+            c: doc
+            d: doc
+        """
+
+    properties = schema_of(f)["properties"]
+    assert {name: each["description"] for name, each in properties.items()} == {
+        "a": "param",
+        "b": "bare",
+        "c": "field",
+        "d": "doc",
+    }
+
+
+def test_parameters_are_required_unless_a_default_or_optional_says_otherwise() -> None:
+    def f(a: int, b: int | None, c: Optional[str], d: Annotated[int, Field(default=2)], e: int = 1): ...  # noqa: UP045
+
+    assert schema_of(f)["required"] == ["a"]
+
+
+def test_two_defaults_of_one_parameter_are_refused() -> None:
+    def f(a: Annotated[int, Field(default=2)] = 3): ...
+
+    with pytest.raises(BadToolError, match="'a' has two defaults"):
+        tool_from_function(f)
+
+
+def test_tool_param_required_beats_a_default_and_optional() -> None:
+    def f(
+        a: Annotated[int, ToolParam(required=False)],
+        b: Annotated[int | None, ToolParam(required=True)],
+        c: Annotated[int, ToolParam(required=True)] = 3,
+    ): ...
+
+    assert schema_of(f)["required"] == ["b", "c"]
+
+
+async def test_an_optional_parameter_without_a_default_is_none_when_left_out() -> None:
+    def f(a: Annotated[str, ToolParam(required=False)], b: int | None) -> tuple[str | None, int | None]:
+        return a, b
+
+    assert await run(f) == (None, None)
+    assert await run(f, a="x", b=1) == ("x", 1)
+
+
+async def test_a_default_within_a_pydantic_field_is_used() -> None:
+    def f(a: Annotated[int, Field(default=3)]) -> int:
+        return a
+
+    assert schema_of(f)["properties"]["a"] == {"type": "integer", "default": 3}
+    assert await run(f) == 3
+
+
+def test_tool_param_describes_fields_of_models_dataclasses_and_typed_dicts_at_any_depth() -> None:
+    class Model(BaseModel):
+        x: Annotated[int, ToolParam("in a model", required=True)]
+
+    @dataclass
+    class Data:
+        x: Annotated[list[Model], ToolParam("in a dataclass")]
+
+    class Typed(TypedDict):
+        x: Annotated[Data, ToolParam("in a TypedDict")]
+
+    def f(typed: Typed): ...
+
+    definitions = schema_of(f)["$defs"]
+    assert {name: definitions[name]["properties"]["x"]["description"] for name in definitions} == {
+        "Model": "in a model",
+        "Data": "in a dataclass",
+        "Typed": "in a TypedDict",
+    }
+
+
+def test_a_field_that_its_class_needs_cannot_be_made_optional_by_tool_param() -> None:
+    @dataclass
+    class Data:
+        x: Annotated[int, ToolParam(required=False)]
+
+    def f(data: Data): ...
+
+    with pytest.raises(BadToolError, match="by its default"):
+        tool_from_function(f)
+
+
+def test_tool_param_as_a_default_is_refused_with_what_to_write_instead() -> None:
+    def f(a: int = ToolParam("how many")): ...
+
+    with pytest.raises(BadToolError, match=r"Annotated\[<type>, ToolParam\(...\)\]"):
+        tool_from_function(f)
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Unit(Enum):
+    C = "celsius"
+
+
+def test_scalars_have_the_types_and_formats_of_json_schema() -> None:
+    def f(
+        day: date,
+        at: datetime,
+        lasts: timedelta,
+        key: UUID,
+        data: bytes,
+        level: Level,
+        unit: Unit,
+        only: Literal[1, "a"],
+    ): ...
+
+    properties = schema_of(f)["properties"]
+    definitions = schema_of(f)["$defs"]
+    assert properties == {
+        "day": {"type": "string", "format": "date"},
+        "at": {"type": "string", "format": "date-time"},
+        "lasts": {"type": "string", "format": "duration"},
+        "key": {"type": "string", "format": "uuid"},
+        "data": {"type": "string", "contentEncoding": "base64"},
+        "level": {"$ref": "#/$defs/Level"},
+        "unit": {"$ref": "#/$defs/Unit"},
+        "only": {"enum": [1, "a"]},
+    }
+    assert definitions == {
+        "Level": {"type": "integer", "enum": [1, 2]},
+        "Unit": {"type": "string", "enum": ["celsius"]},
+    }
+
+
+async def test_scalars_arrive_as_what_they_are_annotated_as() -> None:
+    def f(at: datetime, price: Decimal, data: bytes, level: Level, seen: set[int], pair: tuple[int, str]) -> Any:
+        return at, price, data, level, seen, pair
+
+    sent = {"at": "2024-05-01T10:00:00Z", "price": "1.10", "data": "aGk=", "level": 2, "seen": [1, 1], "pair": [1, "a"]}
+    assert await run(f, **sent) == (
+        datetime(2024, 5, 1, 10, tzinfo=UTC),
+        Decimal("1.10"),
+        b"hi",
+        Level.HIGH,
+        {1},
+        (1, "a"),
+    )
+
+
+async def test_a_strict_model_takes_the_dates_and_enums_that_json_can_only_write_as_text() -> None:
+    class Booking(BaseModel):
+        model_config = ConfigDict(strict=True)
+        day: date
+        unit: Unit
+
+    def f(booking: Booking) -> Booking:
+        return booking
+
+    booking = await run(f, booking={"day": "2024-05-01", "unit": "celsius"})
+    assert booking == Booking(day=date(2024, 5, 1), unit=Unit.C)
+
+
+def test_collections_nest_and_maps_stay_open() -> None:
+    def f(a: list[list[int]], b: dict[str, list[str]], c: set[int], d: list[dict[str, int | None]]): ...
+
+    assert schema_of(f)["properties"] == {
+        "a": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
+        "b": {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
+        "c": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True},
+        "d": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            },
+        },
+    }
+
+
+def test_nested_objects_are_closed_unless_their_class_opens_them() -> None:
+    class Open(BaseModel):
+        model_config = ConfigDict(extra="allow")
+        x: int
+
+    class Inner(TypedDict):
+        properties: NotRequired[int]
+
+    @dataclass
+    class Outer:
+        inner: Inner
+        items: list[Open] = field(default_factory=list)
+
+    def f(outer: Outer): ...
+
+    schema = schema_of(f)
+    assert schema["additionalProperties"] is False
+    assert {name: each["additionalProperties"] for name, each in schema["$defs"].items()} == {
+        "Outer": False,
+        "Inner": False,
+        "Open": True,
+    }
+    assert schema["$defs"]["Inner"]["properties"] == {"properties": {"type": "integer"}}
+
+
+def test_definitions_stand_at_the_root_and_are_shared() -> None:
+    class Address(BaseModel):
+        street: str
+
+    def f(home: Address, work: list[Address]): ...
+
+    schema = schema_of(f)
+    assert list(schema["$defs"]) == ["Address"]
+    assert schema["properties"] == {
+        "home": {"$ref": "#/$defs/Address"},
+        "work": {"type": "array", "items": {"$ref": "#/$defs/Address"}},
+    }
+
+
+def test_different_classes_of_one_name_are_numbered() -> None:
+    def with_field(name: str) -> type[BaseModel]:
+        return type("Address", (BaseModel,), {"__annotations__": {name: str}, "__qualname__": f"{name}.Address"})
+
+    def f(home, work): ...
+
+    f.__annotations__.update(home=with_field("street"), work=with_field("floor"))
+    schema = schema_of(f)
+    names = {name: each["$ref"].removeprefix("#/$defs/") for name, each in schema["properties"].items()}
+    assert sorted(schema["$defs"]) == ["Address", "Address_2"]
+    assert list(schema["$defs"][names["home"]]["properties"]) == ["street"]
+    assert list(schema["$defs"][names["work"]]["properties"]) == ["floor"]
+
+
+class Tree(BaseModel):
+    """A tree."""
+
+    children: list["Tree"] = []
+
+
+def test_recursive_types_refer_to_themselves() -> None:
+    def f(tree: Tree): ...
+
+    assert schema_of(f)["$defs"]["Tree"] == {
+        "type": "object",
+        "description": "A tree.",
+        "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}, "default": []}},
+        "additionalProperties": False,
+    }
+
+
+def test_unions_of_models_with_a_discriminator_keep_their_references() -> None:
+    class Cat(BaseModel):
+        kind: Literal["cat"]
+
+    class Dog(BaseModel):
+        kind: Literal["dog"]
+
+    def f(pet: Annotated[Cat | Dog, Field(discriminator="kind")]): ...
+
+    pet = schema_of(f)["properties"]["pet"]
+    assert pet["oneOf"] == [{"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}]
+    assert pet["discriminator"]["mapping"] == {"cat": "#/$defs/Cat", "dog": "#/$defs/Dog"}
+
+
+def test_titles_are_only_those_that_somebody_wrote() -> None:
+    class Named(BaseModel):
+        model_config = ConfigDict(title="A better name")
+        x: Annotated[int, Field(title="The x")]
+        y: int
+
+    def f(named: Named): ...
+
+    definitions = schema_of(f)["$defs"]
+    (definition,) = definitions.values()
+    assert definition["title"] == "A better name"
+    assert definition["properties"] == {"x": {"type": "integer", "title": "The x"}, "y": {"type": "integer"}}
+
+
+def test_the_schema_of_no_parameters_is_an_empty_closed_object() -> None:
+    def f(context: ToolContext, maybe: ToolContext | None = None): ...
+
+    assert schema_of(f) == {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize("annotation", [Iterator[int], Callable[[], int]])
+def test_a_result_that_no_model_could_be_sent_is_refused_when_the_tool_is_defined(annotation: Any) -> None:
+    def f(): ...
+
+    f.__annotations__["return"] = annotation
+    with pytest.raises(BadToolError, match="no JSON form"):
+        tool_from_function(f)
+
+
+async def test_arguments_that_no_json_can_hold_are_refused_without_their_values() -> None:
+    def f(a: Any): ...
+
+    with pytest.raises(BadArgumentsError, match="half of a character"):
+        await run(f, a="hunter2 \ud83d")
+    with pytest.raises(BadArgumentsError, match="not JSON"):
+        await run(f, a=object())
