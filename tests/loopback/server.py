@@ -129,14 +129,20 @@ class _Handler(BaseHTTPRequestHandler):
             events = [*events[: len(events) // 2], dialect.error_event(reply.code, reply.message)]
         elif reply.ending != "whole":
             events = events[: len(events) // 2]
+        try:
+            self._send(events, "whole" if isinstance(reply, Failure) else reply.ending)
+        except ConnectionError:  # the client hung up in the midst of it
+            self.server.hung_up.set()
+
+    def _send(self, events: list[str], ending: str) -> None:
         self._head(200, "text/event-stream", ("Transfer-Encoding", "chunked"))
         for event in events:
             self._chunk(event.encode())
-        if isinstance(reply, Reply) and reply.ending == "held":
+        if ending == "held":
             self.connection.settimeout(_PATIENCE_S)
             if self.connection.recv(1) == b"":
                 self.server.hung_up.set()
-        elif not (isinstance(reply, Reply) and reply.ending == "cut"):
+        elif ending != "cut":
             self._chunk(b"")
 
     def _chunk(self, data: bytes) -> None:

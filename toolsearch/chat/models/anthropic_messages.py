@@ -1,0 +1,244 @@
+"""Anthropic's Messages: thinking that is given back as it was signed, tools loaded by reference."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from toolsearch.calling.native_search import NativeSearch
+from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
+from toolsearch.chat.messages import (
+    AssistantMessage,
+    Message,
+    ProviderItems,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, ToolCallDelta, Usage
+from toolsearch.chat.models.families import claude_searches_natively
+from toolsearch.chat.models.images import anthropic_content
+from toolsearch.chat.models.sdk import Clients, as_json, refuse_deferred, require_sdk, translated, verbatim_items
+from toolsearch.chat.tool_search_prompt import options_to_send
+from toolsearch.discovery.exposure import render_tools
+from toolsearch.errors import ChatModelError
+from toolsearch.tools.definition import Json, JsonObject
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from anthropic.lib.streaming import ParsedMessageStreamEvent
+    from anthropic.types import Message as AnthropicMessage
+
+PROVIDER: Final = "anthropic"
+_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
+_FINISH: Mapping[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+
+
+class AnthropicModel:
+    """A Claude model.
+
+    client              an own client, for one event loop only; else one is made, from *base_url* and *api_key* or from
+                        what the SDK finds in the environment
+    max_tokens          for prompts that set none, as the API wants one
+    betas               what ``anthropic-beta`` names; deferred tools need none at Anthropic, but do at some clouds
+    native_tool_search  whether the model takes deferred tools and references to them; None: by its name
+
+    Deferred tools are in every request, in the given order, and are read by the model only once a result of
+    ``toolSearchTool`` refers to them, so the prompt cache holds. To have prompts cached at all, pass
+    ``ChatOptions(extra={"cache_control": {"type": "ephemeral"}})``.
+    """
+
+    provider = PROVIDER
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        client: AsyncAnthropic | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        max_tokens: int = 8_192,
+        betas: Sequence[str] = (),
+        native_tool_search: bool | None = None,
+    ) -> None:
+        require_sdk("anthropic", "a model of Anthropic")
+        from anthropic import AnthropicError, AsyncAnthropic
+
+        self.model = model
+        with translated(model, AnthropicError):
+            self._clients = Clients(client, lambda: AsyncAnthropic(base_url=base_url, api_key=api_key))
+        self._max_tokens = max_tokens
+        self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
+        self.native_tool_search = claude_searches_natively(model) if native_tool_search is None else native_tool_search
+
+    async def close(self) -> None:
+        await self._clients.close()
+
+    async def call(self, prompt: Prompt) -> ChatResponse:
+        from anthropic import AnthropicError
+
+        request = self._request(prompt)
+        with translated(request["model"], AnthropicError):
+            return _response(cast("AnthropicMessage", await self._clients.get().messages.create(**request)))
+
+    async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
+        from anthropic import AnthropicError
+
+        request = self._request(prompt)
+        with translated(request["model"], AnthropicError):
+            async with self._clients.get().messages.stream(**request) as events:
+                async for event in events:
+                    if event.type == "message_stop":
+                        yield _last(_response(event.message))
+                        return
+                    chunk = _chunk(cast("ParsedMessageStreamEvent[None]", event))
+                    if chunk is not None:
+                        yield chunk
+            raise ChatModelError("the stream ended in the midst of the answer; ask again")
+
+    def _request(self, prompt: Prompt) -> dict[str, Any]:
+        options = options_to_send(prompt)
+        if not self.native_tool_search:
+            refuse_deferred(self.model, options.deferred_tools)
+        request: dict[str, Any] = {
+            "model": options.model or self.model,
+            "max_tokens": options.max_tokens or self._max_tokens,
+            "messages": _messages(prompt.messages, _native(options)),
+            "extra_headers": self._headers,
+        }
+        system = [message.text for message in prompt.messages if isinstance(message, SystemMessage)]
+        if any(system):
+            request["system"] = "\n\n".join(filter(None, system))
+        if options.tools:
+            request["tools"] = _tools(options)
+            request |= _tool_choice(options)
+        request |= dict(options.extra)
+        if options.temperature is not None:  # newer models refuse it, so the SDK has no argument for it any more
+            request["extra_body"] = {"temperature": options.temperature, **request.get("extra_body", {})}
+        return request
+
+
+# Asking
+
+
+def _native(options: ChatOptions) -> NativeSearch:
+    return NativeSearch({tool.name: tool.definition for tool in options.deferred_tools})
+
+
+def _tools(options: ChatOptions) -> list[dict[str, Json]]:
+    shown = render_tools([tool.definition for tool in options.tools], PROVIDER)
+    deferred = render_tools([tool.definition for tool in options.deferred_tools], PROVIDER)
+    return [*shown, *(tool | {"defer_loading": True} for tool in deferred)]
+
+
+def _tool_choice(options: ChatOptions) -> dict[str, Json]:
+    choice = options.tool_choice
+    if choice is None:
+        return {}
+    return {"tool_choice": {"type": _CHOICES[choice]} if choice in _CHOICES else {"type": "tool", "name": choice}}
+
+
+def _messages(messages: Sequence[Message], native: NativeSearch) -> list[dict[str, Json]]:
+    """The API wants roles in turn, so neighbours of one role become one message; what is empty is left out."""
+    turns: list[dict[str, Json]] = []
+    for message in messages:
+        if isinstance(message, SystemMessage):
+            continue
+        role, blocks = _turn(message, native)
+        if not blocks:
+            continue
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        else:
+            turns.append({"role": role, "content": blocks})
+    return turns
+
+
+def _turn(message: UserMessage | AssistantMessage | ToolMessage, native: NativeSearch) -> tuple[str, list[Json]]:
+    match message:
+        case UserMessage():
+            return "user", list(anthropic_content(message))
+        case ToolMessage():
+            rendered = render_results(message.results, PROVIDER, native_search=native)
+            return "user", [block for turn in rendered for block in turn["content"]]
+        case AssistantMessage():
+            items = [dict(item) for item in verbatim_items(message, PROVIDER) if not _is_empty_text(item)]
+            return "assistant", list(items or _assistant(message))
+
+
+def _is_empty_text(block: JsonObject) -> bool:
+    """Models write such blocks, and the API refuses to take them back."""
+    return block["type"] == "text" and not str(block["text"]).strip()
+
+
+def _assistant(message: AssistantMessage) -> list[dict[str, Json]]:
+    said: list[dict[str, Json]] = [{"type": "text", "text": message.text}] if message.text.strip() else []
+    calls = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)} for call in message.tool_calls
+    ]
+    return [*said, *calls]
+
+
+def _input(call: ToolCall) -> dict[str, Json]:
+    """The API takes an object only; what another provider's model wrote instead is put into one."""
+    arguments = call.arguments
+    if not isinstance(arguments, str):
+        return dict(arguments)
+    try:
+        parsed: object = json.loads(arguments or "{}")
+    except ValueError:
+        parsed = None
+    return cast("dict[str, Json]", parsed) if isinstance(parsed, dict) else {"arguments": arguments}
+
+
+# Answering
+
+
+def _response(reply: AnthropicMessage) -> ChatResponse:
+    _, calls = parse_tool_calls(reply.content)
+    text = "".join(block.text for block in reply.content if block.type == "text")
+    items = tuple(as_json(block) for block in reply.content)
+    return ChatResponse(
+        AssistantMessage(text, tuple(calls), ProviderItems(PROVIDER, items)),
+        _FINISH.get(reply.stop_reason or "", "other"),
+        _usage(reply),
+        {"id": reply.id, "model": reply.model},
+    )
+
+
+def _usage(reply: AnthropicMessage) -> Usage:
+    """Anthropic counts what was read from the cache, and what was written to it, beside the other input."""
+    usage = reply.usage
+    cached = usage.cache_read_input_tokens or 0
+    written = usage.cache_creation_input_tokens or 0
+    return Usage(usage.input_tokens + cached + written, usage.output_tokens, cached, written)
+
+
+def _chunk(event: ParsedMessageStreamEvent[None]) -> ChatChunk | None:
+    if event.type == "content_block_start" and event.content_block.type == "tool_use":
+        begun = ToolCallDelta(event.index, event.content_block.id, event.content_block.name)
+        return ChatChunk(tool_calls=(begun,))
+    if event.type != "content_block_delta":
+        return None
+    if event.delta.type == "text_delta":
+        return ChatChunk(text=event.delta.text)
+    if event.delta.type == "input_json_delta" and event.delta.partial_json:
+        return ChatChunk(tool_calls=(ToolCallDelta(event.index, arguments=event.delta.partial_json),))
+    return None
+
+
+def _last(response: ChatResponse) -> ChatChunk:
+    return ChatChunk(
+        finish_reason=response.finish_reason,
+        usage=response.usage,
+        message=response.message,
+        metadata=response.metadata,
+    )

@@ -1,0 +1,30 @@
+"""Which models can load tools in the midst of a conversation, told by their names."""
+
+from __future__ import annotations
+
+_CLAUDE_SINCE = (4, 5)
+_GPT_SINCE = (5, 4)
+
+
+def claude_searches_natively(model: str) -> bool:
+    """Sonnet, Opus and Haiku from 4.5 on, under any cloud's name: ``eu.anthropic.claude-opus-4-5-20251101-v1:0``."""
+    words = model.lower().replace("@", "-").split("-")
+    for position, word in enumerate(words):
+        if word in ("sonnet", "opus", "haiku"):
+            return _version(words[position + 1 : position + 3]) >= _CLAUDE_SINCE
+    return False
+
+
+def openai_searches_natively(model: str) -> bool:
+    """GPT from 5.4 on, but for the smallest ones: ``gpt-5.4-mini`` does, ``gpt-5.4-nano`` does not."""
+    words = model.lower().rpartition("/")[2].split("-")
+    if len(words) < 2 or words[0] != "gpt" or "nano" in words:
+        return False
+    return _version(words[1].split(".")) >= _GPT_SINCE
+
+
+def _version(words: list[str]) -> tuple[int, int]:
+    """Major and minor; what is not a small number, such as a date, is none."""
+    numbers = [int(word) if word.isascii() and word.isdigit() and len(word) <= 2 else 0 for word in words]
+    major, minor, *_ = [*numbers, 0, 0]
+    return major, minor

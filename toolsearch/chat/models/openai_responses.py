@@ -1,0 +1,251 @@
+"""OpenAI's Responses: items in and out, reasoning given back as it came, tools loaded by a search of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from toolsearch.calling.native_search import NativeSearch
+from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
+from toolsearch.chat.messages import (
+    AssistantMessage,
+    Message,
+    ProviderItems,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, ToolCallDelta, Usage
+from toolsearch.chat.models.families import openai_searches_natively
+from toolsearch.chat.models.images import responses_content
+from toolsearch.chat.models.openai_chat import arguments_text, openai_clients
+from toolsearch.chat.models.sdk import as_json, refuse_deferred, translated, verbatim_items
+from toolsearch.chat.tool_search_prompt import options_to_send
+from toolsearch.discovery.exposure import render_definition
+from toolsearch.discovery.search_tool import TOOL_NAME
+from toolsearch.errors import ChatModelError
+from toolsearch.tools.definition import Json, JsonObject, ToolDefinition
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from openai.types.responses import Response, ResponseStreamEvent
+
+PROVIDER: Final = "openai-responses"
+
+
+class OpenAIResponsesModel:
+    """A model behind Responses.
+
+    client              an own client, for one event loop only; else one is made, from *base_url* and *api_key* or from
+                        what the SDK finds in the environment
+    store               let OpenAI keep the responses; nothing here needs it, as each request holds the conversation
+    native_tool_search  whether the model takes a ``tool_search`` tool; None: by its name
+
+    With deferred tools, ``toolSearchTool`` becomes the API's own ``tool_search``, executed by us, whose answers hold
+    the definitions found: the list of tools never changes, so the prompt cache holds.
+    """
+
+    provider = PROVIDER
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        client: AsyncOpenAI | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        store: bool = False,
+        native_tool_search: bool | None = None,
+    ) -> None:
+        self.model = model
+        self._clients = openai_clients(model, client, base_url, api_key)
+        self._store = store
+        self.native_tool_search = openai_searches_natively(model) if native_tool_search is None else native_tool_search
+
+    async def close(self) -> None:
+        await self._clients.close()
+
+    async def call(self, prompt: Prompt) -> ChatResponse:
+        from openai import OpenAIError
+
+        request = self._request(prompt)
+        with translated(request["model"], OpenAIError):
+            return _response(cast("Response", await self._clients.get().responses.create(**request)))
+
+    async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
+        from openai import OpenAIError
+
+        request = self._request(prompt)
+        with translated(request["model"], OpenAIError):
+            async with await self._clients.get().responses.create(**request, stream=True) as events:
+                async for event in events:
+                    chunk = _chunk(event)
+                    if chunk is not None:
+                        yield chunk
+                    if chunk is not None and chunk.message is not None:
+                        return
+            raise ChatModelError("the stream ended in the midst of the answer; ask again")
+
+    def _request(self, prompt: Prompt) -> dict[str, Any]:
+        options = options_to_send(prompt)
+        if not self.native_tool_search:
+            refuse_deferred(self.model, options.deferred_tools)
+        request: dict[str, Any] = {
+            "model": options.model or self.model,
+            "input": _input(prompt.messages, NativeSearch(_deferred(options)) if options.deferred_tools else None),
+            "store": self._store,
+        }
+        if options.temperature is not None:
+            request["temperature"] = options.temperature
+        if options.max_tokens is not None:
+            request["max_output_tokens"] = options.max_tokens
+        if options.tools:
+            native = bool(options.deferred_tools)
+            request["tools"] = [_tool(tool.definition, native=native) for tool in options.tools]
+            request |= _tool_choice(options)
+        return {**request, **options.extra}
+
+
+# Asking
+
+
+def _deferred(options: ChatOptions) -> dict[str, ToolDefinition]:
+    return {tool.name: tool.definition for tool in options.deferred_tools}
+
+
+def _tool(definition: ToolDefinition, *, native: bool) -> dict[str, Json]:
+    tool = render_definition(definition, PROVIDER)
+    if not native or definition.name != TOOL_NAME:
+        return tool
+    search = {"description": tool["description"], "parameters": tool["parameters"]}
+    return {"type": "tool_search", "execution": "client"} | search
+
+
+def _tool_choice(options: ChatOptions) -> dict[str, Json]:
+    choice = options.tool_choice
+    if choice is None or choice in ("auto", "none", "required"):
+        return {} if choice is None else {"tool_choice": choice}
+    if choice == TOOL_NAME and options.deferred_tools:
+        return {"tool_choice": "required"}  # the API has no way to name its tool_search
+    return {"tool_choice": {"type": "function", "name": choice}}
+
+
+def _input(messages: Sequence[Message], native: NativeSearch | None) -> list[dict[str, Json]]:
+    items: list[dict[str, Json]] = []
+    searches: set[str] = set()  # ids of the calls that stand in the conversation as the API's own searches
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            said = _assistant(message, native=native is not None)
+            searches |= {str(item["call_id"]) for item in said if item["type"] == "tool_search_call"}
+            items += said
+        elif isinstance(message, ToolMessage):
+            items += _results(message, searches, native or NativeSearch())
+        elif isinstance(message, UserMessage):
+            items.append({"type": "message", "role": "user", "content": responses_content(message)})
+        else:
+            items.append(_plain_message("system", message))
+    return items
+
+
+def _plain_message(role: str, message: SystemMessage | AssistantMessage) -> dict[str, Json]:
+    return {"type": "message", "role": role, "content": message.text}
+
+
+def _assistant(message: AssistantMessage, *, native: bool) -> list[dict[str, Json]]:
+    """Word for word if possible: not if it holds a search of the API's own kind, which this request does not know."""
+    items = [dict(item) for item in verbatim_items(message, PROVIDER)]
+    if items and (native or all(item["type"] != "tool_search_call" for item in items)):
+        return items
+    said = [_plain_message("assistant", message)] if message.text or not message.tool_calls else []
+    return [*said, *(_call(call, native=native) for call in message.tool_calls)]
+
+
+def _call(call: ToolCall, *, native: bool) -> dict[str, Json]:
+    if native and call.name == TOOL_NAME:
+        arguments = json.loads(call.arguments or "{}") if isinstance(call.arguments, str) else dict(call.arguments)
+        return {"type": "tool_search_call", "call_id": call.id, "execution": "client", "arguments": arguments}
+    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)}
+
+
+def _results(message: ToolMessage, searches: Collection[str], native: NativeSearch) -> list[dict[str, Json]]:
+    items: list[dict[str, Json]] = []
+    for result in message.results:
+        items += render_results([result], PROVIDER, native_search=native if result.call_id in searches else None)
+    outputs = [item for item in items if item["type"] != "message"]
+    return outputs + [item for item in items if item["type"] == "message"]
+
+
+# Answering
+
+
+def _response(reply: Response) -> ChatResponse:
+    if reply.status == "failed":
+        raise ChatModelError(reply.error.message if reply.error else "the model failed, without a reason; ask again")
+    _, calls = parse_tool_calls(reply)
+    refusal = _refusal(reply)
+    items = tuple(as_json(item) for item in reply.output)
+    return ChatResponse(
+        AssistantMessage(refusal or reply.output_text, tuple(calls), ProviderItems(PROVIDER, items)),
+        "content_filter" if refusal else _finish_reason(reply, bool(calls)),
+        _usage(reply),
+        {"id": reply.id, "model": reply.model},
+    )
+
+
+def _refusal(reply: Response) -> str:
+    parts = [part for item in reply.output if item.type == "message" for part in item.content]
+    return "".join(part.refusal for part in parts if part.type == "refusal")
+
+
+def _finish_reason(reply: Response, has_calls: bool) -> FinishReason:  # noqa: FBT001
+    reasons: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+    if reply.status == "incomplete":
+        reason = reply.incomplete_details.reason if reply.incomplete_details else None
+        return reasons.get(reason or "", "other")
+    return "tool_calls" if has_calls else "stop"
+
+
+def _usage(reply: Response) -> Usage:
+    usage = reply.usage
+    if usage is None:
+        return Usage()
+    # Compatible endpoints leave the details out, whatever the SDK's types say.
+    details = cast("JsonObject", usage.to_dict().get("input_tokens_details") or {})
+    return Usage(
+        usage.input_tokens,
+        usage.output_tokens,
+        details.get("cached_tokens") or 0,
+        details.get("cache_write_tokens") or 0,
+    )
+
+
+def _chunk(event: ResponseStreamEvent) -> ChatChunk | None:
+    """What *event* has to say to a reader of the stream; the last one says the whole message."""
+    match event.type:
+        case "response.output_text.delta" | "response.refusal.delta":
+            return ChatChunk(text=event.delta)
+        case "response.function_call_arguments.delta":
+            return ChatChunk(tool_calls=(ToolCallDelta(event.output_index, arguments=event.delta),))
+        case "response.output_item.added" if event.item.type == "function_call":
+            begun = ToolCallDelta(event.output_index, event.item.call_id, event.item.name)
+            return ChatChunk(tool_calls=(begun,))
+        case "response.output_item.done" if event.item.type == "tool_search_call":
+            [call] = parse_tool_calls([event.item])[1]
+            search = ToolCallDelta(event.output_index, call.id, call.name, arguments_text(call))
+            return ChatChunk(tool_calls=(search,))
+        case "response.completed" | "response.incomplete" | "response.failed":
+            return _last(_response(event.response))
+        case "error":
+            raise ChatModelError(event.message)
+        case _:
+            return None
+
+
+def _last(response: ChatResponse) -> ChatChunk:
+    return ChatChunk(
+        finish_reason=response.finish_reason,
+        usage=response.usage,
+        message=response.message,
+        metadata=response.metadata,
+    )

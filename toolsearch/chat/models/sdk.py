@@ -1,0 +1,117 @@
+"""What the adapters share: a client for each event loop, an SDK's errors as ours, an SDK's objects as plain JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Generic, Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+from toolsearch.chat.messages import AssistantMessage
+from toolsearch.errors import BadSettingError, ChatModelError, MissingExtraError
+from toolsearch.tools.definition import Json, JsonObject
+
+_MAX_REASON = 600  # characters of what a provider says; some repeat the request
+_KEY_STATUSES = (401, 403)  # what these say may show a part of the key
+
+
+class _Closeable(Protocol):
+    async def close(self) -> None: ...
+
+
+Client = TypeVar("Client", bound=_Closeable)
+
+
+class Clients(Generic[Client]):
+    """The client that was given, for every loop; or one for each loop, since connections belong to their loop."""
+
+    def __init__(self, given: Client | None, make: Callable[[], Client]) -> None:
+        self._given = given
+        self._make = make
+        self._next = make() if given is None else None  # made at once, so that a missing key is told at once
+        self._own: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
+
+    def get(self) -> Client:
+        if self._given is not None:
+            return self._given
+        loop = asyncio.get_running_loop()
+        if loop not in self._own:
+            self._own[loop] = self._next or self._make()
+            self._next = None
+        return self._own[loop]
+
+    async def close(self) -> None:
+        """Close this loop's own client; one that was given is its giver's to close."""
+        client = self._own.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+
+def require_sdk(package: str, what: str) -> None:
+    """Raise MissingExtraError if *package*, which is named as its extra is, cannot be imported."""
+    try:
+        __import__(package)
+    except ImportError as error:
+        raise MissingExtraError(what, package) from error
+
+
+@contextmanager
+def translated(model: str, error_base: type[Exception]) -> Generator[None]:
+    """Raise ChatModelError for an SDK's errors, for a broken connection, and for arguments that the SDK refuses."""
+    import httpx2  # both SDKs bring it
+
+    try:
+        yield
+    except ChatModelError:
+        raise
+    except (error_base, httpx2.HTTPError, httpx2.StreamError, TypeError, ValueError) as error:
+        raise ChatModelError(f"{model}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    status = getattr(error, "status_code", None)
+    if status in _KEY_STATUSES:
+        return f"the provider refused the API key or what it may do (HTTP {status}); check the key and its rights"
+    said = (_said(getattr(error, "body", None)) or str(error) or type(error).__name__)[:_MAX_REASON]
+    return said if status is None else f"HTTP {status}: {said}"
+
+
+def _said(body: object) -> str | None:
+    """The message in an error's body; OpenAI's SDK has taken the body out of its wrapping, Anthropic's has not."""
+    if not isinstance(body, Mapping):
+        return None
+    fields = cast("JsonObject", body)
+    message = cast("JsonObject", fields["error"] if isinstance(fields.get("error"), Mapping) else fields).get("message")
+    return message if isinstance(message, str) else None
+
+
+class _Dictable(Protocol):
+    """A pydantic model of one of the SDKs."""
+
+    def to_dict(self) -> dict[str, object]: ...
+
+
+def as_json(item: _Dictable) -> dict[str, Json]:
+    """Return *item* as the provider sent it, without its nulls: APIs send some that they do not take."""
+    return cast("dict[str, Json]", _without_nulls(item.to_dict()))
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, dict):
+        fields = cast("dict[str, object]", value)
+        return {key: _without_nulls(part) for key, part in fields.items() if part is not None}
+    if isinstance(value, list):
+        return [_without_nulls(part) for part in cast("list[object]", value)]
+    return value
+
+
+def verbatim_items(message: AssistantMessage, provider: str) -> Sequence[JsonObject]:
+    """What *provider* itself sent as *message*; ``()`` if another one did, or nobody."""
+    verbatim = message.verbatim
+    return verbatim.items if verbatim is not None and verbatim.provider == provider else ()
+
+
+def refuse_deferred(model: str, deferred: Sequence[object]) -> None:
+    if deferred:
+        raise BadSettingError(f"{model} cannot load deferred tools; send them in options.tools instead")
