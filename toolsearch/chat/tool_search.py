@@ -21,7 +21,7 @@ from toolsearch.chat.advisor import CONVERSATION_ID, TOOL_LOOP_ORDER, Chain, Cha
 from toolsearch.chat.model import ChatModel, ChatResponse
 from toolsearch.chat.tool_calling import ToolCallingAdvisor, wants_tools
 from toolsearch.chat.tool_search_engines import RequestEngines
-from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX, loaded_in, with_suffix
+from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX, with_suffix
 from toolsearch.chat.tool_search_session import TurnSession
 from toolsearch.chat.tool_search_turn import SearchTurn
 from toolsearch.discovery.discovered import Budget
@@ -32,6 +32,7 @@ from toolsearch.discovery.store import SessionStore
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, DuplicateToolError
 from toolsearch.session import SessionOptions
+from toolsearch.telemetry import Telemetry
 from toolsearch.tools.definition import Tool
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.vector_cache import VectorCache
@@ -61,6 +62,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
     accumulate     whether what was discovered stays; else only what the last searches found that found something
     options        how sessions behave; by default as in *engine*, if there is one
     budget         what a conversation may hold between turns; by default that of *options*
+    telemetry      what records the searches of engines made here; that of *engine* records its own
     pins           names of tools that are searched but always shown. Raises UnknownToolError if one is out of reach
     mode           "native" tells the model of all tools as deferred and lets answers load them, which keeps its prompt
                    cache, and is an error with a model that cannot; "append" adds what was found to the tools of the
@@ -83,6 +85,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         strategy: str = "auto",
         encoder: Encoder | str | Path | None = None,
         sessions: SessionStore | None = None,
+        telemetry: Telemetry | None = None,
         manager: ToolCallingManager | None = None,
         order: int = TOOL_LOOP_ORDER,
         conversation_history: bool = True,
@@ -116,7 +119,13 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
         def indexed(catalog: Catalog) -> ToolSearch:
             return ToolSearch(
-                catalog, strategy=strategy, encoder=encoder, sessions=self.sessions, options=self._options, cache=cache
+                catalog,
+                strategy=strategy,
+                encoder=encoder,
+                sessions=self.sessions,
+                options=self._options,
+                telemetry=telemetry,
+                cache=cache,
             )
 
         self._engines = RequestEngines(indexed)
@@ -200,21 +209,8 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         choice = request.prompt.options.tool_choice
         if choice is not None and choice not in attached:
             session.expand(choice)  # a choice that is not in the list would be refused
-        return self._turn(session, attached, {} if self._engine else own, request, model)
-
-    def _turn(
-        self,
-        session: TurnSession,
-        attached: Mapping[str, Tool],
-        searched: Mapping[str, Tool],
-        request: ChatRequest,
-        model: ChatModel,
-    ) -> SearchTurn:
-        if not self._is_native(model, session):
-            return SearchTurn(session, attached, searched)
-        shown = frozenset(session.discovered) - loaded_in(request.prompt.messages)
-        choice = request.prompt.options.tool_choice
-        return SearchTurn(session, attached, searched, is_native=True, shown=shown | {choice or ""})
+        searched: Mapping[str, Tool] = {} if self._engine else own
+        return SearchTurn(session, attached, searched, is_native=self._is_native(model, session), choice=choice or "")
 
     def _is_native(self, model: ChatModel, session: TurnSession) -> bool:
         if self._mode == "append" or (self._mode == "auto" and not model.native_tool_search):

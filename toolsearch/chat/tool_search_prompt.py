@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import cast
 
 from toolsearch.chat.messages import Message, SystemMessage, ToolMessage
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.tools.definition import Json, JsonObject
 
@@ -26,8 +28,23 @@ def with_suffix(messages: tuple[Message, ...], suffix: str) -> tuple[Message, ..
     return (SystemMessage(suffix), *messages)
 
 
-def loaded_in(messages: Iterable[Message]) -> frozenset[str]:
-    """Return the names of the tools that the answers to searches in *messages* have loaded."""
+def options_to_send(prompt: Prompt) -> ChatOptions:
+    """Return the options of *prompt* with those loaded tools shown whose loading its messages no longer hold.
+
+    For models that search natively. It has to be the last step before the request, as only there all is in place that
+    a memory adds or leaves out.
+    """
+    options = prompt.options
+    if not options.loaded_tools:
+        return options
+    held = _loaded_in(prompt.messages)
+    deferred = {tool.name: tool for tool in options.deferred_tools}
+    forgotten = [deferred.pop(name) for name in options.loaded_tools if name not in held and name in deferred]
+    return replace(options, tools=(*options.tools, *forgotten), deferred_tools=tuple(deferred.values()))
+
+
+def _loaded_in(messages: Iterable[Message]) -> frozenset[str]:
+    """The names of the tools that the answers to searches in *messages* have loaded."""
     results = (result for message in messages if isinstance(message, ToolMessage) for result in message.results)
     answers = (result.structured for result in results if result.name == TOOL_NAME and not result.is_error)
     return frozenset(name for answer in answers for name in _names(answer))

@@ -20,8 +20,7 @@ class SearchTurn:
     attached   tools of the request that are always shown; none of them is searched for
     searched   tools of the request that are what is searched: the session knows their definitions, these can run
     is_native  whether the model is told of all tools as deferred, and loads them from the answers to searches
-    shown      with *is_native*: discovered tools that are shown all the same, as the conversation does not hold the
-               answer that loaded them
+    choice     the tool that the model has to call, which cannot be deferred; "" for none
     loaded     with *is_native*: what was loaded, by name, as it was then. Answers in the conversation refer to it, so
                it stays as it is until the end of the turn, even if the catalog drops or changes it
     """
@@ -30,13 +29,13 @@ class SearchTurn:
     attached: Mapping[str, Tool]
     searched: Mapping[str, Tool]
     is_native: bool = False
-    shown: frozenset[str] = frozenset()
+    choice: str = ""
     loaded: dict[str, Tool] = field(default_factory=dict[str, Tool])
 
     def options(self, options: ChatOptions) -> ChatOptions:
         """Return *options* with the tools of the next request; the same, byte for byte, unless a search found some."""
         tools, deferred = self._tools()
-        return replace(options, tools=tuple(tools), deferred_tools=tuple(deferred))
+        return replace(options, tools=tuple(tools), deferred_tools=tuple(deferred), loaded_tools=tuple(self.loaded))
 
     def scope(self) -> ToolScope:
         """Return what the calls of one reply may run."""
@@ -49,7 +48,7 @@ class SearchTurn:
         search, discovered = shown[0], self._unattached(shown[1:])
         if not self.is_native:
             return [search, *attached, *discovered], []
-        always = self.shown | self.session.state.pins
+        always = self.session.state.pins | {self.choice}
         visible = [tool for tool in discovered if tool.name in always]
         for tool in discovered:
             if tool.name not in always:
