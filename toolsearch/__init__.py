@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from toolsearch.calling.result import ToolResult
     from toolsearch.calling.wire import ToolCall
     from toolsearch.catalog.catalog import Catalog
+    from toolsearch.chat.agent_tool import chat_tool
+    from toolsearch.chat.aggregate import aggregate
+    from toolsearch.chat.client import ChatClient
+    from toolsearch.chat.memory import InMemoryMessageStore, MessageWindowMemory
+    from toolsearch.chat.memory_advisor import MemoryAdvisor
+    from toolsearch.chat.memory_sqlite import SqliteMessageStore
+    from toolsearch.chat.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+    from toolsearch.chat.model import ChatOptions, ChatResponse
+    from toolsearch.chat.tool_calling import ToolCallingAdvisor
     from toolsearch.discovery.discovered import Budget
     from toolsearch.discovery.eviction import (
         AlwaysEvictStrategy,
@@ -34,11 +43,18 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "AlwaysEvictStrategy": "discovery.eviction",
+    "AssistantMessage": "chat.messages",
     "Budget": "discovery.discovered",
     "CallLimits": "calling.limits",
     "Catalog": "catalog.catalog",
+    "ChatClient": "chat.client",
+    "ChatOptions": "chat.model",
+    "ChatResponse": "chat.model",
     "CompositeEvictionStrategy": "discovery.eviction",
+    "InMemoryMessageStore": "chat.memory",
     "LruEvictionStrategy": "discovery.eviction",
+    "MemoryAdvisor": "chat.memory_advisor",
+    "MessageWindowMemory": "chat.memory",
     "NeverEvictStrategy": "discovery.eviction",
     "PassThrough": "discovery.exposure",
     "Reach": "discovery.reach",
@@ -46,28 +62,42 @@ _MODULES = {
     "Session": "session",
     "SessionOptions": "session",
     "SessionStore": "discovery.store",
+    "SqliteMessageStore": "chat.memory_sqlite",
     "SqliteSessionPersistence": "discovery.persistence",
+    "SystemMessage": "chat.messages",
     "Tool": "tools.definition",
     "ToolCall": "calling.wire",
+    "ToolCallingAdvisor": "chat.tool_calling",
     "ToolCallingManager": "calling.manager",
     "ToolContext": "tools.definition",
     "ToolDefinition": "tools.definition",
+    "ToolMessage": "chat.messages",
     "ToolMetadata": "tools.definition",
     "ToolReference": "tools.definition",
     "ToolResult": "calling.result",
     "ToolSearch": "engine",
     "ToolSearchError": "errors",
     "TtlEvictionStrategy": "discovery.eviction",
+    "UserMessage": "chat.messages",
+    "aggregate": "chat.aggregate",
+    "chat_tool": "chat.agent_tool",
     "tool": "tools.decorator",
 }
 
 __all__ = [
     "AlwaysEvictStrategy",
+    "AssistantMessage",
     "Budget",
     "CallLimits",
     "Catalog",
+    "ChatClient",
+    "ChatOptions",
+    "ChatResponse",
     "CompositeEvictionStrategy",
+    "InMemoryMessageStore",
     "LruEvictionStrategy",
+    "MemoryAdvisor",
+    "MessageWindowMemory",
     "NeverEvictStrategy",
     "PassThrough",
     "Reach",
@@ -75,18 +105,25 @@ __all__ = [
     "Session",
     "SessionOptions",
     "SessionStore",
+    "SqliteMessageStore",
     "SqliteSessionPersistence",
+    "SystemMessage",
     "Tool",
     "ToolCall",
+    "ToolCallingAdvisor",
     "ToolCallingManager",
     "ToolContext",
     "ToolDefinition",
+    "ToolMessage",
     "ToolMetadata",
     "ToolReference",
     "ToolResult",
     "ToolSearch",
     "ToolSearchError",
     "TtlEvictionStrategy",
+    "UserMessage",
+    "aggregate",
+    "chat_tool",
     "tool",
 ]
 

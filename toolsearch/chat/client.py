@@ -1,0 +1,187 @@
+"""The client: a model with its tools, instructions and advisors, ready to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.calling.resolvers import ToolCallbackResolver
+from toolsearch.chat.advisor import Advisor, Chain, ChatRequest, chain_of
+from toolsearch.chat.aggregate import closing
+from toolsearch.chat.messages import Message, SystemMessage, UserMessage
+from toolsearch.chat.model import ChatChunk, ChatModel, ChatOptions, ChatResponse, Prompt
+from toolsearch.chat.options import merged
+from toolsearch.chat.sync import run_sync
+from toolsearch.chat.tool_calling import ToolCallingAdvisor
+from toolsearch.errors import BadSettingError, UnknownToolError
+from toolsearch.tools.definition import Tool
+from toolsearch.tools.providers import as_tools
+
+
+class ChatClient:
+    """Asks *model*. Immutable, and safe to share between tasks; what is given here holds for every request.
+
+    tools         whatever `as_tools` takes: tools, functions, objects with `@tool` methods, providers, lists of these;
+                  providers are asked anew for each request
+    tool_names    tools by name, which *resolver* looks up for each request
+    tool_context  what tools get as their ToolContext; no model sees it
+    system        the system message, unless a request brings its own
+    advisors      what stands between the client and the model. Unless a `ToolCallingAdvisor` is among them, one is
+                  added, also where there are no tools, since an advisor may add some
+    manager       runs the tool calls, for the advisor that is added
+    execute_tools whether tool calls are run at all; else they are the caller's to run, and no tool-calling advisor
+                  takes part
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        tools: Iterable[object] = (),
+        tool_names: Iterable[str] = (),
+        resolver: ToolCallbackResolver | None = None,
+        tool_context: Mapping[str, Any] | None = None,
+        system: str | None = None,
+        advisors: Iterable[Advisor] = (),
+        options: ChatOptions | None = None,
+        manager: ToolCallingManager | None = None,
+        execute_tools: bool = True,
+    ) -> None:
+        self.model = model
+        self._resolver = resolver
+        self._tool_loop = ToolCallingAdvisor(manager)
+        self._defaults = PromptSpec(
+            self,
+            given_tools=tuple(tools),
+            given_tool_names=tuple(tool_names),
+            given_tool_context=dict(tool_context or {}),
+            default_system=system,
+            given_advisors=tuple(advisors),
+            given_options=options or ChatOptions(),
+            runs_tools=execute_tools,
+        )
+
+    def prompt(self, said: str | Message | Sequence[Message] = ()) -> PromptSpec:
+        """Begin a request with *said*: a user's text, or the messages of a conversation."""
+        if isinstance(said, str):
+            return self._defaults.user(said)
+        return self._defaults.messages(*(said if isinstance(said, Sequence) else [said]))
+
+    def chain(self, advisors: Sequence[Advisor], *, execute_tools: bool) -> Chain:
+        """Return the way to the model. Raises BadSettingError for more than one tool-calling advisor."""
+        loops = [advisor for advisor in advisors if isinstance(advisor, ToolCallingAdvisor)]
+        others = [advisor for advisor in advisors if not isinstance(advisor, ToolCallingAdvisor)]
+        if len(loops) > 1:
+            names = ", ".join(type(advisor).__name__ for advisor in loops)
+            raise BadSettingError(f"a chain has one tool-calling advisor, not {len(loops)} ({names}); leave one out")
+        if not execute_tools:
+            return chain_of(others, self.model)
+        return chain_of([*others, *(loops or [self._tool_loop])], self.model)
+
+    def named_tools(self, names: Iterable[str]) -> list[Tool]:
+        """Return the tools of these *names*. Raises UnknownToolError for one that the resolver does not have."""
+        found: list[Tool] = []
+        for name in dict.fromkeys(names):
+            tool = self._resolver.resolve(name) if self._resolver is not None else None
+            if tool is None:
+                raise UnknownToolError(name)
+            found.append(tool)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSpec:
+    """A request in the making. Each method returns a new one, with more in it; the last one asks.
+
+    Made by `ChatClient.prompt`.
+    """
+
+    client: ChatClient
+    given_messages: tuple[Message, ...] = ()
+    given_tools: tuple[object, ...] = ()
+    given_tool_names: tuple[str, ...] = ()
+    given_tool_context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    system_text: str | None = None
+    default_system: str | None = None
+    given_advisors: tuple[Advisor, ...] = ()
+    given_options: ChatOptions = ChatOptions()  # noqa: RUF009  frozen
+    given_context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    runs_tools: bool = True
+
+    def user(self, text: str) -> PromptSpec:
+        return self.messages(UserMessage(text))
+
+    def messages(self, *messages: Message) -> PromptSpec:
+        return replace(self, given_messages=self.given_messages + messages)
+
+    def system(self, text: str) -> PromptSpec:
+        """Goes in front, in place of the client's own."""
+        return replace(self, system_text=text)
+
+    def tools(self, *tools: object) -> PromptSpec:
+        """Offered beside the client's own."""
+        return replace(self, given_tools=self.given_tools + tools)
+
+    def tool_names(self, *names: str) -> PromptSpec:
+        return replace(self, given_tool_names=self.given_tool_names + names)
+
+    def tool_context(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> PromptSpec:
+        """For the tools; goes before the client's own, key by key."""
+        return replace(self, given_tool_context={**self.given_tool_context, **(values or {}), **more})
+
+    def context(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> PromptSpec:
+        """For the advisors, such as ``conversation_id="user-42"``."""
+        return replace(self, given_context={**self.given_context, **(values or {}), **more})
+
+    def advisors(self, *advisors: Advisor) -> PromptSpec:
+        """Beside the client's own."""
+        return replace(self, given_advisors=self.given_advisors + advisors)
+
+    def options(self, options: ChatOptions) -> PromptSpec:
+        """What is None in *options* stays as it is."""
+        return replace(self, given_options=merged(self.given_options, options))
+
+    def execute_tools(self, run: bool) -> PromptSpec:  # noqa: FBT001  reads as a sentence
+        """With False, calls are left in the response for the caller to run, with a `ToolCallingManager` say."""
+        return replace(self, runs_tools=run)
+
+    async def call(self) -> ChatResponse:
+        return await self._chain().call(self.request())
+
+    async def content(self) -> str:
+        return (await self.call()).text
+
+    async def stream(self) -> AsyncIterator[ChatChunk]:
+        """The answer in pieces; `aggregate` makes a response of them. Each iteration asks anew."""
+        async with closing(self._chain().stream(self.request())) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    def call_sync(self) -> ChatResponse:
+        """As `call`, for code without an event loop. Raises RuntimeError where one is running."""
+        return run_sync(self.call(), "call()")
+
+    def content_sync(self) -> str:
+        """As `content`, for code without an event loop. Raises RuntimeError where one is running."""
+        return run_sync(self.content(), "content()")
+
+    def request(self) -> ChatRequest:
+        """What enters the chain. Raises DuplicateToolError, UnknownToolError, or BadSettingError without a message."""
+        messages = self._messages()
+        if not any(not isinstance(message, SystemMessage) for message in messages):
+            raise BadSettingError("there is nothing to answer: give prompt() a text or messages, or use user()")
+        tools = (*self.given_tools, *self.client.named_tools(self.given_tool_names))
+        once = {id(tool): tool for tool in tools}.values()  # a function is made a tool anew each time
+        added = ChatOptions(tools=tuple(as_tools(*once)), tool_context=self.given_tool_context)
+        return ChatRequest(Prompt(messages, merged(self.given_options, added)), dict(self.given_context))
+
+    def _messages(self) -> tuple[Message, ...]:
+        text = self.system_text
+        if text is None and not any(isinstance(message, SystemMessage) for message in self.given_messages):
+            text = self.default_system
+        return (SystemMessage(text), *self.given_messages) if text else self.given_messages
+
+    def _chain(self) -> Chain:
+        return self.client.chain(self.given_advisors, execute_tools=self.runs_tools)
