@@ -6,6 +6,7 @@ import types
 from collections.abc import Iterable
 
 import pytest
+from typing_extensions import TypedDict
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import BadToolError, DuplicateToolError
@@ -160,6 +161,26 @@ def test_a_method_that_cannot_be_a_tool_is_refused_where_it_is_marked() -> None:
         class Eyes:
             @tool
             def look(self, at: object.__class__.__call__.__class__) -> None: ...
+
+
+class Node:
+    @tool
+    def describe(self, other: Later) -> str:
+        return other.word
+
+
+class Later(TypedDict):
+    word: str
+
+
+def test_a_method_may_name_a_class_that_is_defined_after_it() -> None:
+    (made,) = ToolCallbacks.from_object(Node())
+    assert made.definition.input_schema["properties"] == {"other": {"$ref": "#/$defs/Later"}}
+
+
+def test_the_definition_of_a_method_is_made_once_for_all_objects() -> None:
+    first, second = by_name(Clock("UTC"))["now"], by_name(Clock("CET"))["now"]
+    assert first.definition is second.definition
 
 
 def test_an_object_without_tools_is_refused_and_the_message_says_so() -> None:

@@ -21,6 +21,10 @@ class FunctionCallback:
         self._function = function
         self._signature = signature
 
+    def bound_to(self, method: Callable[..., Any]) -> FunctionCallback:
+        """Return this for a method of an object, where this was made of the function in the class body."""
+        return FunctionCallback(method, self._signature)
+
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
         """Raises BadArgumentsError if *arguments* do not convert, else whatever the function raises."""
         bound = self._signature.bind(arguments, context)

@@ -13,7 +13,7 @@ from toolsearch.tools.definition import Json, JsonObject, Tool, ToolDefinition, 
 from toolsearch.tools.docstrings import read_docstring
 from toolsearch.tools.naming import namespaced, require_legal_name
 from toolsearch.tools.results import ToolCallResultConverter
-from toolsearch.tools.signature import read_signature, underlying
+from toolsearch.tools.signature import UnresolvedAnnotationError, read_signature, underlying
 
 AnyFunction = TypeVar("AnyFunction", bound="Callable[..., Any] | classmethod[Any, ..., Any] | staticmethod[..., Any]")
 
@@ -36,7 +36,8 @@ class _Carried:
 
     function: Callable[..., Any]
     options: _Options
-    tool: Tool | None  # None for what a class body defines: its tools are made of an object's methods
+    tool: Tool | None = None  # of a function outside of classes
+    method: tuple[Tool, FunctionCallback] | None = None  # of a method, to be bound to its object
 
 
 @overload
@@ -93,10 +94,10 @@ def tool(
     def decorate(decorated: Any) -> Any:
         function = _function_in(decorated)
         if _is_in_class_body(function):
-            _build(function, options, server="", skip_first=not isinstance(decorated, staticmethod))
-            carried = _Carried(function, options, None)
+            is_static = isinstance(decorated, staticmethod)
+            carried = _Carried(function, options, method=_build_method(function, options, is_static=is_static))
         else:
-            carried = _Carried(function, options, _build(function, options, server=""))
+            carried = _Carried(function, options, _build(function, options, server="")[0])
         try:
             setattr(function, _ATTRIBUTE, carried)
         except AttributeError:
@@ -127,12 +128,15 @@ def tool_from_function(
         if carried.tool is not None and says_nothing:
             return carried.tool
         _require_bound(function)
+    if carried is not None and carried.method is not None and says_nothing and _is_method_of(function, carried):
+        made, callback = carried.method
+        return replace(made, callback=callback.bound_to(function))
     options = carried.options if carried else _Options()
     if description is not None:
         options = replace(options, description=description)
     if metadata is not None:
         options = replace(options, metadata=checked_metadata(metadata))
-    return _build(function, options, server=server, name=name)
+    return _build(function, options, server=server, name=name)[0]
 
 
 def is_marked(value: Any) -> bool:
@@ -158,7 +162,7 @@ def checked_metadata(metadata: ToolMetadata) -> ToolMetadata:
 
 def _build(
     function: Callable[..., Any], options: _Options, *, server: str, name: str | None = None, skip_first: bool = False
-) -> Tool:
+) -> tuple[Tool, FunctionCallback]:
     own_name = name or options.name or str(getattr(underlying(function), "__name__", type(function).__name__))
     full_name = namespaced(server, own_name) if server else own_name
     require_legal_name(full_name)
@@ -177,7 +181,28 @@ def _build(
         server=server,
         tags=options.tags,
     )
-    return Tool(definition, FunctionCallback(function, signature), options.metadata, source=source_of(function))
+    callback = FunctionCallback(function, signature)
+    return Tool(definition, callback, options.metadata, source=source_of(function)), callback
+
+
+def _build_method(
+    function: Callable[..., Any], options: _Options, *, is_static: bool
+) -> tuple[Tool, FunctionCallback] | None:
+    """Return what all objects of the class share, so that it is made once; None if that has to wait for a name.
+
+    ``@staticmethod`` may still follow, so the first parameter may turn out to be one like the others.
+    """
+    try:
+        made = _build(function, options, server="", skip_first=not is_static)
+    except BadToolError as error:
+        if isinstance(error.__cause__, UnresolvedAnnotationError):
+            return None
+        raise
+    return None if is_static else made
+
+
+def _is_method_of(function: Any, carried: _Carried) -> bool:
+    return inspect.ismethod(function) and function.__func__ is carried.function
 
 
 def _is_in_class_body(function: Any) -> bool:

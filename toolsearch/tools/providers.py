@@ -56,6 +56,8 @@ def distinct_tools(tools: Iterable[Tool]) -> list[Tool]:
 def _as_tools(thing: object) -> Iterable[Tool]:
     if isinstance(thing, Tool):
         return [thing]
+    if inspect.isroutine(thing):
+        return [tool_from_function(thing)]
     if _is_provider(thing):
         return _provided(thing)
     if _marked_names(thing):

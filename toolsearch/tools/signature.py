@@ -37,6 +37,10 @@ from toolsearch.tools.params import ToolParam
 _NOT_RESULTS = (Callable, Generator, Iterator, AsyncGenerator, AsyncIterable, AsyncIterator)
 
 
+class UnresolvedAnnotationError(BadToolError):
+    """An annotation has a name that is not defined, or not yet: a method may name the class that it is in."""
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
     """The parameters of one function as a model and as Python see them.
@@ -113,6 +117,8 @@ def type_hints(function: Callable[..., Any]) -> dict[str, Any]:
         return {}  # a builtin
     try:
         return typing.get_type_hints(owner, include_extras=True)
+    except NameError as error:
+        raise UnresolvedAnnotationError(f"its annotations cannot be resolved: {error}") from error
     except Exception as error:  # string annotations are evaluated, so anything may be raised
         raise BadToolError(f"its annotations cannot be resolved: {error}") from error
 
