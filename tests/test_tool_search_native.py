@@ -14,6 +14,8 @@ from tests.test_examples import run as run_example
 from toolsearch import Catalog, PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch
 from toolsearch.chat.advisor import ChatRequest, chain_of
 from toolsearch.chat.aggregate import aggregate
+from toolsearch.chat.memory import MessageWindowMemory
+from toolsearch.chat.memory_advisor import MemoryAdvisor
 from toolsearch.chat.messages import Message, UserMessage
 from toolsearch.chat.model import ChatModel, ChatOptions, ChatResponse, Prompt
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
@@ -271,6 +273,33 @@ async def test_an_eviction_in_the_middle_of_a_turn_does_not_show_on_the_wire(
 
     assert [result.text for result in response.steps[-1].results] == ["8", "sent to Ann"]
     assert (len(tool_bytes(api)), api.refusals) == (1, [])
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "responses"])
+@pytest.mark.parametrize("order", [200, 400], ids=["memory-outside", "memory-inside"])
+@pytest.mark.parametrize("remembers_tools", [True, False], ids=["whole", "words-only"])
+async def test_discovered_tools_outlive_the_turn_in_any_layout_of_memory(
+    api: LoopbackApi, provider: str, order: int, remembers_tools: bool, models: dict[str, ChatModel]
+) -> None:
+    """A memory that keeps the answers of searches keeps the list of tools the same, too."""
+    memory = MemoryAdvisor(MessageWindowMemory(), order=order, tool_messages=remembers_tools)
+    advisor = searcher(conversation_history=order < 300)
+    api.script(
+        Reply(calls=search("time zones")),
+        Reply("Found."),
+        Reply(calls=[Call("convert_time", {"hour": 7}), *search("email")]),
+        Reply("8"),
+    )
+
+    for text in ("Find.", "Call."):
+        response = await chain_of([advisor, memory], models[provider]).call(asked(UserMessage(text)))
+
+    assert (response.steps[1].results[0].text, response.text) == ("8", "8")
+    assert api.refusals == []
+    assert len(tool_bytes(api)) == (1 if remembers_tools else 2)
+    assert ("convert_time" in json.dumps(api.bodies[2])) is True
+    shown = [each.get("name") for each in api.bodies[2]["tools"] if not each.get("defer_loading")]
+    assert ("convert_time" in shown) is not remembers_tools
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "responses", "chat"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Protocol
 
 from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
@@ -98,7 +99,7 @@ def window(messages: Sequence[Message], max_messages: int) -> list[Message]:
 def paired(messages: Sequence[Message]) -> list[Message]:
     """Return *messages* without calls that are not answered by the next message, and answers without their calls."""
     kept: list[Message] = []
-    for message, following in zip(messages, [*messages[1:], None], strict=True):
+    for message, following in zip_longest(messages, messages[1:]):
         if isinstance(message, AssistantMessage) and message.tool_calls:
             if _answers(following, message):
                 kept.append(message)
