@@ -7,12 +7,10 @@ _GPT_SINCE = (5, 4)
 
 
 def claude_searches_natively(model: str) -> bool:
-    """Sonnet, Opus and Haiku from 4.5 on, under any cloud's name: ``eu.anthropic.claude-opus-4-5-20251101-v1:0``."""
-    words = model.lower().replace("@", "-").split("-")
-    for position, word in enumerate(words):
-        if word in ("sonnet", "opus", "haiku"):
-            return _version(words[position + 1 : position + 3]) >= _CLAUDE_SINCE
-    return False
+    """Every family from 4.5 on, under any cloud's name: ``eu.anthropic.claude-opus-4-5-20251101-v1:0``."""
+    _, claude, rest = model.lower().replace("@", "-").partition("claude-")
+    family, *version = rest.split("-")
+    return bool(claude) and family.isalpha() and _version(version) >= _CLAUDE_SINCE
 
 
 def openai_searches_natively(model: str) -> bool:

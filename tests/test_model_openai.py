@@ -1,0 +1,153 @@
+"""Chat Completions on the wire, OpenAI's and those of endpoints that say more than OpenAI does."""
+
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+from tests.chat_models import ADD, PIXEL, QUESTION, answered, pieces, prompt, text_result
+from tests.loopback import Call, LoopbackApi, Reply, api
+from toolsearch.calling.wire import ToolCall
+from toolsearch.chat.aggregate import aggregate
+from toolsearch.chat.messages import AssistantMessage, ToolMessage, UserMessage
+from toolsearch.chat.model import ChatOptions
+from toolsearch.chat.models import openai_chat
+from toolsearch.chat.models.openai_chat import OpenAIChatModel
+from toolsearch.errors import ChatModelError
+
+__all__ = ["api"]  # a fixture
+
+
+@pytest.fixture
+def model(api: LoopbackApi) -> OpenAIChatModel:
+    return OpenAIChatModel("m", base_url=api.openai_url, api_key="k")
+
+
+async def test_calls_and_results_on_the_wire(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    said = AssistantMessage("", (ToolCall("1", "add", {"a": 1}), ToolCall("2", "now", "{}")))
+    results = (text_result("1", "add", "3"), text_result("2", "now", "no clock", is_error=True))
+    api.script(Reply("3"))
+
+    await model.call(prompt(QUESTION, said, ToolMessage(results)))
+
+    _, calls, *answers = api.bodies[0]["messages"]
+    assert [call["function"]["arguments"] for call in calls["tool_calls"]] == ['{"a": 1}', "{}"]
+    assert answers == [
+        {"role": "tool", "tool_call_id": "1", "content": "3"},
+        {"role": "tool", "tool_call_id": "2", "content": "Error: no clock"},
+    ]
+
+
+async def test_images_are_data_urls(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    api.script(Reply("A pixel."))
+
+    await model.call(prompt(UserMessage("?", (PIXEL,))))
+
+    text, image = api.bodies[0]["messages"][0]["content"]
+    assert text == {"type": "text", "text": "?"}
+    assert image["image_url"] == {"url": f"data:image/png;base64,{PIXEL['data']}"}
+
+
+async def test_equal_options_give_equal_bytes(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    api.script(Reply("3"), Reply("3"))
+
+    for _ in range(2):
+        await model.call(prompt(options=ChatOptions(tools=(ADD,))))
+
+    assert str(api.bodies[0]) == str(api.bodies[1])
+
+
+async def test_an_older_endpoint_is_asked_in_its_words(api: LoopbackApi) -> None:
+    model = OpenAIChatModel(
+        "m", base_url=api.openai_url, api_key="k", max_tokens_field="max_tokens", stream_usage=False
+    )
+    api.script(Reply("3"))
+
+    await pieces(model, prompt(options=ChatOptions(max_tokens=9)))
+
+    assert api.bodies[0]["max_tokens"] == 9
+    assert "stream_options" not in api.bodies[0]
+
+
+async def test_a_client_that_was_given_is_used_and_left_open(api: LoopbackApi) -> None:
+    async with AsyncOpenAI(base_url=api.openai_url, api_key="k", default_headers={"x-team": "seven"}) as client:
+        model = OpenAIChatModel("m", client=client)
+        api.script(Reply("3"))
+        await model.call(prompt())
+        await model.close()
+
+        assert not client.is_closed()
+    assert api.requests[0].headers["x-team"] == "seven"
+
+
+THOUGHTFUL = {
+    "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+    "choices": [{
+        "index": 0,
+        "finish_reason": "stop",
+        "message": {
+            "role": "assistant", "content": None, "refusal": None, "reasoning_content": "What time?",
+            "tool_calls": [{
+                "id": "1", "type": "function", "function": {"name": "now", "arguments": ""},
+                "extra_content": {"google": {"thought_signature": "abc"}},
+            }],
+        },
+    }],
+}  # fmt: skip
+
+
+def test_what_an_endpoint_adds_to_a_message_goes_back_to_it() -> None:
+    """It also says "stop" although it wants a tool called, and leaves usage out."""
+    response = openai_chat._response(ChatCompletion.model_validate(THOUGHTFUL))
+
+    assert response.finish_reason == "tool_calls"
+    [back] = openai_chat._messages(response.message)
+    assert back["reasoning_content"] == "What time?"
+    assert back["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "abc"}}
+    assert "refusal" not in back
+
+
+def test_what_an_endpoint_adds_to_a_stream_goes_back_to_it() -> None:
+    call: Any = THOUGHTFUL["choices"][0]["message"]["tool_calls"][0]
+    deltas: list[dict[str, Any]] = [
+        {"reasoning_content": "What "},
+        {"reasoning_content": "time?"},
+        {"tool_calls": [call | {"index": 0}]},
+    ]
+    said = openai_chat._StreamedMessage()
+    for delta in deltas:
+        said.add(_chunk(delta, None))
+    said.add(_chunk({}, "stop"))
+
+    last = said.last()
+
+    assert last.finish_reason == "tool_calls"
+    assert last.message is not None
+    [back] = openai_chat._messages(last.message)
+    assert back["reasoning_content"] == "What time?"
+    assert back["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "abc"}}
+
+
+def _chunk(delta: dict[str, Any], finish_reason: str | None) -> ChatCompletionChunk:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return ChatCompletionChunk.model_validate(head | {"choices": [choice]})
+
+
+def test_an_answer_without_a_choice_is_an_error() -> None:
+    with pytest.raises(ChatModelError, match="no choice"):
+        openai_chat._response(ChatCompletion.model_validate(THOUGHTFUL | {"choices": []}))
+
+
+async def test_broken_arguments_come_through_for_the_tool_to_refuse(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    broken = Reply(calls=[Call("add", '{"a": 1,')])
+    api.script(broken, broken, Reply("Sorry."))
+
+    response = await model.call(prompt(QUESTION))
+
+    assert response.message.tool_calls[0].arguments == '{"a": 1,'
+    streamed = aggregate(await pieces(model, prompt(QUESTION)))
+    assert streamed.message.tool_calls[0].arguments == '{"a": 1,'
+    await model.call(prompt(QUESTION, *answered(response, "no")))
+    assert api.refusals == []
