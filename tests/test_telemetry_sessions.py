@@ -27,11 +27,14 @@ class Echo:
         return "done"
 
 
-def open_engine(recorder, **settings):
+def open_engine(recorder, **options):
     catalog = Catalog(Tool(ToolDefinition(name, description=text), callback=Echo()) for name, text in TOOLS.items())
-    options = SessionOptions(pass_through=PassThrough(max_tools=0))
-    counter = HeuristicTokenCounter()
-    return ToolSearch(catalog, options=options, counter=counter, telemetry=recorder.telemetry, **settings)
+    return ToolSearch(
+        catalog,
+        options=SessionOptions(pass_through=PassThrough(max_tools=0), **options),
+        counter=HeuristicTokenCounter(),
+        telemetry=recorder.telemetry,
+    )
 
 
 def test_a_search_is_told_with_the_strategy_that_ranked():

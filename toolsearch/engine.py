@@ -39,7 +39,6 @@ class ToolSearch:
     strategy   what ranks unless a search says otherwise: "auto" is hybrid where there is an encoder, else keyword
     encoder    an Encoder, or what `open_encoder` takes: a folder, or the name of a sentence-transformers model
     index_dir  where the index is kept between starts; None keeps it in memory
-    min_score  what scores less is not found; from 0, for everything that the index gives, to 1
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
     cache      of vectors, to share with other engines; it is closed with the engine
 
@@ -58,7 +57,6 @@ class ToolSearch:
         options: SessionOptions | None = None,
         manager: ToolCallingManager | None = None,
         counter: TokenCounter | None = None,
-        min_score: float = 0.0,
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.time,
         cache: VectorCache | None = None,
@@ -68,19 +66,16 @@ class ToolSearch:
             raise BadSettingError(f"unknown strategy {strategy!r}; use one of {', '.join(STRATEGIES)}")
         if strategy in ("hybrid", "semantic") and encoder is None:
             raise BadSettingError(f"the strategy {strategy!r} needs an encoder: give one as encoder=, or use 'auto'")
-        if not 0 <= min_score <= 1:
-            raise BadSettingError(f"min_score must be from 0 to 1; got {min_score}")
         self.catalog = catalog
         self.options = options or SessionOptions()
-        self.manager = manager or ToolCallingManager()
-        self.counter = counter or default_counter()
         self.telemetry = telemetry or Telemetry()
+        self.manager = manager or ToolCallingManager(telemetry=self.telemetry)
+        self.counter = counter or default_counter()
         self.clock = clock
         # A store is false while it is empty, as it is at the start.
         self.sessions = SessionStore(budget=self.options.budget, clock=clock) if sessions is None else sessions
         self.notes: list[str] = []
         self._strategy = strategy
-        self._min_score = min_score
         self._directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
         self._encoder_spec = str(encoder) if isinstance(encoder, str | Path) else None
         self._cache = cache or (
@@ -138,7 +133,7 @@ class ToolSearch:
         ranks_by = self.index.resolve_strategy(chosen)
         with self.telemetry.search(strategy=ranks_by, limit=limit, query=query) as span:
             ranked = self._ranked(query, limit, chosen, view)
-            found = [hit for hit in ranked if hit.score >= self._min_score and view.allows(hit.name)]
+            found = [hit for hit in ranked if hit.score >= self.options.min_score and view.allows(hit.name)]
             span.found([reference.name for reference in found])
         logger.debug("searched by %s for at most %d tools: %d found", ranks_by, limit, len(found))
         return found

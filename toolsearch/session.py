@@ -22,7 +22,7 @@ from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, render_
 from toolsearch.discovery.state import SessionState
 from toolsearch.discovery.store import SessionStore
 from toolsearch.discovery.view import View
-from toolsearch.errors import UndiscoveredToolError
+from toolsearch.errors import BadSettingError, UndiscoveredToolError
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, count_json
 from toolsearch.tools.definition import Json, JsonObject, Tool, ToolContext, ToolDefinition, ToolReference
@@ -38,6 +38,7 @@ class SessionOptions:
     """How every session of an engine behaves.
 
     limit, max_limit     tools in one answer of the search tool: unless the model says otherwise, and at most
+    min_score            what scores less is not found, by any search of the engine; scores are from 0 to 1
     answer_tokens        what one answer may take
     budget               what a session may hold between turns
     pass_through         the catalogs that are shown whole
@@ -46,10 +47,15 @@ class SessionOptions:
 
     limit: int = 5
     max_limit: int = 10
+    min_score: float = 0.0
     answer_tokens: int = 800
     budget: Budget = Budget()  # noqa: RUF009  frozen
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen
     expand_undiscovered: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.min_score <= 1:
+            raise BadSettingError(f"min_score must be from 0 to 1; got {self.min_score}")
 
 
 class SessionHost(Protocol):

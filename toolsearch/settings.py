@@ -154,6 +154,9 @@ class LimitSettings(_Section):
         default_factory=dict[str, int | None], description="Calls of single tools, by name, in place of per_tool."
     )
     excluded: frozenset[str] = Field(default=frozenset(), description="Tools that are neither limited nor counted.")
+    repeats: Natural | None = Field(
+        default=3, description="Identical calls in a row, with no other call between; none: no limit."
+    )
     total: Natural | None = Field(default=150, description="Calls of all tools; none: no limit.")
     on_exceeded: Literal["error", "raise"] = Field(
         default="error", description="What a call too many is: an error that the model reads, or one that is raised."

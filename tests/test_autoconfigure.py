@@ -1,0 +1,161 @@
+"""From settings to what they describe: each setting reaches the object that it is about."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.scripted_model import ScriptedModel, calls, says
+from tests.telemetry_recorder import Recorder
+from toolsearch.autoconfigure import build_client, build_engine, build_eviction, build_manager, build_tool_advisor
+from toolsearch.calling.attached import AttachedTools
+from toolsearch.calling.resolvers import StaticToolCallbackResolver
+from toolsearch.calling.wire import ToolCall
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.chat.messages import SystemMessage
+from toolsearch.chat.tool_calling import ToolCallingAdvisor
+from toolsearch.chat.tool_search import ToolSearchAdvisor
+from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
+from toolsearch.errors import BadSettingError, CallLimitError, ToolExecutionError
+from toolsearch.settings import Settings
+from toolsearch.tools.decorator import tool_from_function
+
+
+def settings(**variables):
+    return Settings.from_environment({f"TOOLSEARCH_{name}": value for name, value in variables.items()})
+
+
+def get_time(zone: str) -> str:
+    """Current time in a time zone."""
+    return f"noon in {zone}"
+
+
+def fail() -> None:
+    """Fail, always."""
+    raise ValueError("no")
+
+
+GET_TIME, FAIL = tool_from_function(get_time), tool_from_function(fail)
+TIME = ("get_time", '{"zone": "UTC"}')
+
+
+def call(name="get_time", arguments='{"zone": "UTC"}'):
+    return ToolCall("c1", name, arguments)
+
+
+async def test_limits_reach_the_manager():
+    manager = build_manager(settings(LIMITS__TOOLS__get_time="1"))
+    results = await manager.execute([call(), call()], AttachedTools([GET_TIME]))
+
+    assert [result.error_code for result in results] == [None, "call_limit"]
+
+
+async def test_a_limit_raises_if_the_settings_say_so():
+    manager = build_manager(settings(LIMITS__TOTAL="0", LIMITS__ON_EXCEEDED="raise"))
+
+    with pytest.raises(CallLimitError):
+        await manager.execute([call()], AttachedTools([GET_TIME]))
+
+
+async def test_a_failure_is_told_to_the_model_unless_the_settings_have_it_raised():
+    told = await build_manager(settings()).execute([call("fail", "{}")], AttachedTools([FAIL]))
+    assert told[0].is_error
+
+    with pytest.raises(ToolExecutionError):
+        await build_manager(settings(CALLING__RAISE_ON_ERROR="true")).execute(
+            [call("fail", "{}")], AttachedTools([FAIL])
+        )
+
+
+def test_sessions_go_by_number_and_with_a_ttl_by_idle_time_too():
+    by_number = build_eviction(settings(EVICTION__MAX_SESSIONS="1"))
+    by_number.on_access("a")
+    assert by_number.on_access("b") == {"a"}
+
+    both = build_eviction(settings(EVICTION__MAX_SESSIONS="1", EVICTION__TTL_S="3600"))
+    both.on_access("a")
+    assert both.on_access("b") == {"a"}
+
+
+def test_an_engine_searches_as_it_was_set():
+    with build_engine(
+        settings(INDEX__STRATEGY="regex", SEARCH__LIMIT="2", BUDGET__MAX_TOOLS="9"), Catalog([GET_TIME])
+    ) as engine:
+        assert engine.strategies[0] == "regex"
+        assert engine.options.limit == 2
+        assert engine.options.budget.max_tools == 9
+
+
+def test_a_strategy_without_the_encoder_that_it_needs_is_refused():
+    with pytest.raises(BadSettingError, match="needs an encoder"):
+        build_engine(settings(INDEX__STRATEGY="semantic"), Catalog([GET_TIME]))
+
+
+def test_tools_are_searched_for_only_if_that_is_enabled():
+    plain = build_tool_advisor(settings(CALLING__ORDER="7"))
+    searching = build_tool_advisor(settings(ADVISOR__ENABLED="true", ADVISOR__ORDER="8"))
+
+    assert type(plain) is ToolCallingAdvisor
+    assert isinstance(searching, ToolSearchAdvisor)
+    assert (plain.order, searching.order) == (7, 8)
+
+
+async def test_a_client_searches_for_tools_and_records_what_it_does():
+    recorder = Recorder()
+    model = ScriptedModel(calls(("toolSearchTool", '{"query": "time"}')), calls(TIME), says("It is noon."))
+    client = build_client(
+        settings(ADVISOR__ENABLED="true", PASS_THROUGH__MAX_TOOLS="0"),
+        model,
+        tools=[GET_TIME, FAIL],
+        system="Be brief.",
+        telemetry=recorder.telemetry,
+    )
+
+    response = await client.prompt("What time is it?").context(conversation_id="c").call()
+
+    assert response.text == "It is noon."
+    assert [[tool.name for tool in prompt.options.tools] for prompt in model.prompts] == [
+        ["toolSearchTool"],
+        ["toolSearchTool", "get_time"],
+        ["toolSearchTool", "get_time"],
+    ]
+    assert model.sent[0][0] == SystemMessage(f"Be brief.\n\n{DEFAULT_SYSTEM_SUFFIX}")
+    assert [span.name for span in recorder.spans] == [
+        "chat unknown",
+        "search_tools",
+        "execute_tool toolSearchTool",
+        "chat unknown",
+        "execute_tool get_time",
+        "chat unknown",
+    ]
+
+
+async def test_an_engine_serves_a_client_with_its_own_catalog_and_sessions():
+    chosen = settings(ADVISOR__ENABLED="true", PASS_THROUGH__MAX_TOOLS="0", ADVISOR__SYSTEM_SUFFIX="")
+    model = ScriptedModel(calls(TIME), says("It is noon."))
+    with build_engine(chosen, Catalog([GET_TIME, FAIL])) as engine:
+        client = build_client(chosen, model, engine=engine)
+        await client.prompt("What time is it?").context(conversation_id="c").call()
+
+        assert engine.sessions.ids() == ["c"]
+    assert not any(isinstance(message, SystemMessage) for message in model.sent[0])
+
+
+async def test_with_calling_off_tool_calls_are_the_callers():
+    client = build_client(settings(CALLING__ENABLED="false"), ScriptedModel(calls(TIME)), tools=[GET_TIME])
+
+    response = await client.prompt("What time is it?").call()
+
+    assert [asked.name for asked in response.message.tool_calls] == ["get_time"]
+
+
+@pytest.mark.parametrize(("fallback", "is_error"), [("false", True), ("true", False)])
+async def test_a_tool_that_is_not_attached_runs_only_with_the_fallback(fallback, is_error):
+    client = build_client(
+        settings(CALLING__RESOLUTION_FALLBACK=fallback),
+        ScriptedModel(calls(TIME), says("done")),
+        resolver=StaticToolCallbackResolver([GET_TIME]),
+    )
+
+    response = await client.prompt("What time is it?").call()
+
+    assert response.steps[-1].results[0].is_error is is_error
