@@ -11,12 +11,9 @@ import json
 import os
 from collections.abc import AsyncIterator
 
-from toolsearch import Tool, ToolCall, ToolDefinition, tool
-from toolsearch.chat.advisor import CONVERSATION_ID, ChatRequest, chain_of
-from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatChunk, ChatModel, ChatOptions, ChatResponse, Prompt, Usage
-from toolsearch.chat.tool_calling import ToolCallingAdvisor
-from toolsearch.chat.tool_search import ToolSearchAdvisor
+from toolsearch import ChatClient, Tool, ToolCall, ToolCallingAdvisor, ToolDefinition, ToolSearchAdvisor, tool
+from toolsearch.chat.messages import AssistantMessage, Message, ToolMessage
+from toolsearch.chat.model import ChatChunk, ChatModel, ChatResponse, Prompt, Usage
 from toolsearch.tokens import count_json, default_counter, definition_tokens
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import JsonObject
@@ -168,15 +165,12 @@ def model_of(environment: dict[str, str]) -> ChatModel:
 
 async def main() -> None:
     model = model_of(dict(os.environ))
-    request = ChatRequest(
-        Prompt((SystemMessage("Be brief."), UserMessage(QUESTION)), ChatOptions(tools=TOOLS)),
-        {CONVERSATION_ID: "amsterdam"},
-    )
+    prompt = ChatClient(model, tools=TOOLS, system="Be brief.").prompt(QUESTION).context(conversation_id="amsterdam")
     totals: list[int] = []
     print(f"{len(TOOLS)} tools, {model.provider} model\n")
     print(f"{'':20}{'requests':>9}{'prompt':>9}{'written':>9}{'total':>9}")
     for name, advisor in (("all tools shown", ToolCallingAdvisor()), ("with tool search", ToolSearchAdvisor())):
-        response = await chain_of([advisor], model).call(request)
+        response = await prompt.advisors(advisor).call()
         usage, requests = response.usage, len(response.steps) // 2 + 1
         totals.append(usage.input_tokens + usage.output_tokens)
         print(f"{name:20}{requests:9}{usage.input_tokens:9,}{usage.output_tokens:9,}{totals[-1]:9,}")

@@ -26,6 +26,7 @@ from toolsearch import (
 )
 from toolsearch.chat.advisor import ChatRequest, chain_of
 from toolsearch.chat.aggregate import aggregate
+from toolsearch.chat.client import ChatClient
 from toolsearch.chat.messages import SystemMessage, ToolMessage, UserMessage
 from toolsearch.chat.model import ChatOptions, ChatResponse, Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
@@ -724,3 +725,15 @@ async def test_a_session_tells_what_the_search_saved() -> None:
     session = engine.session("a")
     assert (session.savings().requests, session.savings().search_rounds) == (3, 1)
     assert (session.state.counters.calls, session.state.counters.failed_calls) == (1, 0)
+
+
+def test_a_client_takes_it_in_place_of_its_own_tool_loop_also_without_an_event_loop() -> None:
+    """Each synchronous request runs on an event loop of its own; what was discovered stays."""
+    model = ScriptedModel(search("email"), calls(("send_mail", '{"to": "Ann"}')), says("Done."), says("Yes."))
+    client = ChatClient(model, tools=FUNCTIONS, advisors=[searcher()]).prompt("Write to Ann.")
+
+    assert client.context(conversation_id="a").call_sync().text == "Done."
+    assert client.context(conversation_id="a").call_sync().text == "Yes."
+
+    assert results(model, 2)[0].text == "sent '' to Ann"
+    assert names(model)[-1] == [SEARCH, "send_mail"]

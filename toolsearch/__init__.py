@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from toolsearch.chat.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
     from toolsearch.chat.model import ChatOptions, ChatResponse
     from toolsearch.chat.tool_calling import ToolCallingAdvisor
+    from toolsearch.chat.tool_search import ToolSearchAdvisor
     from toolsearch.discovery.discovered import Budget
     from toolsearch.discovery.eviction import (
         AlwaysEvictStrategy,
@@ -76,6 +77,7 @@ _MODULES = {
     "ToolReference": "tools.definition",
     "ToolResult": "calling.result",
     "ToolSearch": "engine",
+    "ToolSearchAdvisor": "chat.tool_search",
     "ToolSearchError": "errors",
     "TtlEvictionStrategy": "discovery.eviction",
     "UserMessage": "chat.messages",
@@ -119,6 +121,7 @@ __all__ = [
     "ToolReference",
     "ToolResult",
     "ToolSearch",
+    "ToolSearchAdvisor",
     "ToolSearchError",
     "TtlEvictionStrategy",
     "UserMessage",
