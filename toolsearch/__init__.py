@@ -9,8 +9,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toolsearch.autoconfigure import build_client, build_engine
+    from toolsearch.calling.attached import AttachedTools
+    from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor
+    from toolsearch.calling.hooks import Allow, Deny, Edit
     from toolsearch.calling.limits import CallLimits
     from toolsearch.calling.manager import ToolCallingManager
+    from toolsearch.calling.resolvers import (
+        DelegatingToolCallbackResolver,
+        ImportPathResolver,
+        StaticToolCallbackResolver,
+    )
     from toolsearch.calling.result import ToolResult
     from toolsearch.calling.wire import ToolCall
     from toolsearch.catalog.catalog import Catalog
@@ -21,7 +30,11 @@ if TYPE_CHECKING:
     from toolsearch.chat.memory_advisor import MemoryAdvisor
     from toolsearch.chat.memory_sqlite import SqliteMessageStore
     from toolsearch.chat.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-    from toolsearch.chat.model import ChatOptions, ChatResponse
+    from toolsearch.chat.model import ChatOptions, ChatResponse, Prompt, Usage
+    from toolsearch.chat.models.anthropic_messages import AnthropicModel
+    from toolsearch.chat.models.openai_chat import OpenAIChatModel
+    from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+    from toolsearch.chat.models.scripted import ScriptedModel
     from toolsearch.chat.tool_calling import ToolCallingAdvisor
     from toolsearch.chat.tool_search import ToolSearchAdvisor
     from toolsearch.discovery.discovered import Budget
@@ -39,12 +52,24 @@ if TYPE_CHECKING:
     from toolsearch.engine import ToolSearch
     from toolsearch.errors import ToolSearchError
     from toolsearch.session import Savings, Session, SessionOptions
+    from toolsearch.settings import Settings
+    from toolsearch.telemetry import Telemetry
+    from toolsearch.tools.augmentation import AugmentedArguments, AugmentedToolProvider, augmented
     from toolsearch.tools.decorator import tool
     from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata, ToolReference
+    from toolsearch.tools.function_tool import FunctionToolCallback
+    from toolsearch.tools.params import ToolParam
+    from toolsearch.tools.providers import ToolCallbacks
+    from toolsearch.tools.strict import strict_schema
 
 _MODULES = {
+    "Allow": "calling.hooks",
     "AlwaysEvictStrategy": "discovery.eviction",
+    "AnthropicModel": "chat.models.anthropic_messages",
     "AssistantMessage": "chat.messages",
+    "AttachedTools": "calling.attached",
+    "AugmentedArguments": "tools.augmentation",
+    "AugmentedToolProvider": "tools.augmentation",
     "Budget": "discovery.discovered",
     "CallLimits": "calling.limits",
     "Catalog": "catalog.catalog",
@@ -52,43 +77,68 @@ _MODULES = {
     "ChatOptions": "chat.model",
     "ChatResponse": "chat.model",
     "CompositeEvictionStrategy": "discovery.eviction",
+    "DefaultToolExecutionErrorProcessor": "calling.failures",
+    "DelegatingToolCallbackResolver": "calling.resolvers",
+    "Deny": "calling.hooks",
+    "Edit": "calling.hooks",
+    "FunctionToolCallback": "tools.function_tool",
+    "ImportPathResolver": "calling.resolvers",
     "InMemoryMessageStore": "chat.memory",
     "LruEvictionStrategy": "discovery.eviction",
     "MemoryAdvisor": "chat.memory_advisor",
     "MessageWindowMemory": "chat.memory",
     "NeverEvictStrategy": "discovery.eviction",
+    "OpenAIChatModel": "chat.models.openai_chat",
+    "OpenAIResponsesModel": "chat.models.openai_responses",
     "PassThrough": "discovery.exposure",
+    "Prompt": "chat.model",
     "Reach": "discovery.reach",
     "Savings": "session",
+    "ScriptedModel": "chat.models.scripted",
     "Session": "session",
     "SessionOptions": "session",
     "SessionStore": "discovery.store",
+    "Settings": "settings",
     "SqliteMessageStore": "chat.memory_sqlite",
     "SqliteSessionPersistence": "discovery.persistence",
+    "StaticToolCallbackResolver": "calling.resolvers",
     "SystemMessage": "chat.messages",
+    "Telemetry": "telemetry",
     "Tool": "tools.definition",
     "ToolCall": "calling.wire",
+    "ToolCallbacks": "tools.providers",
     "ToolCallingAdvisor": "chat.tool_calling",
     "ToolCallingManager": "calling.manager",
     "ToolContext": "tools.definition",
     "ToolDefinition": "tools.definition",
     "ToolMessage": "chat.messages",
     "ToolMetadata": "tools.definition",
+    "ToolParam": "tools.params",
     "ToolReference": "tools.definition",
     "ToolResult": "calling.result",
     "ToolSearch": "engine",
     "ToolSearchAdvisor": "chat.tool_search",
     "ToolSearchError": "errors",
     "TtlEvictionStrategy": "discovery.eviction",
+    "Usage": "chat.model",
     "UserMessage": "chat.messages",
     "aggregate": "chat.aggregate",
+    "augmented": "tools.augmentation",
+    "build_client": "autoconfigure",
+    "build_engine": "autoconfigure",
     "chat_tool": "chat.agent_tool",
+    "strict_schema": "tools.strict",
     "tool": "tools.decorator",
 }
 
 __all__ = [
+    "Allow",
     "AlwaysEvictStrategy",
+    "AnthropicModel",
     "AssistantMessage",
+    "AttachedTools",
+    "AugmentedArguments",
+    "AugmentedToolProvider",
     "Budget",
     "CallLimits",
     "Catalog",
@@ -96,37 +146,57 @@ __all__ = [
     "ChatOptions",
     "ChatResponse",
     "CompositeEvictionStrategy",
+    "DefaultToolExecutionErrorProcessor",
+    "DelegatingToolCallbackResolver",
+    "Deny",
+    "Edit",
+    "FunctionToolCallback",
+    "ImportPathResolver",
     "InMemoryMessageStore",
     "LruEvictionStrategy",
     "MemoryAdvisor",
     "MessageWindowMemory",
     "NeverEvictStrategy",
+    "OpenAIChatModel",
+    "OpenAIResponsesModel",
     "PassThrough",
+    "Prompt",
     "Reach",
     "Savings",
+    "ScriptedModel",
     "Session",
     "SessionOptions",
     "SessionStore",
+    "Settings",
     "SqliteMessageStore",
     "SqliteSessionPersistence",
+    "StaticToolCallbackResolver",
     "SystemMessage",
+    "Telemetry",
     "Tool",
     "ToolCall",
+    "ToolCallbacks",
     "ToolCallingAdvisor",
     "ToolCallingManager",
     "ToolContext",
     "ToolDefinition",
     "ToolMessage",
     "ToolMetadata",
+    "ToolParam",
     "ToolReference",
     "ToolResult",
     "ToolSearch",
     "ToolSearchAdvisor",
     "ToolSearchError",
     "TtlEvictionStrategy",
+    "Usage",
     "UserMessage",
     "aggregate",
+    "augmented",
+    "build_client",
+    "build_engine",
     "chat_tool",
+    "strict_schema",
     "tool",
 ]
 
