@@ -13,6 +13,7 @@ from tests.scripted_model import ScriptedModel, calls, says
 from toolsearch import (
     AlwaysEvictStrategy,
     Budget,
+    CallLimits,
     Catalog,
     LruEvictionStrategy,
     PassThrough,
@@ -20,6 +21,7 @@ from toolsearch import (
     SessionStore,
     SqliteSessionPersistence,
     Tool,
+    ToolCallingManager,
     ToolDefinition,
     ToolSearch,
     tool,
@@ -714,6 +716,24 @@ async def test_a_direct_return_among_discovered_tools_ends_the_turn(run: Any) ->
     response = await run(searcher(), model, asked(tools=(*TOOLS, tool_from_function(ticket))))
 
     assert (response.text, response.finish_reason) == ("Ticket 7", "return_direct")
+
+
+async def test_searches_count_towards_the_limits_of_a_turn(run: Any) -> None:
+    model = ScriptedModel(search("email", "calendar"), says("Done."))
+
+    await run(searcher(manager=ToolCallingManager(limits=CallLimits(per_tool=1))), model, asked())
+
+    assert [result.error_code for result in results(model, 1)] == [None, "call_limit"]
+    assert names(model)[1] == [SEARCH, "send_mail"]
+
+
+async def test_without_execution_a_search_is_the_callers_to_run(run: Any) -> None:
+    model = ScriptedModel(search("email"))
+
+    response = await run(searcher(eligibility=lambda _: False), model, asked())
+
+    assert [call.name for call in response.message.tool_calls] == [SEARCH]
+    assert len(model.prompts) == 1
 
 
 async def test_a_session_tells_what_the_search_saved() -> None:
