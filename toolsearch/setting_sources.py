@@ -1,0 +1,142 @@
+"""Reading settings: what a file and the environment give, name by name, and every problem with it at once."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import NoneType
+from typing import Any, TypeVar, cast, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from toolsearch.errors import BadSettingError
+
+PREFIX = "TOOLSEARCH_"
+NESTED = "__"
+_TABLE = "toolsearch"
+
+SettingsT = TypeVar("SettingsT", bound=BaseModel)
+
+
+class GivenSettings:
+    """What was given so far: values by section and name, where each came from, and what was wrong with names."""
+
+    def __init__(self, fields: Mapping[str, FieldInfo]) -> None:
+        self._fields = fields
+        self._values: dict[str, Any] = {}
+        self._origins: dict[str, str] = {}
+        self._problems: list[str] = []
+
+    def add_file(self, path: Path) -> None:
+        try:
+            document = tomllib.loads(path.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise BadSettingError(f"the settings in {path} cannot be read: {error}") from error
+        table = document.get(_TABLE, {})
+        if not isinstance(table, dict):
+            raise BadSettingError(f"{_TABLE!r} in {path} must be a table: write [{_TABLE}.search] and so on")
+        for section, entries in cast("dict[str, Any]", table).items():
+            if not isinstance(entries, dict):
+                self._unknown(section, section, str(path))
+                continue
+            for key, value in cast("dict[str, Any]", entries).items():
+                self._add(f"{section}.{key}", value, f"{section}.{key} in {path}")
+
+    def add_environment(self, environ: Mapping[str, str]) -> None:
+        """Read the variables in the order of their names, so that whole tables come before their entries."""
+        for variable in sorted(environ):
+            if not variable.upper().startswith(PREFIX):
+                continue
+            section, _, rest = variable[len(PREFIX) :].partition(NESTED)
+            field, _, entry = rest.partition(NESTED)
+            name = f"{section}.{field}".lower().rstrip(".")
+            text = environ[variable]
+            if not entry:
+                self._add(name, text, variable)
+            elif name in self._fields and _is_table(self._fields[name]):
+                self._values[name] = {**self._table(name), entry: _without_none(text)}
+                self._origins[f"{name}.{entry}"] = variable
+            else:
+                self._unknown(f"{name}.{entry}", variable, "the environment")
+
+    def build(self, settings: type[SettingsT]) -> SettingsT:
+        """Raises BadSettingError."""
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in self._values.items():
+            section, _, field = name.partition(".")
+            nested.setdefault(section, {})[field] = value
+        try:
+            made = settings.model_validate(nested)
+        except ValidationError as error:
+            raise BadSettingError("; ".join([*self._problems, *self._explained(error)])) from error
+        if self._problems:
+            raise BadSettingError("; ".join(self._problems))
+        return made
+
+    def _add(self, name: str, value: Any, origin: str) -> None:
+        field = self._fields.get(name)
+        if field is None:
+            self._unknown(name, origin, "")
+            return
+        try:
+            self._values[name] = _read(value, field)
+        except json.JSONDecodeError as error:
+            self._problems.append(f"{origin} is not JSON: {error}")
+        self._origins[name] = origin
+
+    def _table(self, name: str) -> dict[str, Any]:
+        table = self._values.get(name, {})
+        return cast("dict[str, Any]", table) if isinstance(table, dict) else {}
+
+    def _unknown(self, name: str, origin: str, place: str) -> None:
+        near = difflib.get_close_matches(name, self._fields, n=3, cutoff=0.6)
+        rest = sorted(self._fields.keys() - set(near))
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        where = f" in {place}" if place else ""
+        self._problems.append(f"there is no setting {origin}{where}; {hint}There are {', '.join([*near, *rest])}")
+
+    def _explained(self, error: ValidationError) -> Iterator[str]:
+        for problem in error.errors(include_url=False):
+            place = [str(part) for part in problem["loc"]]
+            origin = next((self._origins[key] for key in _prefixes(place) if key in self._origins), ".".join(place))
+            yield f"{origin} cannot be {problem['input']!r}: {problem['msg']}"
+
+
+def fields_of(settings: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Every setting by ``section.name``, in order."""
+    return {
+        f"{section}.{name}": field
+        for section, holder in settings.model_fields.items()
+        for name, field in cast("type[BaseModel]", holder.annotation).model_fields.items()
+    }
+
+
+def _prefixes(place: Sequence[str]) -> Iterator[str]:
+    """``a.b.c``, ``a.b``, ``a``"""
+    for end in range(len(place), 0, -1):
+        yield ".".join(place[:end])
+
+
+def _read(value: Any, field: FieldInfo) -> Any:
+    """Return *value* with text made into None, a list or a table where one is wanted."""
+    if not isinstance(value, str):
+        return {key: _without_none(entry) for key, entry in value.items()} if _is_table(field) else value
+    text = value.strip()
+    if _is_table(field):
+        return json.loads(text)
+    if get_origin(field.annotation) is frozenset:
+        return json.loads(text) if text.startswith("[") else [part.strip() for part in text.split(",") if part.strip()]
+    return _without_none(value) if NoneType in get_args(field.annotation) else value
+
+
+def _without_none(value: Any) -> Any:
+    """TOML and the environment have no null."""
+    return None if isinstance(value, str) and value.strip().lower() == "none" else value
+
+
+def _is_table(field: FieldInfo) -> bool:
+    return get_origin(field.annotation) is Mapping

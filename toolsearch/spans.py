@@ -1,0 +1,209 @@
+"""The operations that are recorded, each a span and a few points of metrics; without instruments they do nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from toolsearch.instruments import Instruments
+
+if TYPE_CHECKING:
+    from contextvars import Token
+
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span
+
+Attributes: TypeAlias = dict[str, str | bool | int | float | Sequence[str]]
+
+
+class _Operation:
+    """One thing that takes time. Made for one ``with``; what it does wrong never reaches what it observes."""
+
+    __slots__ = (
+        "_attributes",
+        "_context",
+        "_error_type",
+        "_instruments",
+        "_is_client",
+        "_is_current",
+        "_labels",
+        "_name",
+        "_span",
+        "_started_s",
+    )
+
+    def __init__(
+        self,
+        instruments: Instruments | None,
+        name: str = "",
+        attributes: Attributes | None = None,
+        labels: Attributes | None = None,
+        *,
+        is_client: bool = False,
+        is_current: bool = True,
+    ) -> None:
+        self._instruments = instruments
+        self._name = name
+        self._attributes = attributes or {}
+        self._labels = labels or {}  # of the metrics: few values each
+        self._is_client = is_client
+        self._is_current = is_current
+        self._error_type = ""
+        self._span: Span | None = None
+        self._context: Token[Context] | None = None
+        self._started_s = 0.0
+
+    def failed(self, error_type: str) -> None:
+        """Say that this failed, also where the failure is a result and not raised: *error_type* is one of a few."""
+        if self._instruments is not None:
+            self._error_type = error_type
+
+    def __enter__(self) -> Self:
+        if self._instruments is not None:
+            self._start(self._instruments)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._instruments is None:
+            return
+        seconds = self._instruments.clock() - self._started_s
+        if kind is not None and kind is not GeneratorExit and not self._error_type:
+            self._error_type = _code(kind)
+        labels = self._labels | {"error.type": self._error_type} if self._error_type else self._labels
+        self._measure(self._instruments, seconds, labels)
+        self._end()
+
+    @property
+    def _captures_content(self) -> bool:
+        return self._instruments is not None and self._instruments.capture_content
+
+    def _measure(self, instruments: Instruments, seconds: float, labels: Attributes) -> None:
+        raise NotImplementedError
+
+    def _set(self, attributes: Mapping[str, str | bool | int | float | Sequence[str]]) -> None:
+        if self._span is not None:
+            self._span.set_attributes(attributes)
+
+    def _start(self, instruments: Instruments) -> None:
+        kind = instruments.client if self._is_client else instruments.internal
+        span = instruments.tracer.start_span(self._name, kind=kind, attributes=self._attributes)
+        if span.get_span_context().is_valid:  # also one that is not sampled, whose children must not be either
+            self._span = span
+            if self._is_current:
+                self._context = _attach(span)
+        self._started_s = instruments.clock()
+
+    def _end(self) -> None:
+        if self._span is None:
+            return
+        from opentelemetry import context, trace
+
+        if self._context is not None:
+            context.detach(self._context)
+        if self._error_type:
+            self._span.set_attribute("error.type", self._error_type)
+            self._span.set_status(trace.StatusCode.ERROR)
+        self._span.end()
+
+
+class ToolCallSpan(_Operation):
+    """``execute_tool <name>``"""
+
+    __slots__ = ()
+
+    def answered(self, text: str) -> None:
+        """Say what the tool returned; kept only where content is captured."""
+        if self._span is not None and self._captures_content:
+            self._set({"gen_ai.tool.call.result": text})
+
+    def _measure(self, instruments: Instruments, seconds: float, labels: Attributes) -> None:
+        instruments.tool_duration.record(seconds, labels)
+        instruments.tool_calls.add(1, self._labels)
+        if self._error_type:
+            instruments.tool_errors.add(1, labels)
+
+
+class SearchSpan(_Operation):
+    """``search_tools``"""
+
+    __slots__ = ()
+
+    def found(self, names: Sequence[str]) -> None:
+        """Say what was found, best first."""
+        if self._instruments is None:
+            return
+        if not names:
+            self._instruments.empty_searches.add(1, self._labels)
+        self._set({"toolsearch.hits": len(names), "toolsearch.abstained": not names})
+        if self._captures_content:
+            self._set({"toolsearch.tools": list(names)})
+
+    def _measure(self, instruments: Instruments, seconds: float, labels: Attributes) -> None:
+        instruments.search_duration.record(seconds, labels)
+        instruments.searches.add(1, self._labels)
+
+
+class ChatSpan(_Operation):
+    """``chat <model>``"""
+
+    __slots__ = ()
+
+    def asked(self, attributes: Mapping[str, str | int | float | None], messages: Callable[[], object]) -> None:
+        """Say how the model was asked, by gen_ai.request.*; a None is left out. *messages*: only if content is kept."""
+        if self._span is not None:
+            self._set({f"gen_ai.request.{key}": value for key, value in attributes.items() if value is not None})
+            if self._captures_content:
+                self._set({"gen_ai.input.messages": as_text(messages())})
+
+    def answered(
+        self,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        cached_tokens: int = 0,
+        cache_write_tokens: int = 0,
+        finish_reason: str | None = None,
+        messages: Callable[[], object] | None = None,
+    ) -> None:
+        """Say what the answer took and, where content is kept, what it was."""
+        if self._instruments is None:
+            return
+        for kind, tokens in (("input", input_tokens), ("output", output_tokens)):
+            self._instruments.token_usage.record(tokens, self._labels | {"gen_ai.token.type": kind})
+        if self._span is None:
+            return
+        self._set(
+            {
+                "gen_ai.usage.input_tokens": input_tokens,
+                "gen_ai.usage.output_tokens": output_tokens,
+                "gen_ai.usage.cache_read.input_tokens": cached_tokens,
+                "gen_ai.usage.cache_creation.input_tokens": cache_write_tokens,
+            }
+        )
+        if finish_reason:
+            self._set({"gen_ai.response.finish_reasons": [finish_reason]})
+        if messages is not None and self._captures_content:
+            self._set({"gen_ai.output.messages": as_text(messages())})
+
+    def _measure(self, instruments: Instruments, seconds: float, labels: Attributes) -> None:
+        instruments.chat_duration.record(seconds, labels)
+
+
+def _attach(span: Span) -> Token[Context]:
+    from opentelemetry import context, trace
+
+    return context.attach(trace.set_span_in_context(span))
+
+
+def _code(kind: type[BaseException]) -> str:
+    """Our own stable code of an error, or else the name of its class."""
+    code: Any = getattr(kind, "code", None)
+    return code if isinstance(code, str) else kind.__qualname__
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
