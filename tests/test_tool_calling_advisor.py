@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.scripted_model import ScriptedModel, calls, says
+from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, partial_results
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import StaticToolCallbackResolver
@@ -297,6 +298,38 @@ async def test_a_model_that_never_stops_calling_is_stopped(run: Any) -> None:
     assert response.text == "the model was asked 3 times without an answer"
     assert response.usage == Usage(30, 3)
     assert isinstance(response.steps[-1], ToolMessage)
+
+
+async def test_a_limit_that_ends_the_turn_keeps_what_was_done_and_leaves_no_call_unanswered(run: Any) -> None:
+    manager = ToolCallingManager(limits=CallLimits(per_tool=2, on_breach="raise"))
+    batch = calls(("add", '{"a": 1, "b": 1}'), ("add", '{"a": 2, "b": 2}'), ("add", '{"a": 3, "b": 3}'))
+    model = ScriptedModel(batch)
+
+    response = await run(ToolCallingAdvisor(manager), model, request())
+
+    asked, answered = response.steps
+    assert response.finish_reason == "call_limit"
+    assert "2 times a turn" in response.text
+    assert asked == batch.message
+    assert [(result.call_id, result.error_code) for result in answered.results] == [
+        ("c1", None),
+        ("c2", None),
+        ("c3", "call_limit"),
+    ]
+    assert len(model.prompts) == 1
+
+
+async def test_an_error_that_is_the_applications_to_handle_reaches_it_and_ends_the_turn(run: Any) -> None:
+    def forbidden() -> None:
+        raise PermissionError("log in first")
+
+    manager = ToolCallingManager(error_processor=DefaultToolExecutionErrorProcessor(reraise=[PermissionError]))
+    model = ScriptedModel(calls(("forbidden", "{}"), ("add", '{"a": 1, "b": 1}')))
+
+    with pytest.raises(PermissionError, match="log in first") as raised:
+        await run(ToolCallingAdvisor(manager), model, request(forbidden, add))
+
+    assert partial_results(raised.value)[1].text == "2"
 
 
 def test_a_turn_has_at_least_one_round() -> None:

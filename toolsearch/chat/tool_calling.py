@@ -180,7 +180,7 @@ class _Turn:
         try:
             results = await self._run(calls)
         except CallLimitError as error:
-            self._append(response.message, _with_refusals(calls, error))
+            self._append(response.message, error.results)
             return self._stopped(response, error)
         self._append(response.message, results)
         await self._advisor.after_calls(self.request, calls, results)
@@ -214,13 +214,3 @@ class _Turn:
     def _stopped(self, response: ChatResponse, limit: CallLimitError) -> ChatResponse:
         logger.info("tool loop stopped: %s", limit)
         return ChatResponse(AssistantMessage(str(limit)), "call_limit", self._usage, response.metadata, self._steps)
-
-
-def _with_refusals(calls: Sequence[ToolCall], error: CallLimitError) -> list[ToolResult]:
-    """The results that *error* carries, and for each call without one that it was not run: no call goes unanswered."""
-    done = {result.call_id: result for result in getattr(error, "results", ())}
-    refusal = {"type": "text", "text": str(error)}
-    return [
-        done.get(call.id) or ToolResult(call.id, call.name, (refusal,), is_error=True, error_code=error.code)
-        for call in calls
-    ]
