@@ -19,7 +19,7 @@ Attributes: TypeAlias = dict[str, str | bool | int | float | Sequence[str]]
 
 
 class _Operation:
-    """One thing that takes time. Made for one ``with``; what it does wrong never reaches what it observes."""
+    """One thing that takes time; made for one ``with``, unless it is without instruments and so holds nothing."""
 
     __slots__ = (
         "_attributes",
