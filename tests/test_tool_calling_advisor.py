@@ -25,6 +25,7 @@ from toolsearch.tools.definition import ToolContext
 
 QUESTION = UserMessage("What is 2 + 3?")
 SYSTEM = SystemMessage("Be brief.")
+REMINDER = UserMessage("Check it.")
 ASKED = calls(("add", '{"a": 2, "b": 3}'))
 
 
@@ -143,6 +144,17 @@ async def test_tools_get_the_context_and_the_model_never_sees_it(run: Any) -> No
 
     assert result_texts(model.sent[1][-1]) == ["ada"]
     assert model.prompts[0].options.tools[0].definition.input_schema["properties"] == {}
+
+
+@pytest.mark.parametrize(
+    ("choice", "then"), [("required", None), ("add", None), ("auto", "auto"), ("none", "none"), (None, None)]
+)
+async def test_a_choice_that_forces_calls_holds_for_the_first_round_only(run: Any, choice: str, then: str) -> None:
+    model = ScriptedModel(ASKED, says("5"))
+
+    await run(ToolCallingAdvisor(), model, request(tool_choice=choice))
+
+    assert [prompt.options.tool_choice for prompt in model.prompts] == [choice, then]
 
 
 # Eligibility
@@ -265,6 +277,18 @@ async def test_without_history_only_the_system_message_and_the_newest_results_ar
     assert model.sent[2][0] == SYSTEM
     assert result_texts(model.sent[2][1]) == ["6"]
     assert len(response.steps) == 4
+
+
+async def test_without_history_what_a_step_adds_to_the_newest_results_is_sent_too(run: Any) -> None:
+    class Reminding(ToolCallingAdvisor):
+        async def before_round(self, request: ChatRequest) -> ChatRequest:
+            return replace(request, prompt=replace(request.prompt, messages=(*request.prompt.messages, REMINDER)))
+
+    model = ScriptedModel(ASKED, says("5"))
+
+    await run(Reminding(conversation_history=False), model, request())
+
+    assert [type(message) for message in model.sent[1]] == [SystemMessage, ToolMessage, UserMessage]
 
 
 async def test_limits_hold_for_the_whole_turn_also_without_history(run: Any) -> None:

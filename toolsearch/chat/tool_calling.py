@@ -15,7 +15,7 @@ from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.advisor import TOOL_LOOP_ORDER, TURN_MESSAGES, Chain, ChatRequest
 from toolsearch.chat.aggregate import ChunkAggregator, closing, last_chunk
 from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage
-from toolsearch.chat.model import ChatChunk, ChatResponse, FinishReason, Usage
+from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, Usage
 from toolsearch.discovery.port import ToolScope
 from toolsearch.errors import BadSettingError, CallLimitError
 
@@ -39,7 +39,7 @@ class ToolCallingAdvisor:
 
     The response's usage is the sum of all rounds, its `steps` are the messages that led to it. It ends with
     "return_direct" if each call of a round returns directly, and with "call_limit" if a limit of the manager that
-    raises, or *max_rounds*, is reached: its text then says so.
+    raises, or *max_rounds*, is reached: its text then says so. A `tool_choice` that forces calls is for the first round.
 
     A subclass overrides the steps below, in the order in which they are taken. What a request needs to keep goes into
     its context, as the advisor serves many at once.
@@ -114,7 +114,8 @@ class ToolCallingAdvisor:
         messages = request.prompt.messages
         if self._conversation_history:
             return messages
-        return (*(message for message in messages if isinstance(message, SystemMessage)), messages[-1])
+        newest = max(place for place, message in enumerate(messages) if isinstance(message, ToolMessage))
+        return (*(message for message in messages[:newest] if isinstance(message, SystemMessage)), *messages[newest:])
 
     async def after_round(self, request: ChatRequest, response: ChatResponse) -> ChatResponse:  # noqa: ARG002
         """Return the model's *response* to *request*, as the loop is to take it."""
@@ -204,7 +205,8 @@ class _Turn:
         messages = (asked, ToolMessage(tuple(results)))
         self._steps += messages
         prompt = self.request.prompt
-        self.request = replace(self.request, prompt=replace(prompt, messages=prompt.messages + messages))
+        prompt = Prompt(prompt.messages + messages, _unforced(prompt.options))
+        self.request = replace(self.request, prompt=prompt)
 
     def _direct(self, response: ChatResponse, results: Sequence[ToolResult]) -> ChatResponse:
         text = "\n".join(result.text for result in results)
@@ -214,3 +216,8 @@ class _Turn:
     def _stopped(self, response: ChatResponse, limit: CallLimitError) -> ChatResponse:
         logger.info("tool loop stopped: %s", limit)
         return ChatResponse(AssistantMessage(str(limit)), "call_limit", self._usage, response.metadata, self._steps)
+
+
+def _unforced(options: ChatOptions) -> ChatOptions:
+    """A choice that forces calls holds for one round: a model that must always call can never answer."""
+    return options if options.tool_choice in ("auto", "none", None) else replace(options, tool_choice=None)
