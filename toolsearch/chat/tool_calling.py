@@ -39,7 +39,7 @@ class ToolCallingAdvisor:
 
     The response's usage is the sum of all rounds, its `steps` are the messages that led to it. It ends with
     "return_direct" if each call of a round returns directly, and with "call_limit" if a limit of the manager that
-    raises, or *max_rounds*, is reached: its text then says so. A `tool_choice` that forces calls is for the first round.
+    raises, or *max_rounds*, is reached: its text then says so. A `tool_choice` that forces calls is for one round.
 
     A subclass overrides the steps below, in the order in which they are taken. What a request needs to keep goes into
     its context, as the advisor serves many at once.
