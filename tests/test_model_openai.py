@@ -14,7 +14,10 @@ from toolsearch.chat.messages import AssistantMessage, ToolMessage, UserMessage
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models import openai_chat
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
+from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.errors import ChatModelError
+from toolsearch.tools.definition import Tool, ToolDefinition
 
 __all__ = ["api"]  # a fixture
 
@@ -120,7 +123,7 @@ def test_what_an_endpoint_adds_to_a_stream_goes_back_to_it() -> None:
         said.add(_chunk(delta, None))
     said.add(_chunk({}, "stop"))
 
-    last = said.last()
+    last = said.last(StrictTools())
 
     assert last.finish_reason == "tool_calls"
     assert last.message is not None
@@ -151,3 +154,38 @@ async def test_broken_arguments_come_through_for_the_tool_to_refuse(model: OpenA
     assert streamed.message.tool_calls[0].arguments == '{"a": 1,'
     await model.call(prompt(QUESTION, *answered(response, "no")))
     assert api.refusals == []
+
+
+OPTIONAL = Tool(
+    ToolDefinition(
+        "book",
+        input_schema={
+            "type": "object",
+            "properties": {"day": {"type": "string"}, "room": {"type": "string"}},
+            "required": ["day"],
+            "additionalProperties": False,
+        },
+    )
+)
+ANY_KEYS = Tool(
+    ToolDefinition("tag", input_schema={"type": "object", "additionalProperties": {"type": "string"}, "properties": {}})
+)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("adapter", [OpenAIChatModel, OpenAIResponsesModel])
+async def test_strict_tools_take_nulls_and_give_none_on(api: LoopbackApi, adapter: Any, streamed: bool) -> None:
+    """A schema that strict mode cannot say is sent as it is; the conversation goes back as the model wrote it."""
+    model = adapter("m", base_url=api.openai_url, api_key="k", strict=True)
+    options = ChatOptions(tools=(OPTIONAL, ANY_KEYS))
+    api.script(Reply(calls=[Call("book", {"day": "Monday", "room": None})]), Reply("Done."))
+
+    asked = prompt(QUESTION, options=options)
+    response = aggregate(await pieces(model, asked)) if streamed else await model.call(asked)
+    await model.call(prompt(QUESTION, *answered(response, "booked"), options=options))
+
+    assert response.message.tool_calls[0].arguments == '{"day": "Monday"}'
+    assert api.refusals == []
+    functions = [tool.get("function", tool) for tool in api.bodies[0]["tools"]]
+    assert [bool(function.get("strict")) for function in functions] == [True, False]
+    assert functions[0]["parameters"]["required"] == ["day", "room"]

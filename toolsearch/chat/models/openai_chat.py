@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
@@ -19,6 +20,7 @@ from toolsearch.chat.messages import (
 from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, ToolCallDelta, Usage
 from toolsearch.chat.models.images import openai_content
 from toolsearch.chat.models.sdk import Clients, as_json, refuse_deferred, require_sdk, translated, verbatim_items
+from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.discovery.exposure import render_tools
 from toolsearch.errors import ChatModelError
 from toolsearch.tools.definition import Json
@@ -47,6 +49,7 @@ class OpenAIChatModel:
                       what the SDK finds in the environment
     max_tokens_field  compatible endpoints may know `ChatOptions.max_tokens` only by the older name
     stream_usage      ask for the usage of streams; some compatible endpoints refuse to be asked
+    strict            send tools in strict mode, those that it can say: the model is held to their schemas
 
     Retries and timeouts are the client's. Nothing can be deferred here: discovered tools go in `ChatOptions.tools`.
     """
@@ -63,11 +66,13 @@ class OpenAIChatModel:
         api_key: str | None = None,
         max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens",
         stream_usage: bool = True,
+        strict: bool = False,
     ) -> None:
         self.model = model
         self._clients = openai_clients(model, client, base_url, api_key)
         self._max_tokens_field = max_tokens_field
         self._stream_usage = stream_usage
+        self._strict = strict
 
     async def close(self) -> None:
         await self._clients.close()
@@ -75,15 +80,18 @@ class OpenAIChatModel:
     async def call(self, prompt: Prompt) -> ChatResponse:
         from openai import OpenAIError
 
-        request = self._request(prompt)
+        strict = self._strict_tools(prompt)
+        request = self._request(prompt, strict)
         with translated(request["model"], OpenAIError):
             reply = cast("ChatCompletion", await self._clients.get().chat.completions.create(**request))
-            return _response(reply)
+            response = _response(reply)
+        return replace(response, message=strict.read(response.message))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
         from openai import OpenAIError
 
-        request = self._request(prompt)
+        strict = self._strict_tools(prompt)
+        request = self._request(prompt, strict)
         if self._stream_usage:
             request.setdefault("stream_options", {"include_usage": True})
         said = _StreamedMessage()
@@ -93,9 +101,12 @@ class OpenAIChatModel:
                     chunk = said.add(piece)
                     if chunk.text or chunk.tool_calls:
                         yield chunk
-            yield said.last()
+            yield said.last(strict)
 
-    def _request(self, prompt: Prompt) -> dict[str, Any]:
+    def _strict_tools(self, prompt: Prompt) -> StrictTools:
+        return StrictTools.of(prompt.options.tools) if self._strict else StrictTools()
+
+    def _request(self, prompt: Prompt, strict: StrictTools) -> dict[str, Any]:
         options = prompt.options
         refuse_deferred(self.model, options.deferred_tools)
         request: dict[str, Any] = {
@@ -107,7 +118,8 @@ class OpenAIChatModel:
         if options.max_tokens is not None:
             request[self._max_tokens_field] = options.max_tokens
         if options.tools:
-            request["tools"] = render_tools([tool.definition for tool in options.tools], PROVIDER)
+            rendered = render_tools([tool.definition for tool in options.tools], PROVIDER)
+            request["tools"] = [tool | {"function": strict.written(tool["function"])} for tool in rendered]
             request |= _tool_choice(options)
         return {**request, **options.extra}
 
@@ -223,8 +235,11 @@ class _StreamedMessage:
         self._whole.add(chunk)
         return chunk
 
-    def last(self) -> ChatChunk:
-        """The whole message. Raises ChatModelError if the stream ended before the model did."""
+    def last(self, strict: StrictTools) -> ChatChunk:
+        """The whole message, its calls as *strict* reads them.
+
+        Raises ChatModelError if the stream ended before the model did.
+        """
         if self._finish_reason is None:
             raise ChatModelError("the stream ended in the midst of the answer; ask again")
         self._whole.add(ChatChunk(finish_reason=_FINISH.get(self._finish_reason, "other")))
@@ -235,7 +250,7 @@ class _StreamedMessage:
         return ChatChunk(
             finish_reason=_finish_reason(self._finish_reason, bool(message.tool_calls)),
             usage=self._usage,
-            message=AssistantMessage(message.text, message.tool_calls, _verbatim(wire)),
+            message=strict.read(AssistantMessage(message.text, message.tool_calls, _verbatim(wire))),
             metadata=self._metadata,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolsearch.calling.native_search import NativeSearch
@@ -21,6 +22,7 @@ from toolsearch.chat.models.families import openai_searches_natively
 from toolsearch.chat.models.images import responses_content
 from toolsearch.chat.models.openai_chat import arguments_text, openai_clients
 from toolsearch.chat.models.sdk import as_json, refuse_deferred, translated, verbatim_items
+from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.discovery.exposure import render_definition
 from toolsearch.discovery.search_tool import TOOL_NAME
@@ -41,6 +43,7 @@ class OpenAIResponsesModel:
                         what the SDK finds in the environment
     store               let OpenAI keep the responses; nothing here needs it, as each request holds the conversation
     native_tool_search  whether the model takes a ``tool_search`` tool; None: by its name
+    strict              send tools in strict mode, those that it can say; not those that a search loads
 
     With deferred tools, ``toolSearchTool`` becomes the API's own ``tool_search``, executed by us, whose answers hold
     the definitions found: the list of tools never changes, so the prompt cache holds.
@@ -56,11 +59,13 @@ class OpenAIResponsesModel:
         base_url: str | None = None,
         api_key: str | None = None,
         store: bool = False,
+        strict: bool = False,
         native_tool_search: bool | None = None,
     ) -> None:
         self.model = model
         self._clients = openai_clients(model, client, base_url, api_key)
         self._store = store
+        self._strict = strict
         self.native_tool_search = openai_searches_natively(model) if native_tool_search is None else native_tool_search
 
     async def close(self) -> None:
@@ -69,25 +74,32 @@ class OpenAIResponsesModel:
     async def call(self, prompt: Prompt) -> ChatResponse:
         from openai import OpenAIError
 
-        request = self._request(prompt)
+        strict = self._strict_tools(prompt)
+        request = self._request(prompt, strict)
         with translated(request["model"], OpenAIError):
-            return _response(cast("Response", await self._clients.get().responses.create(**request)))
+            response = _response(cast("Response", await self._clients.get().responses.create(**request)))
+        return replace(response, message=strict.read(response.message))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
         from openai import OpenAIError
 
-        request = self._request(prompt)
+        strict = self._strict_tools(prompt)
+        request = self._request(prompt, strict)
         with translated(request["model"], OpenAIError):
             async with await self._clients.get().responses.create(**request, stream=True) as events:
                 async for event in events:
                     chunk = _chunk(event)
+                    if chunk is not None and chunk.message is not None:
+                        yield replace(chunk, message=strict.read(chunk.message))
+                        return
                     if chunk is not None:
                         yield chunk
-                    if chunk is not None and chunk.message is not None:
-                        return
             raise ChatModelError("the stream ended in the midst of the answer; ask again")
 
-    def _request(self, prompt: Prompt) -> dict[str, Any]:
+    def _strict_tools(self, prompt: Prompt) -> StrictTools:
+        return StrictTools.of(prompt.options.tools) if self._strict else StrictTools()
+
+    def _request(self, prompt: Prompt, strict: StrictTools) -> dict[str, Any]:
         options = options_to_send(prompt)
         if not self.native_tool_search:
             refuse_deferred(self.model, options.deferred_tools)
@@ -102,7 +114,7 @@ class OpenAIResponsesModel:
             request["max_output_tokens"] = options.max_tokens
         if options.tools:
             native = bool(options.deferred_tools)
-            request["tools"] = [_tool(tool.definition, native=native) for tool in options.tools]
+            request["tools"] = [_tool(tool.definition, strict, native=native) for tool in options.tools]
             request |= _tool_choice(options)
         return {**request, **options.extra}
 
@@ -114,10 +126,10 @@ def _deferred(options: ChatOptions) -> dict[str, ToolDefinition]:
     return {tool.name: tool.definition for tool in options.deferred_tools}
 
 
-def _tool(definition: ToolDefinition, *, native: bool) -> dict[str, Json]:
+def _tool(definition: ToolDefinition, strict: StrictTools, *, native: bool) -> dict[str, Json]:
     tool = render_definition(definition, PROVIDER)
     if not native or definition.name != TOOL_NAME:
-        return tool
+        return strict.written(tool)
     search = {"description": tool["description"], "parameters": tool["parameters"]}
     return {"type": "tool_search", "execution": "client"} | search
 

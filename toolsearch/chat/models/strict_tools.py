@@ -1,0 +1,57 @@
+"""Strict mode of OpenAI for the tools of one request: schemas on the way out, nulls on the way in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from toolsearch.calling.wire import ToolCall
+from toolsearch.chat.messages import AssistantMessage
+from toolsearch.errors import BadToolError
+from toolsearch.tools.definition import Json, JsonObject, Tool
+from toolsearch.tools.strict import from_strict, strict_schema
+
+
+@dataclass(frozen=True, slots=True)
+class StrictTools:
+    """Those tools whose schema strict mode can say, by name; the others are sent as ever."""
+
+    own: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    strict: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool]) -> StrictTools:
+        own: dict[str, JsonObject] = {}
+        strict: dict[str, JsonObject] = {}
+        for tool in tools:
+            schema = tool.definition.input_schema
+            try:
+                strict[tool.name] = strict_schema(schema)
+            except BadToolError:
+                continue
+            own[tool.name] = schema
+        return cls(own, strict)
+
+    def written(self, function: dict[str, Json]) -> dict[str, Json]:
+        """Return *function*, which holds a tool's name and parameters, in strict form if the tool has one."""
+        schema = self.strict.get(function["name"])
+        return function if schema is None else {**function, "parameters": schema, "strict": True}
+
+    def read(self, message: AssistantMessage) -> AssistantMessage:
+        """Return *message* with calls that fit the tools' own schemas; what goes back to the provider stays."""
+        return replace(message, tool_calls=tuple(map(self._call, message.tool_calls))) if self.own else message
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        schema = self.own.get(call.name)
+        arguments = call.arguments
+        if schema is None or not isinstance(arguments, str):
+            return call
+        try:
+            parsed: object = json.loads(arguments)
+        except ValueError:
+            return call  # refused when it is run
+        if not isinstance(parsed, dict):
+            return call
+        return replace(call, arguments=json.dumps(from_strict(schema, cast("JsonObject", parsed))))
