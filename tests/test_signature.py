@@ -184,3 +184,11 @@ def test_docstrings_of_three_styles_say_the_same(text: str) -> None:
 def test_a_docstring_without_style_is_a_description_as_it_stands() -> None:
     assert read_docstring("  Return x.\n\n  >>> x\n  1\n").description == "Return x.\n\n>>> x\n1"
     assert read_docstring(None).description == ""
+
+
+def test_a_default_that_is_a_path_of_this_machine_is_not_shown():
+    def run(program: str = "/opt/tool/bin", mode: str = "fast") -> None: ...
+
+    properties = read_signature(run, {}).input_schema["properties"]
+
+    assert (properties["program"], properties["mode"]) == ({"type": "string"}, {"type": "string", "default": "fast"})

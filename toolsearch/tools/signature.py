@@ -20,6 +20,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass
 from inspect import Parameter
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
@@ -211,7 +212,12 @@ def _unset() -> None:
 
 
 def _shown_default(default: Any) -> dict[str, Json]:
-    """Return the schema's ``default`` keyword, or nothing where JSON has no such value."""
+    """Return the schema's ``default`` keyword, or nothing where JSON has no such value.
+
+    An absolute path is of this machine: it says nothing to a model, and is nobody's business there.
+    """
+    if isinstance(default, str) and PurePath(default).is_absolute():
+        return {}
     try:
         shown = to_jsonable_python(default)
         json.dumps(shown, allow_nan=False)
