@@ -268,3 +268,8 @@ def test_a_command_line_argument_becomes_the_source_it_means(tmp_path: Path) -> 
 def test_an_argument_that_means_nothing_is_refused_with_what_to_give(spec: str, reason: str) -> None:
     with pytest.raises(SourceError, match=reason):
         open_source(spec)
+
+
+def test_no_tool_can_take_the_name_of_the_search_tool():
+    with pytest.raises(BadToolError, match="taken by the search tool itself"):
+        Catalog([ToolDefinition("toolSearchTool")])

@@ -36,7 +36,7 @@ from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
 from toolsearch.discovery.discovered import DiscoveredTools
 from toolsearch.discovery.exposure import render_definition
-from toolsearch.errors import BadSettingError, DuplicateToolError, UnknownToolError
+from toolsearch.errors import BadSettingError, BadToolError, DuplicateToolError, UnknownToolError
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 
@@ -667,8 +667,8 @@ async def test_a_tool_of_the_search_tools_name_is_refused_wherever_it_comes_from
     clash = Tool(ToolDefinition(SEARCH), source="function mine.search")
     with pytest.raises(DuplicateToolError, match=r"tool search itself, one from function mine\.search"):
         await ask(searcher(), ScriptedModel(), asked(tools=(clash,)))
-    with pytest.raises(DuplicateToolError, match=SEARCH):
-        await ask(ToolSearchAdvisor(ToolSearch(Catalog([clash]))), ScriptedModel(), asked(tools=()))
+    with pytest.raises(BadToolError, match=SEARCH):
+        Catalog([clash])
 
 
 async def test_a_tool_of_the_request_and_another_of_the_catalog_cannot_share_a_name() -> None:

@@ -32,7 +32,7 @@ class ReopenedSources:
             source.close()
 
     def find(self, spec: str, server: str, name: str) -> Tool:
-        """Return the tool *name* of *spec*, which has a callback. Raises SourceError, or ToolExecutionError if it is gone.
+        """Return *name* of *spec*, which has a callback. Raises SourceError, or ToolExecutionError if it is gone.
 
         Of MCP servers only *server* is started.
         """

@@ -251,7 +251,6 @@ def _refuse_reserved(tool: Tool | None) -> None:
 
 def _check_names(attached: Mapping[str, Tool], session: TurnSession) -> None:
     """Raise DuplicateToolError where a model could not tell two tools apart."""
-    _refuse_reserved(session.find(TOOL_NAME))
     for name, tool in attached.items():
         found = session.find(name)
         if found is not None and found.definition != tool.definition:

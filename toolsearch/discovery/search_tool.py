@@ -9,8 +9,9 @@ from typing import Any
 from toolsearch.errors import BadQueryError
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import Json, ToolDefinition, ToolReference
+from toolsearch.tools.naming import SEARCH_TOOL
 
-TOOL_NAME = "toolSearchTool"
+TOOL_NAME = SEARCH_TOOL
 STRATEGIES = ("hybrid", "keyword", "semantic", "regex")
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 10

@@ -11,6 +11,7 @@ from toolsearch.tools.definition import legal_name
 
 MAX_NAME_LENGTH = 64
 SEPARATOR = "__"
+SEARCH_TOOL = "toolSearchTool"  # what models call ours; no other tool can be named so
 
 _LEGAL = frozenset(string.ascii_letters + string.digits + "_-")
 _HASH_DIGITS = 8
