@@ -19,7 +19,7 @@ _BLOCKS: dict[str, tuple[list[str], list[str]]] = {  # type -> its other keys: o
     "image": ([], ["source"]),
     "thinking": ([], ["thinking", "signature"]),
     "redacted_thinking": ([], ["data"]),
-    "tool_use": (["caller"], ["id", "name", "input"]),
+    "tool_use": (["caller", "toolset_name"], ["id", "name", "input"]),
     "tool_result": (["content", "is_error"], ["tool_use_id"]),
     "tool_reference": ([], ["tool_name"]),
 }
