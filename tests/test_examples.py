@@ -6,14 +6,23 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.test_session_clients import ScriptedApi, anthropic_message, api, chat, chat_call, tool_use
+import pytest
+
+from tests.loopback import Call, LoopbackApi, Reply, api
 
 __all__ = ["api"]  # a fixture
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+PRINTED = Path(__file__).parent / "example_outputs"  # what the chat examples print without a key
+NO_KEYS = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""}
+ELSEWHERE = {"anthropic_agent", "openai_agent", "quickstart", "weather_28_tools", "model"}  # tested otherwise
 SEARCH = "toolSearchTool"
 MEDIAN = "statistics__median"
-NUMBERS = {"data": [3, 1, 4, 1, 5]}
+MEDIAN_SCRIPT = (
+    Reply(calls=[Call(SEARCH, {"query": "median of numbers", "limit": 1}, "1")]),
+    Reply(calls=[Call(MEDIAN, {"data": [3, 1, 4, 1, 5]}, "2")]),
+    Reply("The median is 3."),
+)
 
 
 def run(*arguments: str, **environment: str) -> str:
@@ -38,37 +47,51 @@ def test_the_quickstart_searches_discovers_and_calls():
     assert lines[-1] == "3"
 
 
-def test_the_openai_agent_finds_a_tool_calls_it_and_answers(api: ScriptedApi):
-    api.replies = [
-        chat({"tool_calls": [chat_call("1", SEARCH, {"query": "median of numbers", "limit": 1})]}),
-        chat({"tool_calls": [chat_call("2", MEDIAN, NUMBERS)]}),
-        chat({"content": "The median is 3."}),
-    ]
+def test_the_openai_agent_finds_a_tool_calls_it_and_answers(api: LoopbackApi):
+    api.script(*MEDIAN_SCRIPT)
 
-    said = run(str(EXAMPLES / "openai_agent.py"), OPENAI_API_KEY="k", OPENAI_BASE_URL=api.url, OPENAI_MODEL="m")
+    said = run(str(EXAMPLES / "openai_agent.py"), OPENAI_API_KEY="k", OPENAI_BASE_URL=api.openai_url, OPENAI_MODEL="m")
 
     assert said == "The median is 3.\n"
-    assert api.tools(lambda entry: entry["function"]["name"]) == [[SEARCH], [SEARCH, MEDIAN], [SEARCH, MEDIAN]]
-    assert [request["model"] for request in api.requests] == ["m", "m", "m"]
-    assert api.requests[2]["messages"][-1] == {"role": "tool", "tool_call_id": "2", "content": "3"}
+    assert api.refusals == []
+    assert api.tools == [[SEARCH], [SEARCH, MEDIAN], [SEARCH, MEDIAN]]
+    assert [body["model"] for body in api.bodies] == ["m", "m", "m"]
+    assert api.bodies[2]["messages"][-1] == {"role": "tool", "tool_call_id": "2", "content": "3"}
 
 
-def test_the_anthropic_agent_finds_a_tool_calls_it_and_answers(api: ScriptedApi):
-    answer = anthropic_message({"type": "text", "text": "The median is 3."}) | {"stop_reason": "end_turn"}
-    api.replies = [
-        anthropic_message(tool_use("1", SEARCH, {"query": "median of numbers", "limit": 1})),
-        anthropic_message(tool_use("2", MEDIAN, NUMBERS)),
-        answer,
-    ]
+def test_the_anthropic_agent_finds_a_tool_calls_it_and_answers(api: LoopbackApi):
+    api.script(*MEDIAN_SCRIPT)
 
     said = run(
         str(EXAMPLES / "anthropic_agent.py"), ANTHROPIC_API_KEY="k", ANTHROPIC_BASE_URL=api.url, ANTHROPIC_MODEL="m"
     )
 
     assert said == "The median is 3.\n"
-    assert api.tools(lambda entry: entry["name"]) == [[SEARCH], [SEARCH, MEDIAN], [SEARCH, MEDIAN]]
-    [result] = api.requests[2]["messages"][-1]["content"]
+    assert api.refusals == []
+    assert api.tools == [[SEARCH], [SEARCH, MEDIAN], [SEARCH, MEDIAN]]
+    [result] = api.bodies[2]["messages"][-1]["content"]
     assert (result["tool_use_id"], result["content"]) == ("2", [{"type": "text", "text": "3"}])
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in PRINTED.glob("*.txt")))
+def test_an_example_of_chat_prints_what_its_reader_is_to_see(name):
+    printed = run("-W", "error", str(EXAMPLES / f"{name}.py"), **NO_KEYS)
+
+    assert printed == (PRINTED / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_every_example_is_run_by_a_test():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {path.stem for path in PRINTED.glob("*.txt")} | ELSEWHERE
+
+
+def test_an_example_asks_a_real_model_where_there_is_a_key(api: ScriptedApi):
+    api.replies = [anthropic_message({"type": "text", "text": "No."}) | {"stop_reason": "end_turn"}] * 3
+
+    keys = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_MODEL": "m"}
+    said = run(str(EXAMPLES / "chat_quickstart.py"), **keys)
+
+    assert [line.split()[-1] for line in said.splitlines()] == ["No."] * 3
+    assert [request["model"] for request in api.requests] == ["m"] * 3
 
 
 def test_the_mcp_servers_start_and_give_tools():
