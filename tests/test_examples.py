@@ -6,16 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.loopback import Call, LoopbackApi, Reply, api
 
 __all__ = ["api"]  # a fixture
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-PRINTED = Path(__file__).parent / "example_outputs"  # what the chat examples print without a key
-NO_KEYS = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""}
-ELSEWHERE = {"anthropic_agent", "openai_agent", "quickstart", "weather_28_tools", "model"}  # tested otherwise
 SEARCH = "toolSearchTool"
 MEDIAN = "statistics__median"
 MEDIAN_SCRIPT = (
@@ -71,27 +66,6 @@ def test_the_anthropic_agent_finds_a_tool_calls_it_and_answers(api: LoopbackApi)
     assert api.tools == [[SEARCH], [SEARCH, MEDIAN], [SEARCH, MEDIAN]]
     [result] = api.bodies[2]["messages"][-1]["content"]
     assert (result["tool_use_id"], result["content"]) == ("2", [{"type": "text", "text": "3"}])
-
-
-@pytest.mark.parametrize("name", sorted(path.stem for path in PRINTED.glob("*.txt")))
-def test_an_example_of_chat_prints_what_its_reader_is_to_see(name):
-    printed = run("-W", "error", str(EXAMPLES / f"{name}.py"), **NO_KEYS)
-
-    assert printed == (PRINTED / f"{name}.txt").read_text(encoding="utf-8")
-
-
-def test_every_example_is_run_by_a_test():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {path.stem for path in PRINTED.glob("*.txt")} | ELSEWHERE
-
-
-def test_an_example_asks_a_real_model_where_there_is_a_key(api: ScriptedApi):
-    api.replies = [anthropic_message({"type": "text", "text": "No."}) | {"stop_reason": "end_turn"}] * 3
-
-    keys = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_MODEL": "m"}
-    said = run(str(EXAMPLES / "chat_quickstart.py"), **keys)
-
-    assert [line.split()[-1] for line in said.splitlines()] == ["No."] * 3
-    assert [request["model"] for request in api.requests] == ["m"] * 3
 
 
 def test_the_mcp_servers_start_and_give_tools():

@@ -1,0 +1,39 @@
+"""Ask the model for more than a tool needs, such as why it calls it, without the tool knowing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from model import model_or, show
+from pydantic import BaseModel, Field
+
+from toolsearch import AugmentedArguments, AugmentedToolProvider, ChatClient, tool
+from toolsearch.chat.models.scripted import calls
+
+
+@tool
+def weather(city: str) -> str:
+    """Get the weather in a city."""
+    return f"rain in {city}"
+
+
+class Thought(BaseModel):
+    reason: str = Field(description="Why you call this tool, step by step.")
+    confidence: Literal["low", "high"] = "high"
+
+
+def note(event: AugmentedArguments[Thought]) -> None:
+    print(f"[{event.definition.name}: {event.arguments.reason}, {event.arguments.confidence}]")
+
+
+def main() -> None:
+    provider = AugmentedToolProvider(weather, model=Thought, consumer=note)
+    [augmented] = provider.tools()
+    print(list(augmented.definition.input_schema["properties"]), augmented.definition.input_schema["required"])
+
+    model = model_or(calls(("weather", {"city": "Oslo", "reason": "the user travels there"})), "Take an umbrella.")
+    show(ChatClient(model, tools=[provider]).prompt("I go to Oslo. What do I need?").call_sync())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""A tool that fails: the model is told, or the application is, and the other calls of the reply have their results."""
+
+from __future__ import annotations
+
+import logging
+
+from model import model_or, show
+
+from toolsearch import ChatClient, DefaultToolExecutionErrorProcessor, ToolCallingManager, tool
+from toolsearch.calling.failures import partial_results
+from toolsearch.chat.models.scripted import calls
+from toolsearch.errors import ToolExecutionError
+
+logging.getLogger("toolsearch").setLevel(logging.CRITICAL)  # which else would log the failures with their tracebacks
+
+
+@tool
+def balance(account: str) -> int:
+    """Get the balance of an account."""
+    if account == "secret":
+        raise PermissionError("Ada may not look into this account")
+    return 100
+
+
+def main() -> None:
+    both = calls(("balance", {"account": "secret"}), ("balance", {"account": "savings"}))
+    wrong = calls(("balance", {"acount": "savings"}), ("balanse", {}))
+    model = model_or(both, "There are 100 in savings; the other I may not see.", wrong, "Let me try again.", both, both)
+    request = ChatClient(model, tools=[balance]).prompt("What do I have?")
+    show(request.call_sync())
+    show(request.call_sync())
+
+    for processor in (
+        DefaultToolExecutionErrorProcessor(always_raise=True),
+        DefaultToolExecutionErrorProcessor(reraise=[PermissionError]),
+    ):
+        client = ChatClient(model, tools=[balance], manager=ToolCallingManager(error_processor=processor))
+        try:
+            client.prompt("What do I have?").content_sync()
+        except (ToolExecutionError, PermissionError) as error:
+            print(f"{type(error).__name__}: {error}; the other call gave {partial_results(error)[1].text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Everything by settings: from the environment and a file, without wiring anything in code."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from model import model_or
+
+from toolsearch import Catalog, Settings, ToolSearchError, build_client
+from toolsearch.chat.models.scripted import calls
+
+FILE = """
+[toolsearch.advisor]
+enabled = true
+max_results = 3
+
+[toolsearch.index]
+strategy = "keyword"
+
+[toolsearch.limits.tools]
+statistics__median = 2
+"""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "toolsearch.toml"
+        path.write_text(FILE, encoding="utf-8")
+        environment = {"TOOLSEARCH_ADVISOR__MAX_RESULTS": "1", **os.environ}  # the environment wins
+        settings = Settings.from_environment(environment, path)
+    print(settings.advisor.enabled, settings.advisor.max_results, settings.limits.per_tool, dict(settings.limits.tools))
+
+    catalog = Catalog()
+    catalog.load("module:statistics")
+    model = model_or(
+        calls(("toolSearchTool", {"query": "median of numbers"})),
+        calls(("statistics__median", {"data": [3, 1, 4]})),
+        "It is 3.",
+    )
+    client = build_client(settings, model, tools=[catalog])
+    print(client.prompt("The median of 3, 1 and 4?").context(conversation_id="ada").content_sync())
+
+    try:
+        Settings.from_environment({"TOOLSEARCH_ADVISOR__MAX_RESULT": "3"})
+    except ToolSearchError as error:
+        print(str(error).partition("?")[0] + "?")
+    for row in Settings.documented()[:2]:
+        print(f"{row.variable}={row.default}  ({row.values})")
+
+
+if __name__ == "__main__":
+    main()

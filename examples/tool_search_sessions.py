@@ -1,0 +1,43 @@
+"""What a conversation has found: kept from turn to turn or not, and gone when its session is evicted."""
+
+from __future__ import annotations
+
+from model import model_or
+
+from toolsearch import (
+    Catalog,
+    ChatClient,
+    ChatResponse,
+    CompositeEvictionStrategy,
+    LruEvictionStrategy,
+    ScriptedModel,
+    SessionStore,
+    ToolSearchAdvisor,
+    TtlEvictionStrategy,
+)
+from toolsearch.chat.models.scripted import calls
+
+
+def search(query: str) -> ChatResponse:
+    return calls(("toolSearchTool", {"query": query, "limit": 1}))
+
+
+def main() -> None:
+    catalog = Catalog()
+    catalog.load("module:statistics")
+    for accumulate in (True, False):
+        # Only one conversation is kept in memory, and that for half an hour without use.
+        strategy = CompositeEvictionStrategy(LruEvictionStrategy(max_sessions=1), TtlEvictionStrategy(ttl_s=1_800))
+        advisor = ToolSearchAdvisor(accumulate=accumulate, sessions=SessionStore(strategy))
+        model = model_or(search("median"), search("harmonic mean"), "Found both.", "Still here.", "Who?", "Gone.")
+        client = ChatClient(model, tools=[catalog], advisors=[advisor])
+        print("accumulating" if accumulate else "only the last finds")
+        for conversation in ("ada", "ada", "bob", "ada"):
+            said = client.prompt("Go on.").context(conversation_id=conversation).content_sync()
+            shown = model.prompts[-1].options.tools if isinstance(model, ScriptedModel) else ()
+            print(f"   {conversation}: {said} {[each.name for each in shown]}")
+        print("   evicted by hand:", advisor.evict_session("ada"))
+
+
+if __name__ == "__main__":
+    main()

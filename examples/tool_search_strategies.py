@@ -1,0 +1,39 @@
+"""Tool search in front of a client: what ranks, how much is found, what is always shown, what the model is told."""
+
+from __future__ import annotations
+
+from model import model_or
+
+from toolsearch import Catalog, ChatClient, ScriptedModel, ToolSearch, ToolSearchAdvisor
+from toolsearch.chat.models.scripted import calls
+from toolsearch_indexes.encoders.hashing import HashingEncoder
+
+QUERIES = {"keyword": "median of numbers", "regex": "/^median/", "semantic": "median of data", "hybrid": "median"}
+
+
+def main() -> None:
+    catalog = Catalog()
+    for module in ("statistics", "math", "calendar"):
+        catalog.load(f"module:{module}")
+
+    for strategy, query in QUERIES.items():
+        # A stand-in for an encoder that knows meaning, such as "sentence-transformers/all-MiniLM-L6-v2".
+        engine = ToolSearch(catalog, strategy=strategy, encoder=HashingEncoder())
+        advisor = ToolSearchAdvisor(
+            engine, max_results=2, pins=["calendar__isleap"], system_suffix="Search for tools before you say no."
+        )
+        model = model_or(
+            calls(("toolSearchTool", {"query": query})), calls(("statistics__median", {"data": [3, 1, 4]})), "It is 3."
+        )
+        client = ChatClient(model, advisors=[advisor], system="Be brief.")
+        said = client.prompt("What is the median of 3, 1 and 4?").context(conversation_id="ada").content_sync()
+        print(f"{strategy}: {said}")
+        if isinstance(model, ScriptedModel):
+            for prompt in model.prompts[:2]:
+                print("   shown:", ", ".join(each.name for each in prompt.options.tools))
+            print("   told: ", repr(getattr(model.prompts[0].messages[0], "text", "")))
+        engine.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""The tool loop, run by yourself: over a client and over a bare model, whole and streamed."""
+
+from __future__ import annotations
+
+import asyncio
+
+from model import model_or
+
+from toolsearch import (
+    AttachedTools,
+    ChatClient,
+    ChatOptions,
+    ChatResponse,
+    Prompt,
+    ToolCallingManager,
+    ToolMessage,
+    UserMessage,
+    aggregate,
+    tool,
+)
+from toolsearch.chat.messages import Message
+from toolsearch.chat.models.scripted import calls
+from toolsearch.tools.providers import as_tools
+
+
+@tool
+def multiply(a: int, b: int) -> int:
+    """Multiply two numbers."""
+    return a * b
+
+
+TOOLS = as_tools(multiply)
+QUESTION = UserMessage("What is 6 * 7?")
+MANAGER = ToolCallingManager()
+
+
+async def run_calls(response: ChatResponse) -> list[Message]:
+    """Return what to append to the conversation."""
+    results = await MANAGER.execute(response.message.tool_calls, AttachedTools(TOOLS))
+    print("  ", [f"{result.name}: {result.text}" for result in results])
+    return [response.message, ToolMessage(tuple(results))]
+
+
+async def with_a_client(client: ChatClient, *, streamed: bool) -> str:
+    messages: list[Message] = [QUESTION]
+    while True:
+        request = client.prompt(messages)
+        response = aggregate([piece async for piece in request.stream()]) if streamed else await request.call()
+        if not response.message.tool_calls:
+            return response.text
+        messages += await run_calls(response)
+
+
+async def with_a_model(*, streamed: bool) -> str:
+    model = model_or(calls(("multiply", {"a": 6, "b": 7})), "42.")
+    prompt = Prompt((QUESTION,), ChatOptions(tools=tuple(TOOLS)))
+    while True:
+        response = aggregate([piece async for piece in model.stream(prompt)]) if streamed else await model.call(prompt)
+        if not response.message.tool_calls:
+            return response.text
+        prompt = Prompt((*prompt.messages, *await run_calls(response)), prompt.options)
+
+
+async def main() -> None:
+    asks = calls(("multiply", {"a": 6, "b": 7}))
+    client = ChatClient(model_or(asks, "42.", asks, "42."), tools=TOOLS, execute_tools=False)
+    for streamed in (False, True):
+        print("client,", "streamed:" if streamed else "whole:", await with_a_client(client, streamed=streamed))
+        print("model,", "streamed:" if streamed else "whole:", await with_a_model(streamed=streamed))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
