@@ -93,16 +93,19 @@ class AnthropicModel:
         from anthropic import AnthropicError
 
         request = self._request(prompt)
+        last: ChatChunk | None = None
         with translated(request["model"], AnthropicError):
             async with self._clients.get().messages.stream(**request) as events:
                 async for event in events:
                     if event.type == "message_stop":
-                        yield _last(_response(event.message))
-                        return
+                        last = _last(_response(event.message))
+                        break
                     chunk = _chunk(cast("ParsedMessageStreamEvent[None]", event))
                     if chunk is not None:
                         yield chunk
+        if last is None:
             raise ChatModelError("the stream ended in the midst of the answer; ask again")
+        yield last  # after the connection is closed: who has the last piece may let go of the rest
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         options = options_to_send(prompt)

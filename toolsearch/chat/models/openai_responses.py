@@ -85,16 +85,19 @@ class OpenAIResponsesModel:
 
         strict = self._strict_tools(prompt)
         request = self._request(prompt, strict)
+        last: ChatChunk | None = None
         with translated(request["model"], OpenAIError):
             async with await self._clients.get().responses.create(**request, stream=True) as events:
                 async for event in events:
                     chunk = _chunk(event)
                     if chunk is not None and chunk.message is not None:
-                        yield replace(chunk, message=strict.read(chunk.message))
-                        return
+                        last = replace(chunk, message=strict.read(chunk.message))
+                        break
                     if chunk is not None:
                         yield chunk
+        if last is None:
             raise ChatModelError("the stream ended in the midst of the answer; ask again")
+        yield last  # after the connection is closed: who has the last piece may let go of the rest
 
     def _strict_tools(self, prompt: Prompt) -> StrictTools:
         return StrictTools.of(prompt.options.tools) if self._strict else StrictTools()
