@@ -20,7 +20,8 @@ async def answer(client: AsyncAnthropic, model: str, engine: ToolSearch, questio
     while True:
         tools: Any = session.tools(format="anthropic")
         reply = await client.messages.create(model=model, max_tokens=1_000, messages=messages, tools=tools)
-        messages.append({"role": "assistant", "content": [block.model_dump() for block in reply.content]})
+        said = [block.model_dump(exclude_none=True) for block in reply.content]
+        messages.append({"role": "assistant", "content": said})
         if reply.stop_reason != "tool_use":
             session.end_turn()
             return "".join(block.text for block in reply.content if block.type == "text")
