@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
-from toolsearch.errors import SessionStoreError
+from toolsearch.sqlite_file import SqliteFile
 
-_VERSION = 1  # of the tables
-_BUSY_S = 5.0  # how long to wait for another process that writes
+_VERSION = 1  # of the table
+_TABLE = "CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID"
 
 
 class SessionPersistence(Protocol):
@@ -34,34 +29,11 @@ class SessionPersistence(Protocol):
         ...
 
 
-class SqliteSessionPersistence:
+class SqliteSessionPersistence(SqliteFile):
     """One SQLite file. Several processes may share it; of two that write one session, the later one wins."""
 
     def __init__(self, path: str | Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        with self._translated():
-            self._database = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-        try:
-            self._prepare()
-        except BaseException:
-            self._database.close()
-            raise
-
-    def _prepare(self) -> None:
-        with self._translated():
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost the last writes, not the file
-            version = self._database.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, _VERSION):
-                raise SessionStoreError(
-                    f"the sessions in {self._path} were written by another version ({version}, not {_VERSION}); "
-                    "move the file away to start without them"
-                )
-            self._database.execute(
-                "CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID"
-            )
-            self._database.execute(f"PRAGMA user_version = {_VERSION}")
+        super().__init__(path, holds="sessions", table=_TABLE, version=_VERSION)
 
     def load(self, session_id: str) -> str | None:
         rows = self._execute("SELECT text FROM sessions WHERE id = ?", session_id)
@@ -76,29 +48,6 @@ class SqliteSessionPersistence:
     def ids(self) -> list[str]:
         return [row[0] for row in self._execute("SELECT id FROM sessions ORDER BY id")]
 
-    def close(self) -> None:
-        with self._lock:
-            self._database.close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_database"):  # not if the file could not be opened
-            self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _execute(self, statement: str, *values: str) -> list[Any]:
-        with self._lock, self._translated():
-            return self._database.execute(statement, values).fetchall()
-
-    @contextmanager
-    def _translated(self) -> Generator[None]:
-        try:
-            yield
-        except (sqlite3.Error, UnicodeError) as error:
-            raise SessionStoreError(f"cannot use the sessions in {self._path}: {error}") from error
+        with self.opened() as database:
+            return database.execute(statement, values).fetchall()
