@@ -473,3 +473,17 @@ def test_the_discovered_keep_their_order_and_go_only_by_eviction_or_removal(
         assert after[: len(stayed)] == stayed
         assert all(name in evicted or name not in engine.catalog for name in before if name not in after)
         before = after
+
+
+def test_what_went_cold_while_the_user_was_away_is_not_sent_again():
+    now = [0.0]
+    options = SessionOptions(budget=Budget(ttl_s=60), pass_through=PassThrough(max_tools=0))
+    engine = ToolSearch(Catalog([ToolDefinition("send_mail", "Send a letter.")]), options=options, clock=lambda: now[0])
+    session = engine.session("s")
+    session.search("letter")
+    session.end_turn()
+
+    now[0] = 59.0
+    assert (session.begin_turn(), session.discovered) == ([], ["send_mail"])
+    now[0] = 60.0
+    assert (session.begin_turn(), session.discovered) == (["send_mail"], [])

@@ -231,6 +231,17 @@ class Session:
         wire_format, calls = parse_tool_calls(reply)
         return render_results(await self._run(calls, context), wire_format)
 
+    def begin_turn(self) -> list[str]:
+        """Say that the user has spoken again; return the tools that had been idle for longer than the budget's TTL.
+
+        Not needed without a TTL. With one, what went cold while the user was away is not sent once more.
+        """
+        state = self.state
+        evicted = state.discovered.begin_turn()
+        self._turn = TurnCounter()
+        self._engine.sessions.save(state)
+        return list(evicted)
+
     def end_turn(self) -> list[str]:
         """Say that the model has answered the user; return the tools that were evicted for it, in append order."""
         state = self.state
