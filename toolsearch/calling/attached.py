@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from toolsearch.calling.resolvers import ToolCallbackResolver, tools_by_name
+from toolsearch.calling.resolvers import ToolCallbackResolver
 from toolsearch.errors import UnknownToolError
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.naming import near_names
+from toolsearch.tools.providers import tools_by_name
 
 
 class AttachedTools:

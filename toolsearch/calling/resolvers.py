@@ -8,9 +8,10 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 
-from toolsearch.errors import BadToolError, DuplicateToolError
+from toolsearch.errors import BadToolError
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import Tool
+from toolsearch.tools.providers import tools_by_name
 
 ENTRY_POINT_GROUP = "toolsearch.tools"
 
@@ -98,17 +99,3 @@ def _load(place: EntryPoint) -> Tool:
     if not callable(found):
         raise BadToolError(f"{place.value!r} is a {type(found).__name__}, neither a Tool nor a function")
     return tool_from_function(found, name=place.name or None)
-
-
-def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Return *tools* under their names, in their order. Raises DuplicateToolError."""
-    found: dict[str, Tool] = {}
-    for tool in tools:
-        first = found.setdefault(tool.name, tool)
-        if first is not tool:
-            raise DuplicateToolError(tool.name, first=_origin(first), second=_origin(tool))
-    return found
-
-
-def _origin(tool: Tool) -> str:
-    return tool.source or "an unnamed source"

@@ -122,7 +122,7 @@ class Catalog:
         with self._lock:
             for name, tool in new.items():
                 if name in self._tools:
-                    raise DuplicateToolError(name, first=_owner(self._tools[name]), second=_owner(tool))
+                    raise DuplicateToolError(name, first=self._tools[name].owner, second=tool.owner)
             self._put(new)
         self._feed.deliver()
 
@@ -173,7 +173,7 @@ class Catalog:
                 if taken is None:
                     new[tool.name] = replace(tool, spec=spec) if spec and tool.callback else tool
                 else:
-                    clash = DuplicateToolError(tool.name, first=_owner(taken), second=_owner(tool))
+                    clash = DuplicateToolError(tool.name, first=taken.owner, second=tool.owner)
                     refused.append(_refusal(tool, source, clash))
             refused[:0] = report.refused
             self._refused += refused
@@ -273,7 +273,7 @@ def _by_name(tools: Iterable[ToolLike]) -> dict[str, Tool]:
         tool = _as_tool(item)
         check_tool(tool)
         if tool.name in new:
-            raise DuplicateToolError(tool.name, first=_owner(new[tool.name]), second=_owner(tool))
+            raise DuplicateToolError(tool.name, first=new[tool.name].owner, second=tool.owner)
         new[tool.name] = tool
     return new
 
@@ -303,8 +303,3 @@ def _as_tool(item: ToolLike) -> Tool:
     from toolsearch.tools.decorator import tool_from_function
 
     return tool_from_function(item)
-
-
-def _owner(tool: Tool) -> str:
-    server = tool.definition.server
-    return tool.source or (f"server {server}" if server else "a definition without a source")

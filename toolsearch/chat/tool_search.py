@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.resolvers import tools_by_name
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.wire import ToolCall
 from toolsearch.catalog.catalog import Catalog
@@ -34,6 +33,7 @@ from toolsearch.errors import BadSettingError, DuplicateToolError
 from toolsearch.session import SessionOptions
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.definition import Tool
+from toolsearch.tools.providers import tools_by_name
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.vector_cache import VectorCache
 

@@ -104,6 +104,12 @@ class Tool:
     def name(self) -> str:
         return self.definition.name
 
+    @property
+    def owner(self) -> str:
+        """Who would have to rename it, for messages."""
+        server = self.definition.server
+        return self.source or (f"server {server}" if server else "a definition without a source")
+
 
 @dataclass(frozen=True, slots=True)
 class ToolReference:

@@ -45,12 +45,17 @@ def as_tools(*things: object) -> list[Tool]:
 
 def distinct_tools(tools: Iterable[Tool]) -> list[Tool]:
     """Return *tools* with each of them once. Raises DuplicateToolError, which names both owners."""
+    return list(tools_by_name(tools).values())
+
+
+def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """Return *tools* under their names, in their order. Raises DuplicateToolError."""
     found: dict[str, Tool] = {}
     for tool in tools:
         first = found.setdefault(tool.name, tool)
         if first is not tool:
-            raise DuplicateToolError(tool.name, first=_owner(first), second=_owner(tool))
-    return list(found.values())
+            raise DuplicateToolError(tool.name, first=first.owner, second=tool.owner)
+    return found
 
 
 def _as_tools(thing: object) -> Iterable[Tool]:
@@ -104,7 +109,3 @@ def _marked_names(thing: object) -> list[str]:
 def _most_derived(owner: type, name: str) -> Any:
     """What *owner* has under *name*, as it stands in a class body: properties must not run."""
     return next(vars(each)[name] for each in owner.__mro__ if name in vars(each))
-
-
-def _owner(tool: Tool) -> str:
-    return tool.source or "a definition without a source"
