@@ -19,14 +19,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.baselines import RankBm25, name_and_description, plain_words, prepared_words, with_parameters
-from benchmarks.labelled import LabelledSet, Quality, quality, read_set
+from benchmarks.labelled import LabelledSet, read_set
+from toolsearch.evaluation.measures import DEPTH, Quality, quality
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.schema_text import document_from_schema
-
-DEPTH = 10
 
 # recall@5 of a stemmed BM25 with split identifiers and parameters, as measured before this engine was written: what its
 # keyword search has to reach. Its recipe was not kept; "rank-bm25 prepared" is near it.

@@ -1,40 +1,10 @@
-"""The figures of the recall benchmark, worked by hand."""
+"""What the recall benchmark reads, and the baseline that it compares with."""
 
 import json
-import math
 from pathlib import Path
 
-import pytest
-
 from benchmarks.baselines import RankBm25, plain_words, prepared_words, with_parameters
-from benchmarks.labelled import ndcg, quality, read_set, recall, reciprocal_rank
-
-RANKING = ["a", "b", "c", "d"]
-
-
-def test_recall_is_the_share_of_the_right_tools_found() -> None:
-    assert recall(RANKING, frozenset("ad"), 3) == 1 / 2
-    assert recall(RANKING, frozenset("ad"), 4) == 1
-    assert recall([], frozenset("a"), 5) == 0
-
-
-def test_ndcg_discounts_a_right_tool_by_the_logarithm_of_its_rank() -> None:
-    """Right ones at ranks 1 and 4 gain 1/log2(2) + 1/log2(5); at best, at 1 and 2, 1/log2(2) + 1/log2(3)."""
-    expected = (1 + 1 / math.log2(5)) / (1 + 1 / math.log2(3))
-
-    assert ndcg(RANKING, frozenset("ad"), 10) == pytest.approx(expected)
-    assert ndcg(["a"], frozenset("ab"), 1) == 1
-
-
-def test_the_reciprocal_rank_is_that_of_the_first_right_tool() -> None:
-    assert reciprocal_rank(RANKING, frozenset("cd"), 10) == 1 / 3
-    assert reciprocal_rank(RANKING, frozenset("cd"), 2) == 0
-
-
-def test_quality_is_the_mean_over_queries() -> None:
-    judged = quality([(RANKING, frozenset("a")), (RANKING, frozenset("b"))])
-
-    assert (judged.recall_1, judged.recall_5, judged.mrr_10) == (0.5, 1.0, 0.75)
+from benchmarks.labelled import read_set
 
 
 def test_a_set_has_all_its_tools_and_a_fixed_sample_of_its_queries(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from toolsearch.cli.call import call
 from toolsearch.cli.demo import demo
+from toolsearch.cli.evaluate import evaluate
 from toolsearch.cli.exits import HELP
 from toolsearch.cli.index import index
 from toolsearch.cli.search import search
@@ -48,5 +49,5 @@ def toolsearch(
     """
 
 
-for command in (demo, index, search, show, call, sources, tokens):
+for command in (demo, index, search, show, call, sources, tokens, evaluate):
     app.command()(command)

@@ -19,6 +19,7 @@ class ExitCode(IntEnum):
     NOTHING = 1  # nothing fits, there is no such tool, the called tool failed; or nobody read on
     USAGE = 2  # an option, a query, a rule or arguments that cannot be used
     UNREADABLE = 3  # a source, an index, an encoder or a package that cannot be read or is not there
+    BELOW = 4  # 'evaluate --min-recall': the search works, and is worse than it has to be
     INTERNAL = 70  # a fault of ours, as sysexits.h has it
     INTERRUPTED = 130  # Ctrl-C
 
@@ -35,5 +36,5 @@ def exit_code_of(error: ToolSearchError) -> ExitCode:
 
 HELP = (
     "Exit codes: 0 done · 1 nothing found, no such tool, or the called tool failed · 2 wrong usage or input · "
-    "3 a source, an index or an encoder cannot be read · 130 interrupted."
+    "3 a source, an index or an encoder cannot be read · 4 recall below --min-recall · 130 interrupted."
 )

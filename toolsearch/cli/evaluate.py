@@ -1,0 +1,208 @@
+"""``toolsearch evaluate``: how good the search is on queries whose right tools are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.opening import opened_engine
+from toolsearch.cli.options import AllowOption, DenyOption, EncoderOption, IndexOption, SourceOption
+from toolsearch.cli.output import line, print_json, stderr, stdout, table, warn
+from toolsearch.errors import BadQueryError, BadSettingError
+
+if TYPE_CHECKING:
+    from toolsearch.discovery.reach import Reach
+    from toolsearch.engine import ToolSearch
+    from toolsearch.evaluation.evaluation import Answer, Evaluation, StrategyResult
+    from toolsearch.evaluation.queries import LabelledQuery, QueryFile
+
+_MOST_WARNINGS = 20
+_SHOWN_INSTEAD = 3  # of what was found in place of the expected
+_FLATTERY = "made from the tools' own words, which flatters: trust queries of people or models more"
+
+
+def evaluate(
+    queries: Annotated[
+        Path | None,
+        typer.Argument(
+            help='JSON lines {"query": ..., "relevant": [names]}, [] where nothing fits; or CSV: query,tools.'
+        ),
+    ] = None,
+    *,
+    index: IndexOption = None,
+    source: SourceOption = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(help="hybrid, semantic or keyword; repeatable, the first one counts. Default: all there are."),
+    ] = None,
+    misses: Annotated[int, typer.Option(min=0, help="How many of the worst misses to list.")] = 10,
+    min_recall: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Exit with 4 if recall@5 of the first strategy is less; for CI."),
+    ] = None,
+    propose: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="In place of QUERIES, N made from the tools' own words, which flatters."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="For --propose; another one gives other queries.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --propose, write the queries here and measure nothing.")
+    ] = None,
+    allow: AllowOption = None,
+    deny: DenyOption = None,
+    encoder: EncoderOption = None,
+    json_to: Annotated[
+        str | None,
+        typer.Option("--json", metavar="FILE", help="Write all figures and answers as JSON; - prints just that."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figures: a .png or .svg file.")] = None,
+) -> int:
+    """Measure how well the search finds what your queries need, by each strategy.
+
+    A line of QUERIES that cannot be used is warned of and costs no other. 'false hits' is the share of the queries that
+    nothing fits which were answered all the same, 'refused' that of the others which got no answer.
+    """
+    from toolsearch.discovery.reach import Reach
+    from toolsearch.evaluation.evaluation import evaluate as measured
+    from toolsearch.evaluation.plot import check_picture, draw
+    from toolsearch.evaluation.queries import write_queries
+
+    if (queries is None) == (propose is None):
+        raise BadSettingError("give either a file of QUERIES or --propose N")
+    if out is not None and propose is None:
+        raise BadSettingError("--out is for the queries of --propose N; for the figures there are --json and --plot")
+    if plot is not None:
+        check_picture(plot)
+    reach = Reach.parse(allow or (), deny or ())
+    with opened_engine(index, source, encoder=encoder) as engine:
+        given = _given(engine, reach, queries, propose, seed)
+        if out is not None:
+            write_queries(out, given.queries)
+            stderr().print(f"Wrote {len(given.queries):,} queries, {_FLATTERY}.")
+            return ExitCode.OK
+        evaluation = measured(engine, given.queries, strategy, reach=reach)
+        notes = engine.notes
+    is_below = _is_below(evaluation, min_recall)
+    if json_to is not None:
+        _put_json(json_to, _report(evaluation, given, misses, min_recall, notes))
+    if json_to != "-":
+        _show(evaluation, misses)
+    if plot is not None:
+        draw(evaluation, plot)
+    return ExitCode.BELOW if is_below else ExitCode.OK
+
+
+def _given(engine: ToolSearch, reach: Reach, path: Path | None, propose: int | None, seed: int) -> QueryFile:
+    """The queries of the file at *path*, or *propose* queries made from the catalog."""
+    from toolsearch.evaluation.queries import QueryFile, read_queries
+
+    if path is None:
+        return QueryFile(_proposed(engine, reach, propose or 0, seed))
+    given = read_queries(path, engine, reach=reach)
+    for bad in given.bad_lines[:_MOST_WARNINGS]:
+        warn(f"{path}, line {bad.line} is left out: {bad.reason}")
+    if len(given.bad_lines) > _MOST_WARNINGS:
+        warn(f"{len(given.bad_lines) - _MOST_WARNINGS:,} more lines are left out; --json lists them")
+    return given
+
+
+def _proposed(engine: ToolSearch, reach: Reach, count: int, seed: int) -> tuple[LabelledQuery, ...]:
+    from toolsearch.evaluation.proposals import propose_queries
+
+    proposed = propose_queries(engine.view(reach).definitions, count, seed=seed)
+    if not proposed:
+        raise BadQueryError("the tools' own words give no query that points at one tool alone; write some yourself")
+    if len(proposed) < count:
+        warn(f"the tools' own words give {len(proposed):,} queries that point at one tool alone, not {count:,}")
+    return tuple(proposed)
+
+
+def _is_below(evaluation: Evaluation, min_recall: float | None) -> bool:
+    """Whether the bar is missed, which is told on stderr."""
+    if min_recall is None:
+        return False
+    result = evaluation.main
+    if result.quality is None:
+        raise BadQueryError("no query has a tool that fits, so there is no recall to hold against --min-recall")
+    is_reached = result.quality.recall_5 >= min_recall  # in this order, NaN is not reached
+    if not is_reached:
+        stderr().print(f"recall@5 by {result.strategy} is {result.quality.recall_5:.4f}, below {min_recall}.")
+    return not is_reached
+
+
+def _report(
+    evaluation: Evaluation, given: QueryFile, misses: int, min_recall: float | None, notes: Sequence[str]
+) -> dict[str, Any]:
+    from toolsearch.evaluation.report import as_json
+
+    return as_json(evaluation, misses=misses) | {
+        "bad_lines": [{"line": bad.line, "reason": bad.reason} for bad in given.bad_lines],
+        "min_recall": min_recall,
+        "notes": list(notes),
+    }
+
+
+def _put_json(to: str, report: dict[str, Any]) -> None:
+    if to == "-":
+        print_json(report)
+    else:
+        Path(to).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def _show(evaluation: Evaluation, misses: int) -> None:
+    measures = ("recall@1", "recall@5", "at 95 %", "recall@10", "nDCG@10", "MRR@10", "false hits", "refused")
+    shown = table(_title(evaluation), ("strategy", *measures), numbers=measures)
+    for result in evaluation.strategies:
+        shown.add_row(result.strategy, *_cells(result))
+    stdout().print(shown)
+    if evaluation.proposed:
+        stdout().print(f"{evaluation.proposed:,} of these queries were {_FLATTERY}.\n")
+    _show_misses(evaluation.main, misses)
+
+
+def _title(evaluation: Evaluation) -> str:
+    nothing_fits = len(evaluation.queries) - evaluation.answerable
+    return f"{len(evaluation.queries):,} queries, of which nothing fits {nothing_fits:,}"
+
+
+def _cells(result: StrategyResult) -> list[str]:
+    quality, interval = result.quality, result.recall_5_interval
+    if quality is None or interval is None:
+        of_answerable = [""] * 6
+    else:
+        low, high = interval
+        of_answerable = [
+            f"{quality.recall_1:.3f}",
+            f"{quality.recall_5:.3f}",
+            f"{low:.2f} to {high:.2f}",
+            f"{quality.recall_10:.3f}",
+            f"{quality.ndcg_10:.3f}",
+            f"{quality.mrr_10:.3f}",
+        ]
+    return [*of_answerable, _percent(result.answered_wrongly), _percent(result.refused_wrongly)]
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def _show_misses(result: StrategyResult, limit: int) -> None:
+    worst = result.misses(limit)
+    if not worst:
+        return
+    shown = table(f"Worst misses by {result.strategy}", ("query", "expected", "found instead"), flexible="query")
+    for miss in worst:
+        shown.add_row(
+            line(miss.query.text), line(", ".join(sorted(miss.query.relevant)) or "nothing"), line(_found(miss))
+        )
+    stdout().print(shown)
+
+
+def _found(miss: Answer) -> str:
+    wrong = [name for name in miss.found if name not in miss.query.relevant]
+    return ", ".join(wrong[:_SHOWN_INSTEAD]) or "nothing"

@@ -1,0 +1,131 @@
+"""`evaluate`: ask an engine labelled queries by every strategy, and judge what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from toolsearch.discovery.reach import Reach
+from toolsearch.engine import ToolSearch
+from toolsearch.errors import BadQueryError
+from toolsearch.evaluation.measures import DEPTH, Quality, interval_95, ndcg, quality, recall
+from toolsearch.evaluation.queries import LabelledQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one query was answered: at most ten names, best first."""
+
+    query: LabelledQuery
+    found: tuple[str, ...]
+
+    @property
+    def is_miss(self) -> bool:
+        """Whether a right tool is not among the first five, or anything was found though nothing fits."""
+        relevant = self.query.relevant
+        return recall(self.found, relevant, 5) < 1 if relevant else bool(self.found)
+
+    @property
+    def ndcg_10(self) -> float:
+        """In 0 to 1; where nothing fits, no answer is a perfect one."""
+        relevant = self.query.relevant
+        return ndcg(self.found, relevant, DEPTH) if relevant else float(not self.found)
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyResult:
+    """How one strategy fared. A measure of queries that there are none of is None.
+
+    quality              over the queries that some tool fits
+    recall_5_interval    where its recall@5 lies, at 95 % confidence, if these queries stand for all there are
+    answered_wrongly     share of the queries that nothing fits which got any answer, in 0 to 1
+    refused_wrongly      share of the queries that some tool fits which got none, in 0 to 1
+    """
+
+    strategy: str
+    answers: tuple[Answer, ...]
+    quality: Quality | None
+    recall_5_interval: tuple[float, float] | None
+    answered_wrongly: float | None
+    refused_wrongly: float | None
+
+    def misses(self, limit: int = 10) -> list[Answer]:
+        """Return at most *limit* misses, the worst first by nDCG@10, ties in the order of the queries."""
+        return sorted((answer for answer in self.answers if answer.is_miss), key=lambda miss: miss.ndcg_10)[:limit]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The same queries by each strategy. The first counts most: the engine's default, or what was asked for first."""
+
+    queries: tuple[LabelledQuery, ...]
+    strategies: tuple[StrategyResult, ...]
+
+    @property
+    def main(self) -> StrategyResult:
+        return self.strategies[0]
+
+    @property
+    def answerable(self) -> int:
+        """How many of the queries some tool fits."""
+        return sum(bool(query.relevant) for query in self.queries)
+
+    @property
+    def proposed(self) -> int:
+        """How many of the queries were made from the tools' own words."""
+        return sum(query.is_proposed for query in self.queries)
+
+
+def evaluate(
+    engine: ToolSearch,
+    queries: Iterable[LabelledQuery],
+    strategies: Sequence[str] | None = None,
+    *,
+    reach: Reach | None = None,
+) -> Evaluation:
+    """Search *queries* with *engine*, ten answers each, by each of *strategies*, and judge the answers.
+
+    By default these are all that rank words, the engine's own first; "auto" is what it means for the engine. *reach* is
+    as for a search. Raises BadQueryError without queries, and for a strategy that cannot be measured.
+    """
+    asked = tuple(queries)
+    if not asked:
+        raise BadQueryError("there are no queries to evaluate with; give at least one")
+    names = _measurable(engine, strategies)
+    return Evaluation(asked, tuple(_result(name, _answers(engine, name, asked, reach)) for name in names))
+
+
+def _measurable(engine: ToolSearch, strategies: Sequence[str] | None) -> list[str]:
+    if strategies is None:
+        return [strategy for strategy in engine.strategies if strategy != "regex"]
+    names = list(dict.fromkeys(map(engine.index.resolve_strategy, strategies)))
+    if "regex" in names or not names:
+        raise BadQueryError("evaluate measures hybrid, keyword and semantic; regex takes patterns, and words are none")
+    return names
+
+
+def _answers(
+    engine: ToolSearch, strategy: str, queries: Sequence[LabelledQuery], reach: Reach | None
+) -> tuple[Answer, ...]:
+    def found(text: str) -> tuple[str, ...]:
+        return tuple(hit.name for hit in engine.search(text, limit=DEPTH, strategy=strategy, reach=reach))
+
+    return tuple(Answer(query, found(query.text)) for query in queries)
+
+
+def _result(strategy: str, answers: tuple[Answer, ...]) -> StrategyResult:
+    answerable = [answer for answer in answers if answer.query.relevant]
+    unanswerable = [answer for answer in answers if not answer.query.relevant]
+    judged = quality([(answer.found, answer.query.relevant) for answer in answerable]) if answerable else None
+    return StrategyResult(
+        strategy,
+        answers,
+        quality=judged,
+        recall_5_interval=interval_95(judged.recall_5, len(answerable)) if judged else None,
+        answered_wrongly=_share(unanswerable, lambda answer: bool(answer.found)),
+        refused_wrongly=_share(answerable, lambda answer: not answer.found),
+    )
+
+
+def _share(answers: Sequence[Answer], is_so: Callable[[Answer], bool]) -> float | None:
+    return sum(map(is_so, answers)) / len(answers) if answers else None
