@@ -1,4 +1,4 @@
-"""Labelled sets: tools, and queries whose right tools are known, by id."""
+"""Labelled sets, tools and queries whose right tools are known, and what rankings of them are judged by."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toolsearch.evaluation.measures import Quality, quality
 from toolsearch.evaluation.queries import LabelledQuery
+
+__all__ = ["SAMPLE", "LabelledQuery", "LabelledSet", "Quality", "quality", "read_set"]
 
 SAMPLE = 1_000  # test queries of a set at most
 _SEED = 0

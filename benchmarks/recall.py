@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.baselines import RankBm25, name_and_description, plain_words, prepared_words, with_parameters
-from benchmarks.labelled import LabelledSet, read_set
-from toolsearch.evaluation.measures import DEPTH, Quality, quality
+from benchmarks.labelled import LabelledSet, Quality, quality, read_set
+from toolsearch.evaluation.measures import DEPTH
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder

@@ -30,7 +30,7 @@ def evaluate(
     queries: Annotated[
         Path | None,
         typer.Argument(
-            help='JSON lines {"query": ..., "relevant": [names]}, [] where nothing fits; or CSV: query,tools.'
+            metavar="QUERIES", help="JSON lines of query and relevant, a list of names; or CSV: query,tools."
         ),
     ] = None,
     *,
@@ -166,8 +166,8 @@ def _show(evaluation: Evaluation, misses: int) -> None:
 
 
 def _title(evaluation: Evaluation) -> str:
-    nothing_fits = len(evaluation.queries) - evaluation.answerable
-    return f"{len(evaluation.queries):,} queries, of which nothing fits {nothing_fits:,}"
+    unanswerable = len(evaluation.queries) - evaluation.answerable
+    return f"{len(evaluation.queries):,} queries; nothing fits {unanswerable:,} of them"
 
 
 def _cells(result: StrategyResult) -> list[str]:
