@@ -20,12 +20,13 @@ from rich.table import Table
 
 from benchmarks.baselines import RankBm25, name_and_description, plain_words, prepared_words, with_parameters
 from benchmarks.labelled import LabelledSet, Quality, quality, read_set
-from toolsearch.evaluation.measures import DEPTH
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.schema_text import document_from_schema
+
+DEPTH = 10
 
 # recall@5 of a stemmed BM25 with split identifiers and parameters, as measured before this engine was written: what its
 # keyword search has to reach. Its recipe was not kept; "rank-bm25 prepared" is near it.
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not folders:
         print(f"no labelled sets in {options.sets}: folders with tools.jsonl and queries.test.jsonl", file=sys.stderr)
         return 2
-    systems = systems_to_measure(options.encoder)
+    systems = _systems(options.encoder)
     if options.systems:
         systems = {name: systems[name] for name in options.systems.split(",")}
     results: dict[str, dict[str, Quality]] = {}
@@ -69,7 +70,7 @@ def measure(system: System, labelled: LabelledSet) -> Quality:
     return quality([(search(query.text), query.relevant) for query in labelled.queries])
 
 
-def systems_to_measure(encoder_name: str | None) -> dict[str, System]:
+def _systems(encoder_name: str | None) -> dict[str, System]:
     systems: dict[str, System] = {
         "rank-bm25 plain": partial(_rank_bm25, name_and_description, plain_words),
         "rank-bm25 prepared": partial(_rank_bm25, with_parameters, prepared_words),

@@ -69,7 +69,8 @@ def _draw_bars(axes: Axes, result: StrategyResult, place: int, count: int) -> No
     axes.bar_label(bars, fmt="%.2f", padding=2, fontsize=8)
     if result.recall_5_interval:
         low, high = result.recall_5_interval
-        axes.vlines(list(_LABELS).index("recall_5") + shift, low, high, color="black", linewidth=1)
+        beside_the_label = list(_LABELS).index("recall_5") + shift + 0.4 * width
+        axes.vlines(beside_the_label, low, high, color="black", linewidth=1)
 
 
 def _finish(axes: Axes, evaluation: Evaluation) -> None:
@@ -80,4 +81,4 @@ def _finish(axes: Axes, evaluation: Evaluation) -> None:
     axes.set_xticks(range(len(_LABELS)), list(_LABELS.values()))
     axes.set_ylim(0, 1.1)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
