@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not folders:
         print(f"no labelled sets in {options.sets}: folders with tools.jsonl and queries.test.jsonl", file=sys.stderr)
         return 2
-    systems = _systems(options.encoder)
+    systems = systems_to_measure(options.encoder)
     if options.systems:
         systems = {name: systems[name] for name in options.systems.split(",")}
     results: dict[str, dict[str, Quality]] = {}
@@ -70,7 +70,7 @@ def measure(system: System, labelled: LabelledSet) -> Quality:
     return quality([(search(query.text), query.relevant) for query in labelled.queries])
 
 
-def _systems(encoder_name: str | None) -> dict[str, System]:
+def systems_to_measure(encoder_name: str | None) -> dict[str, System]:
     systems: dict[str, System] = {
         "rank-bm25 plain": partial(_rank_bm25, name_and_description, plain_words),
         "rank-bm25 prepared": partial(_rank_bm25, with_parameters, prepared_words),
