@@ -1,0 +1,140 @@
+"""Does a search answer with nothing when nothing fits, and only then? On requests with a right tool and without one.
+
+python -m benchmarks.abstention [--sets ../shared/eval] [--unanswerable FILE] [--encoder FOLDER_OR_NAME] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.labelled import LabelledSet, read_set
+from benchmarks.recall import Search, systems_to_measure
+
+KINDS = ("no_tool", "other_domain", "smalltalk", "gibberish")
+SAMPLE = 500  # answerable queries of a set at most
+ALL = "all sets"
+_SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswerable:
+    """A request that no tool of the set serves.
+
+    kind   "no_tool": the words or the field of the catalogue, yet no tool; "other_domain": a task for other tools;
+           "smalltalk": no task; "gibberish": no words
+    """
+
+    set: str
+    query: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One query and whether it was answered with any tool; *kind* is empty where a right tool exists."""
+
+    kind: str
+    is_answered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Abstention:
+    """Shares in 0 to 1, best 0; None where there was no such query.
+
+    answered   of the requests that nothing serves, those answered with a tool; by kind, too
+    refused    of the requests that have a right tool, those answered with none
+    """
+
+    answered: float | None
+    answered_by_kind: Mapping[str, float | None]
+    refused: float | None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    unanswerable = read_unanswerable(options.unanswerable)
+    folders = [options.sets / name for name in dict.fromkeys(request.set for request in unanswerable)]
+    folders = [folder for folder in folders if (folder / "queries.test.jsonl").exists()]
+    if not folders:
+        print(f"no labelled sets in {options.sets} that {options.unanswerable} has requests for", file=sys.stderr)
+        return 2
+    systems = systems_to_measure(options.encoder)
+    if options.systems:
+        systems = {name: systems[name] for name in options.systems.split(",")}
+    outcomes: dict[str, dict[str, list[Outcome]]] = {}
+    for labelled in map(read_set, folders):
+        here = [request for request in unanswerable if request.set == labelled.name]
+        outcomes[labelled.name] = {s: ask(system(labelled.tools), labelled, here) for s, system in systems.items()}
+    outcomes[ALL] = {s: [outcome for by_system in outcomes.values() for outcome in by_system[s]] for s in systems}
+    results = {name: {s: judge(found) for s, found in by_system.items()} for name, by_system in outcomes.items()}
+    _print_table(results)
+    if options.json:
+        options.json.write_text(json.dumps(_plain(results), indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def read_unanswerable(path: Path) -> list[Unanswerable]:
+    """Read a JSON Lines file of set, query and kind."""
+    return [Unanswerable(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def ask(search: Search, labelled: LabelledSet, unanswerable: Iterable[Unanswerable]) -> list[Outcome]:
+    """Put the requests that nothing serves, then a fixed random sample of those that some tool does."""
+    answerable = labelled.queries
+    if len(answerable) > SAMPLE:
+        answerable = random.Random(_SEED).sample(answerable, SAMPLE)
+    outcomes = [Outcome(request.kind, is_answered=bool(search(request.query))) for request in unanswerable]
+    return outcomes + [Outcome("", is_answered=bool(search(query.text))) for query in answerable]
+
+
+def judge(outcomes: Sequence[Outcome]) -> Abstention:
+    refused = _share(not outcome.is_answered for outcome in outcomes if not outcome.kind)
+    return Abstention(
+        answered=_share(outcome.is_answered for outcome in outcomes if outcome.kind),
+        answered_by_kind={kind: _share(o.is_answered for o in outcomes if o.kind == kind) for kind in KINDS},
+        refused=refused,
+    )
+
+
+def _share(truths: Iterable[bool]) -> float | None:
+    truths = list(truths)
+    return round(sum(truths) / len(truths), 4) if truths else None
+
+
+def _plain(results: Mapping[str, Mapping[str, Abstention]]) -> dict[str, dict[str, object]]:
+    return {name: {s: asdict(judged) for s, judged in by_system.items()} for name, by_system in results.items()}
+
+
+def _print_table(results: Mapping[str, Mapping[str, Abstention]]) -> None:
+    table = Table("set", "system", "answered", *(f"- {kind}" for kind in KINDS), "refused", box=SIMPLE)
+    for name, by_system in results.items():
+        for system, judged in by_system.items():
+            shares = (judged.answered, *judged.answered_by_kind.values(), judged.refused)
+            table.add_row(name, system, *("" if share is None else f"{share:.1%}" for share in shares))
+        table.add_section()
+    Console().print(table)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.abstention", description=__doc__.partition("\n")[0])
+    here = Path(__file__).parent
+    parser.add_argument("--sets", type=Path, default=here.parents[1] / "shared" / "eval", help="a folder for each set")
+    parser.add_argument("--unanswerable", type=Path, default=here / "unanswerable.jsonl", help="what nothing serves")
+    parser.add_argument("--encoder", help="also measure semantic and hybrid, with this model")
+    parser.add_argument("--systems", help="only these, by comma: 'rank-bm25 plain,keyword'")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
