@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from toolsearch.discovery.store import SessionStore
     from toolsearch.engine import ToolSearch
     from toolsearch.errors import ToolSearchError
+    from toolsearch.evaluation.evaluation import Evaluation, evaluate
+    from toolsearch.evaluation.proposals import propose_queries
+    from toolsearch.evaluation.queries import LabelledQuery, read_queries
     from toolsearch.session import Savings, Session, SessionOptions
     from toolsearch.settings import Settings
     from toolsearch.telemetry import Telemetry
@@ -81,9 +84,11 @@ _MODULES = {
     "DelegatingToolCallbackResolver": "calling.resolvers",
     "Deny": "calling.hooks",
     "Edit": "calling.hooks",
+    "Evaluation": "evaluation.evaluation",
     "FunctionToolCallback": "tools.function_tool",
     "ImportPathResolver": "calling.resolvers",
     "InMemoryMessageStore": "chat.memory",
+    "LabelledQuery": "evaluation.queries",
     "LruEvictionStrategy": "discovery.eviction",
     "MemoryAdvisor": "chat.memory_advisor",
     "MessageWindowMemory": "chat.memory",
@@ -127,6 +132,9 @@ _MODULES = {
     "build_client": "autoconfigure",
     "build_engine": "autoconfigure",
     "chat_tool": "chat.agent_tool",
+    "evaluate": "evaluation.evaluation",
+    "propose_queries": "evaluation.proposals",
+    "read_queries": "evaluation.queries",
     "strict_schema": "tools.strict",
     "tool": "tools.decorator",
 }
@@ -150,9 +158,11 @@ __all__ = [
     "DelegatingToolCallbackResolver",
     "Deny",
     "Edit",
+    "Evaluation",
     "FunctionToolCallback",
     "ImportPathResolver",
     "InMemoryMessageStore",
+    "LabelledQuery",
     "LruEvictionStrategy",
     "MemoryAdvisor",
     "MessageWindowMemory",
@@ -196,6 +206,9 @@ __all__ = [
     "build_client",
     "build_engine",
     "chat_tool",
+    "evaluate",
+    "propose_queries",
+    "read_queries",
     "strict_schema",
     "tool",
 ]
