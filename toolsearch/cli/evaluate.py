@@ -129,10 +129,10 @@ def _is_below(evaluation: Evaluation, min_recall: float | None) -> bool:
     result = evaluation.main
     if result.quality is None:
         raise BadQueryError("no query has a tool that fits, so there is no recall to hold against --min-recall")
-    is_reached = result.quality.recall_5 >= min_recall  # in this order, NaN is not reached
-    if not is_reached:
+    is_below = result.quality.recall_5 < min_recall
+    if is_below:
         stderr().print(f"recall@5 by {result.strategy} is {result.quality.recall_5:.4f}, below {min_recall}.")
-    return not is_reached
+    return is_below
 
 
 def _report(
