@@ -1,0 +1,222 @@
+"""Short queries as an agent writes them, over real catalogues: how many of the right tools does a search find?
+
+python -m benchmarks.agent_queries [--encoder FOLDER_OR_NAME] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.catalogues import real_catalogue
+from toolsearch.catalog.indexing import document_of
+from toolsearch.catalog.sources.mcp import McpSource
+from toolsearch.errors import SourceError
+from toolsearch.evaluation.measures import Quality, quality
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch_indexes.encoders.onnx import OnnxEncoder
+from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
+from toolsearch_indexes.index import ToolSearchIndex
+
+DEPTH = 10
+STYLES = ("words", "synonyms", "need")
+
+_ROOT = Path(__file__).parents[1]
+_QUERIES = Path(__file__).parent / "agent_queries"
+_MCP_SERVERS = _ROOT / "tests" / "mcp_servers" / "node_modules" / "@modelcontextprotocol"
+
+_AWS_CORE = ("aws_dynamodb", "aws_ec2", "aws_iam", "aws_lambda", "aws_s3", "aws_sqs")
+_GOOGLE_WORKSPACE = ("google_calendar", "google_docs", "google_drive", "google_gmail", "google_sheets")
+_MIXED = (
+    *("github", "google_gmail", "google_calendar", "google_drive", "aws_ec2", "aws_s3"),
+    *("aws_budgets", "aws_ce", "aws_cloudfront", "aws_cloudwatch", "aws_codebuild", "aws_ecs", "aws_kms", "aws_logs"),
+    *("aws_polly", "aws_rds", "aws_rekognition", "aws_route53", "aws_secretsmanager", "aws_sesv2", "aws_sns"),
+    *("aws_stepfunctions", "aws_textract", "aws_transcribe", "aws_translate"),
+    *("google_bigquery", "google_blogger", "google_books", "google_chat", "google_classroom", "google_directory"),
+    *("google_fitness", "google_forms", "google_meet", "google_people", "google_pubsub", "google_run"),
+    *("google_slides", "google_storage", "google_tagmanager", "google_tasks", "google_vision", "google_walletobjects"),
+    "google_youtube",
+)
+_OF_EACH = 20  # tools of a service in the mixed catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class AgentQuery:
+    """What an agent asks for, and the names of all tools that serve it equally well; at least one."""
+
+    id: str
+    text: str
+    relevant: frozenset[str]
+    style: str  # of STYLES: in the tool's own words, in synonyms, or as the need behind it
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSet:
+    """A catalogue of real tools by name, its queries, and how many more there are whose tools it does not have."""
+
+    name: str
+    tools: Sequence[ToolDefinition]
+    queries: Sequence[AgentQuery]
+    skipped: int
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    encoder = _encoder(options.encoder) if options.encoder else None
+    results: dict[str, dict[str, dict[str, Quality]]] = {}
+    for name in options.catalogues.split(","):
+        try:
+            agent_set = read_agent_set(name)
+        except SourceError as error:
+            print(f"{name} is left out: {error}", file=sys.stderr)
+            continue
+        if agent_set.skipped:
+            print(f"{name}: {agent_set.skipped} queries skipped, their tools are gone", file=sys.stderr)
+        results[name] = measure(agent_set, encoder)
+    _print_table(results)
+    if options.json:
+        options.json.write_text(json.dumps(_plain(results), indent=2) + "\n", encoding="utf-8")
+    return 0 if results else 2
+
+
+def read_agent_set(name: str) -> AgentSet:
+    """Build one of CATALOGUES from installed packages and read its queries.
+
+    A right tool that the installed version lacks is passed over, and a query that has no other is skipped and counted.
+    Raises SourceError if a package that the tools come from is not installed.
+    """
+    tools = CATALOGUES[name]()
+    queries, skipped = read_queries(_QUERIES / f"{name}.jsonl", {tool.name for tool in tools})
+    return AgentSet(name, tools, queries, skipped)
+
+
+def read_queries(path: Path, names: Collection[str]) -> tuple[list[AgentQuery], int]:
+    """Return the queries in *path* that a tool of *names* serves, and the number of the others."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    queries = [
+        AgentQuery(row["id"], row["query"], relevant, row["style"])
+        for row in rows
+        if (relevant := frozenset(row["relevant"]).intersection(names))
+    ]
+    return queries, len(rows) - len(queries)
+
+
+def measure(agent_set: AgentSet, encoder: Encoder | None) -> dict[str, dict[str, Quality]]:
+    """Judge each strategy that there is an encoder for: by style, then ``all``."""
+    index = ToolSearchIndex([document_of(tool) for tool in agent_set.tools], encoder=encoder)
+    strategies = ("keyword", "semantic", "hybrid") if encoder else ("keyword",)
+    return {strategy: _judge(agent_set.queries, partial(_search, index, strategy)) for strategy in strategies}
+
+
+def _judge(queries: Sequence[AgentQuery], search: Callable[[str], list[str]]) -> dict[str, Quality]:
+    found = [(query.style, (search(query.text), query.relevant)) for query in queries]
+    judged = {style: [ranking for of, ranking in found if of == style] for style in STYLES}
+    judged["all"] = [ranking for _, ranking in found]
+    return {style: quality(rankings) for style, rankings in judged.items() if rankings}
+
+
+def _search(index: ToolSearchIndex, strategy: str, text: str) -> list[str]:
+    return [hit.name for hit in index.search(text, limit=DEPTH, strategy=strategy)]
+
+
+def _services(servers: Collection[str]) -> list[ToolDefinition]:
+    return [tool for tool in real_catalogue() if tool.server in servers]
+
+
+def _mixed() -> list[ToolDefinition]:
+    """Take _OF_EACH tools of each service, by hash, so that a version with more tools moves few of them."""
+    by_hash = sorted(_services(_MIXED), key=lambda tool: hashlib.sha256(tool.name.encode()).digest())
+    of_each = ([tool for tool in by_hash if tool.server == server][:_OF_EACH] for server in _MIXED)
+    return sorted(chain.from_iterable(of_each), key=lambda tool: tool.name)
+
+
+def _mcp_servers() -> list[ToolDefinition]:
+    """Start five published MCP servers and ask them for their tools."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = McpSource({"mcpServers": dict(_mcp_configs(folder))})
+        try:
+            report = source.load()
+        finally:
+            source.close()
+    if report.refused:
+        raise SourceError("; ".join(f"{refusal.name}: {refusal.reason}" for refusal in report.refused))
+    return sorted((tool.definition for tool in report.tools), key=lambda tool: tool.name)
+
+
+def _mcp_configs(folder: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    node = shutil.which("node")
+    if node is None or not _MCP_SERVERS.is_dir():
+        raise SourceError("needs Node.js and the servers; run: npm ci --prefix tests/mcp_servers")
+    for name, given in (("everything", ()), ("filesystem", (folder,)), ("memory", ())):
+        script = _MCP_SERVERS / f"server-{name}" / "dist" / "index.js"
+        yield name, {"command": node, "args": [str(script), *given]}
+    for name in ("git", "time"):
+        yield name, {"command": sys.executable, "args": ["-m", f"mcp_server_{name}"]}
+
+
+CATALOGUES: Mapping[str, Callable[[], list[ToolDefinition]]] = {
+    "aws-core": partial(_services, _AWS_CORE),
+    "github": partial(_services, ("github",)),
+    "google-workspace": partial(_services, _GOOGLE_WORKSPACE),
+    "mcp-servers": _mcp_servers,
+    "mixed": _mixed,
+}
+
+
+def _encoder(name: str) -> Encoder:
+    """Take a folder with an ONNX model, any other sentence-transformers model by folder or name."""
+    if any(Path(name).glob("**/*.onnx")):
+        return OnnxEncoder(name)
+    return SentenceTransformerEncoder(name)
+
+
+def _plain(results: Mapping[str, Mapping[str, Mapping[str, Quality]]]) -> dict[str, Any]:
+    return {
+        name: {
+            strategy: {
+                style: {measured: round(value, 4) for measured, value in asdict(judged).items()}
+                for style, judged in by_style.items()
+            }
+            for strategy, by_style in by_strategy.items()
+        }
+        for name, by_strategy in results.items()
+    }
+
+
+def _print_table(results: Mapping[str, Mapping[str, Mapping[str, Quality]]]) -> None:
+    table = Table(
+        "catalogue", "strategy", "style", "recall@1", "recall@5", "recall@10", "nDCG@10", "MRR@10", box=SIMPLE
+    )
+    for name, by_strategy in results.items():
+        for strategy, by_style in by_strategy.items():
+            for style, judged in by_style.items():
+                table.add_row(name, strategy, style, *(f"{value:.3f}" for value in asdict(judged).values()))
+        table.add_section()
+    Console().print(table)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.agent_queries", description=__doc__.partition("\n")[0])
+    parser.add_argument("--catalogues", default=",".join(CATALOGUES), help="only these, by comma")
+    parser.add_argument("--encoder", help="also measure semantic and hybrid, with this model")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

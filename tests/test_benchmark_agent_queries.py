@@ -1,0 +1,98 @@
+"""Queries as agents write them: what their files hold, and what is measured with them."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks import agent_queries
+from benchmarks.agent_queries import CATALOGUES, STYLES, AgentQuery, AgentSet, measure, read_agent_set, read_queries
+from benchmarks.catalogues import real_catalogue
+from toolsearch.errors import SourceError
+from toolsearch.tools.definition import ToolDefinition
+
+FILES = Path(agent_queries.__file__).parent / "agent_queries"
+
+
+def rows(name: str) -> list[dict]:
+    return [json.loads(line) for line in (FILES / f"{name}.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", CATALOGUES)
+def test_each_query_is_short_has_a_right_tool_and_is_there_once(name):
+    queries = rows(name)
+
+    assert all(2 <= len(row["query"].split()) <= 8 and row["relevant"] for row in queries)
+    assert max(Counter(row["query"] for row in queries).values()) == 1
+    assert max(Counter(row["id"] for row in queries).values()) == 1
+
+
+@pytest.mark.parametrize("name", CATALOGUES)
+def test_each_style_has_at_least_a_quarter_of_the_queries(name):
+    styles = Counter(row["style"] for row in rows(name))
+
+    assert set(styles) == set(STYLES)
+    assert min(styles.values()) * 4 >= styles.total()
+
+
+@pytest.fixture(scope="module")
+def real_tools() -> list[ToolDefinition]:
+    try:
+        return real_catalogue()
+    except SourceError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", ["aws-core", "github", "google-workspace", "mixed"])
+def test_the_installed_packages_have_the_tools_of_nearly_all_queries(name, real_tools, monkeypatch):
+    monkeypatch.setattr(agent_queries, "real_catalogue", lambda: real_tools)
+
+    agent_set = read_agent_set(name)
+
+    assert agent_set.skipped * 20 <= len(agent_set.queries)
+
+
+def test_the_published_mcp_servers_have_the_tools_of_nearly_all_queries():
+    try:
+        agent_set = read_agent_set("mcp-servers")
+    except SourceError as error:
+        pytest.skip(str(error))
+
+    assert agent_set.skipped * 20 <= len(agent_set.queries)
+
+
+def test_a_query_none_of_whose_tools_are_there_is_skipped_and_a_missing_alternative_is_passed_over(tmp_path):
+    path = tmp_path / "set.jsonl"
+    given = [
+        {"id": "1", "query": "turn off instance", "relevant": ["stop", "halt"], "style": "need"},
+        {"id": "2", "query": "old thing", "relevant": ["gone"], "style": "words"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in given))
+
+    assert read_queries(path, {"stop", "start"}) == (
+        [AgentQuery("1", "turn off instance", frozenset({"stop"}), "need")],
+        1,
+    )
+
+
+def test_quality_is_told_by_style_and_over_all():
+    tools = [ToolDefinition("stop_instance"), ToolDefinition("send_mail")]
+    queries = [
+        AgentQuery("1", "stop instance", frozenset({"stop_instance"}), "words"),
+        AgentQuery("2", "unrelated request", frozenset({"send_mail"}), "need"),
+    ]
+
+    judged = measure(AgentSet("two", tools, queries, 0), None)["keyword"]
+
+    assert {style: quality.recall_1 for style, quality in judged.items()} == {"words": 1.0, "need": 0.0, "all": 0.5}
+
+
+def test_a_catalogue_that_cannot_be_built_is_left_out_and_said(monkeypatch, capsys):
+    def missing() -> list[ToolDefinition]:
+        raise SourceError("the package botocore is not installed")
+
+    monkeypatch.setattr(agent_queries, "CATALOGUES", {"aws-core": missing})
+
+    assert agent_queries.main(["--catalogues", "aws-core"]) == 2
+    assert "aws-core is left out: the package botocore is not installed" in capsys.readouterr().err
