@@ -5,6 +5,7 @@ import pytest
 from toolsearch.errors import BadSettingError
 from toolsearch.evaluation.proposals import propose_queries
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.naming import namespaced
 
 CONVERT = ToolDefinition(
     "time__convert_local_time",
@@ -26,7 +27,7 @@ def test_a_tool_gives_a_query_of_each_form():
         "convert time",
         typo,
         "convert times",
-        "a between two zones of the world",
+        "two zones world",
         "time by source zone and target zone and clock",
     }
     assert sorted(typo) == sorted("convert time")
@@ -34,13 +35,10 @@ def test_a_tool_gives_a_query_of_each_form():
 
 
 def test_what_two_tools_would_give_is_proposed_for_neither():
-    read = ToolDefinition("read_old_file", "Content of something on a disk")
-    other = ToolDefinition("read_new_files", "Content of something in memory")
+    old = ToolDefinition("read_old_file", "Gives what a disk holds")
+    new = ToolDefinition("read_new_files", "Gives what memory holds")
 
-    proposed = texts(read, other)
-
-    assert not {"read file", "read files"}.intersection(proposed)
-    assert {"Content of something on a disk", "Content of something in memory"} <= set(proposed)
+    assert sorted(texts(old, new)) == ["Gives disk holds", "Gives memory holds"]  # no typo of "read file" either
 
 
 def test_every_tool_has_its_turn_before_one_has_a_second():
@@ -63,15 +61,28 @@ def test_the_same_seed_gives_the_same_queries_in_any_order_of_the_tools():
     "definition",
     [
         ToolDefinition("median"),  # one word is the tool's whole name
-        ToolDefinition("f", "/usr/local/bin/"),  # would be a pattern
-        ToolDefinition("f", "select: a name"),  # would fetch by name
-        ToolDefinition("f", "a lone \ud800 surrogate"),  # could not be written to a file
+        ToolDefinition(
+            "f", input_schema={"type": "object", "properties": {"a lone \ud800 surrogate": {}}}
+        ),  # unwritable
         ToolDefinition("_", ""),
         ToolDefinition("f", input_schema={"type": "object", "properties": []}),
     ],
 )
 def test_what_would_be_no_query_of_words_is_not_proposed(definition):
     assert texts(definition) == []
+
+
+def test_a_server_that_names_its_tools_after_itself_is_not_asked_for():
+    commit = ToolDefinition("git__git_show_commit", server="git")
+
+    assert {"show commit", "show commits"} <= set(texts(commit))
+
+
+def test_the_digits_of_a_name_that_was_cut_are_not_asked_for():
+    name = namespaced("cloud", "create_a_private_endpoint_of_a_managed_network_for_each_region")
+
+    assert len(name) == 64
+    assert texts(ToolDefinition(name, "Makes endpoints in the region", server="cloud")) == ["Makes endpoints region"]
 
 
 def test_a_plural_is_formed_as_english_does():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toolsearch.evaluation.queries import LabelledQuery, QueryFile
 
 _MOST_WARNINGS = 20
+_ROUNDING = 1e-9  # of a mean: what equals the bar is not below it
 _SHOWN_INSTEAD = 3  # of what was found in place of the expected
 _FLATTERY = "made from the tools' own words, which flatters: trust queries of people or models more"
 
@@ -129,7 +130,7 @@ def _is_below(evaluation: Evaluation, min_recall: float | None) -> bool:
     result = evaluation.main
     if result.quality is None:
         raise BadQueryError("no query has a tool that fits, so there is no recall to hold against --min-recall")
-    is_below = result.quality.recall_5 < min_recall
+    is_below = result.quality.recall_5 < min_recall - _ROUNDING
     if is_below:
         stderr().print(f"recall@5 by {result.strategy} is {result.quality.recall_5:.4f}, below {min_recall}.")
     return is_below

@@ -7,16 +7,17 @@ change of descriptions or of the engine breaks something; how good a search is, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterable
-from itertools import zip_longest
+from collections.abc import Generator, Iterable, Sequence
+from itertools import dropwhile, zip_longest
 from random import Random
+from typing import NamedTuple
 
 from toolsearch.catalog.sources.json_values import as_object
 from toolsearch.errors import BadSettingError
 from toolsearch.evaluation.queries import LabelledQuery
 from toolsearch.tools.definition import JsonObject, ToolDefinition
-from toolsearch_indexes.analysis import fold, name_words, stem, terms
-from toolsearch_indexes.query_forms import Words, read_form
+from toolsearch.tools.naming import MAX_NAME_LENGTH
+from toolsearch_indexes.analysis import fold, name_words, stem, terms, words
 
 _FEWEST_WORDS = 2  # stop words aside; one word alone is a tool's whole name, or fits many
 _MOST_SENTENCE_WORDS = 12
@@ -34,44 +35,59 @@ def propose_queries(definitions: Iterable[ToolDefinition], count: int, *, seed: 
     """
     if count < 1:
         raise BadSettingError(f"the number of queries to propose must be at least 1, not {count}")
-    texts = {definition.name: _texts(definition, seed) for definition in definitions}
-    owners = Counter(key for own in texts.values() for key in {_key(text) for text in own})
-    in_turn = sorted(texts, key=lambda name: (_random(seed, name).random(), name))
-    rounds = zip_longest(*([(name, text) for text in texts[name] if owners[_key(text)] == 1] for name in in_turn))
-    proposed = [pair for turn in rounds for pair in turn if pair is not None]
+    made = {definition.name: _proposals(definition, seed) for definition in definitions}
+    owners = Counter(words for proposals in made.values() for words in {proposal.words for proposal in proposals})
+    in_turn = sorted(made, key=lambda name: (_random(seed, name).random(), name))
+    unshared = ([(name, each.text) for each in made[name] if owners[each.words] == 1] for name in in_turn)
+    proposed = [pair for turn in zip_longest(*unshared) for pair in turn if pair is not None]
     return [LabelledQuery(text, frozenset({name}), is_proposed=True) for name, text in proposed[:count]]
+
+
+class _Proposal(NamedTuple):
+    """A query, and its words, sorted, without the mistake in it: a search cannot tell two with the same words apart."""
+
+    text: str
+    words: tuple[str, ...]
 
 
 def _random(seed: int, name: str) -> Random:
     return Random(f"{seed} {name}")  # noqa: S311  nothing to guard; a text as seed is the same in every process
 
 
-def _texts(definition: ToolDefinition, seed: int) -> list[str]:
-    """The queries that *definition* gives, without repetition, in an order of its own."""
+def _proposals(definition: ToolDefinition, seed: int) -> list[_Proposal]:
+    """What *definition* gives, without repetition, in an order of its own."""
     random = _random(seed, definition.name)
-    made = [text for text in dict.fromkeys(_forms(definition, random)) if _is_usable(text)]
-    random.shuffle(made)
-    return made
+    made = {text: _Proposal(text, tuple(sorted(terms(meant)))) for text, meant in _forms(definition, random)}
+    usable = [proposal for proposal in made.values() if _is_usable(proposal.text)]
+    random.shuffle(usable)
+    return usable
 
 
 def _is_usable(text: str) -> bool:
-    """Whether it is words, and enough of them; what cannot be printed may not be writable to a file either."""
-    return len(terms(text)) >= _FEWEST_WORDS and text.isprintable() and isinstance(read_form(text), Words)
+    """Whether it says enough; and what cannot be printed may not be writable to a file either."""
+    return len(terms(text)) >= _FEWEST_WORDS and text.isprintable()
 
 
-def _key(text: str) -> tuple[str, ...]:
-    """What two queries share if a search by words cannot tell them apart."""
-    return tuple(sorted(terms(text)))
+def _forms(definition: ToolDefinition, random: Random) -> Generator[tuple[str, str]]:
+    """Queries, each with what it would be without a mistake."""
+    own = _own_words(definition)
+    verb_and_object = " ".join(dict.fromkeys((own[0], own[-1]))) if own else ""
+    yield verb_and_object, verb_and_object
+    yield _with_a_typo(verb_and_object, random), verb_and_object
+    for text in (
+        _plural(verb_and_object),
+        _sentence_without(own, definition.description),
+        _by_parameters(own, definition.input_schema),
+    ):
+        yield text, text
 
 
-def _forms(definition: ToolDefinition, random: Random) -> Generator[str]:
-    words = name_words(definition.local_name).split()
-    verb_and_object = " ".join(dict.fromkeys((words[0], words[-1]))) if words else ""
-    yield verb_and_object
-    yield _with_a_typo(verb_and_object, random)
-    yield _plural(verb_and_object)
-    yield _sentence_without(words, definition.description)
-    yield _by_parameters(words, definition.input_schema)
+def _own_words(definition: ToolDefinition) -> list[str]:
+    """The words of the name, without the server's in front. None if the name was cut: it ends in a hash."""
+    if len(definition.name) >= MAX_NAME_LENGTH:
+        return []
+    of_server = set(name_words(definition.server).split())
+    return list(dropwhile(of_server.__contains__, name_words(definition.local_name).split()))
 
 
 def _with_a_typo(text: str, random: Random) -> str:
@@ -94,18 +110,18 @@ def _plural(text: str) -> str:
     return f"{text}es" if text.endswith(("x", "z", "ch", "sh")) else f"{text}s"
 
 
-def _sentence_without(words: Iterable[str], description: str) -> str:
-    """The first sentence of *description*, at most twelve words of it, without *words* in any inflexion."""
-    known = {stem(fold(word)) for word in words}
-    sentence = " ".join(description.split()).partition(". ")[0].rstrip(".")
-    kept = [word for word in sentence.split() if not known.intersection(terms(word))]
-    return " ".join(kept[:_MOST_SENTENCE_WORDS])
+def _sentence_without(own: Iterable[str], description: str) -> str:
+    """Twelve words at most of the first sentence of *description*: no stop words, and no *own* in any inflexion."""
+    known = {stem(fold(word)) for word in own}
+    sentence = " ".join(description.split()).partition(". ")[0]
+    telling = [word for word in words(sentence) if (found := terms(word)) and not known.intersection(found)]
+    return " ".join(list(dict.fromkeys(telling))[:_MOST_SENTENCE_WORDS])
 
 
-def _by_parameters(words: list[str], schema: JsonObject) -> str:
+def _by_parameters(own: Sequence[str], schema: JsonObject) -> str:
     """As in ``time by source timezone and target timezone``."""
     properties = as_object(schema.get("properties"))
-    if not words or not properties:
+    if not own or not properties:
         return ""
     names = [name_words(name) for name in properties]
-    return f"{words[-1]} by {' and '.join(names[:_MOST_PARAMETERS])}"
+    return f"{own[-1]} by {' and '.join(names[:_MOST_PARAMETERS])}"
