@@ -156,7 +156,8 @@ def _put_json(to: str, report: dict[str, Any]) -> None:
 
 
 def _show(evaluation: Evaluation, misses: int) -> None:
-    measures = ("recall@1", "recall@5", "at 95 %", "recall@10", "nDCG@10", "MRR@10", "false hits", "refused")
+    # In two lines, so that 80 columns are enough.
+    measures = ("recall\n@1", "recall@5\nat 95 %", "recall\n@10", "nDCG\n@10", "MRR\n@10", "false\nhits", "refused")
     shown = table(_title(evaluation), ("strategy", *measures), numbers=measures)
     for result in evaluation.strategies:
         shown.add_row(result.strategy, *_cells(result))
@@ -174,13 +175,12 @@ def _title(evaluation: Evaluation) -> str:
 def _cells(result: StrategyResult) -> list[str]:
     quality, interval = result.quality, result.recall_5_interval
     if quality is None or interval is None:
-        of_answerable = [""] * 6
+        of_answerable = [""] * 5
     else:
         low, high = interval
         of_answerable = [
             f"{quality.recall_1:.3f}",
-            f"{quality.recall_5:.3f}",
-            f"{low:.2f} to {high:.2f}",
+            f"{quality.recall_5:.3f}\n{low:.2f}-{high:.2f}",
             f"{quality.recall_10:.3f}",
             f"{quality.ndcg_10:.3f}",
             f"{quality.mrr_10:.3f}",
