@@ -87,6 +87,16 @@ def test_a_system_that_would_take_too_long_is_judged_by_few_queries(monkeypatch)
     assert fast["queries"] == 4
 
 
+def test_a_peer_that_embeds_slowly_is_not_asked_to_embed_a_large_catalogue(
+    tmp_path: Path, adapters_file: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(peers, "MOST_TOOLS", {"fastmcp-bm25": 1})
+    sets = _small_set(tmp_path)
+
+    assert peers.main(["--adapters", str(adapters_file), "--sets", str(sets), "--systems", "fastmcp-bm25"]) == 0
+    assert "fastmcp-bm25 has no figures for small: it takes too long to embed 2 tools" in capsys.readouterr().out
+
+
 def test_the_average_is_over_the_sets_with_descriptions_of_systems_measured_on_all_of_them() -> None:
     figures = {
         "bfcl": {"ours": _row(0.5), "peer": _row(0.4)},
@@ -101,12 +111,8 @@ def test_the_average_is_over_the_sets_with_descriptions_of_systems_measured_on_a
 def test_a_peer_that_is_not_there_is_a_row_that_says_so_and_figures_of_others_are_kept(
     tmp_path: Path, adapters_file: Path, capsys
 ) -> None:
-    folder = tmp_path / "sets" / "small"
-    folder.mkdir(parents=True)
-    (folder / "tools.jsonl").write_text("\n".join(json.dumps(_tool(name)) for name in ("open", "shut")))
-    (folder / "queries.test.jsonl").write_text('{"id": "1", "query": "shut", "relevant": ["shut"]}\n')
-    report = tmp_path / "peers.json"
-    command = ["--adapters", str(adapters_file), "--sets", str(folder.parent), "--json", str(report), "--systems"]
+    sets, report = _small_set(tmp_path), tmp_path / "peers.json"
+    command = ["--adapters", str(adapters_file), "--sets", str(sets), "--json", str(report), "--systems"]
 
     assert peers.main([*command, "fastmcp-bm25,ratel-bm25"]) == 0
     assert peers.main([*command, "keyword"]) == 0
@@ -124,11 +130,9 @@ def test_a_peer_that_is_not_there_is_a_row_that_says_so_and_figures_of_others_ar
 def test_a_system_that_does_not_exist_is_an_error_that_names_those_that_do(
     tmp_path: Path, adapters_file: Path, capsys
 ) -> None:
-    (tmp_path / "small").mkdir()
-    (tmp_path / "small" / "tools.jsonl").touch()
-    (tmp_path / "small" / "queries.test.jsonl").touch()
+    command = ["--adapters", str(adapters_file), "--sets", str(_small_set(tmp_path)), "--systems"]
 
-    assert peers.main(["--adapters", str(adapters_file), "--sets", str(tmp_path), "--systems", "keywords"]) == 2
+    assert peers.main([*command, "keywords"]) == 2
     assert "no system keywords; there are" in capsys.readouterr().err
 
 
@@ -145,6 +149,14 @@ def test_the_probes_run_on_our_systems_beside_the_peers(tmp_path: Path, adapters
     rows = probe(script, load_adapters(adapters_file), ours, ["fastmcp-bm25"])
 
     assert rows == {"keyword": {"a part of the name": "1"}, "fastmcp-bm25": {"a part of the name": "-"}}
+
+
+def _small_set(tmp_path: Path) -> Path:
+    folder = tmp_path / "sets" / "small"
+    folder.mkdir(parents=True)
+    (folder / "tools.jsonl").write_text("\n".join(json.dumps(_tool(name)) for name in ("open", "shut")))
+    (folder / "queries.test.jsonl").write_text('{"id": "1", "query": "shut", "relevant": ["shut"]}\n')
+    return folder.parent
 
 
 def _always_a(tools):
