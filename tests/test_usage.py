@@ -55,14 +55,14 @@ def use_of_two_tools(log: UsageLog, who: object = "") -> None:
 
 
 def test_a_tool_that_was_found_and_called_is_favoured_for_such_queries() -> None:
-    """Odds of send_mail: 4 calls x (1 + 4 / (5 x 4/28)) x 5/9 = 14.67; of others 5. Base 4/28, support 4/(4 + 2)."""
+    """Odds of send_mail: 4 calls x (1 + 4 / (5 x 4/28)) x 5/9 = 14.67; of others 5. Base 4/28, support 4/(4 + 3)."""
     log = UsageLog(clock=lambda: 0.0)
     use_of_two_tools(log)
 
     odds = 4 * (1 + 4 / (5 * 4 / 28)) * 5 / 9
-    expected = 4 / 6 * (odds / (odds + 5) - 2 * 4 / 28)
+    expected = 4 / 7 * (odds / (odds + 5) - 2 * 4 / 28)
     assert log.favour("", MAIL) == pytest.approx({"send_mail": expected})
-    assert 0.30 < expected < 0.31
+    assert 0.26 < expected < 0.27
 
 
 def test_one_event_moves_little_and_the_favour_grows_with_each() -> None:
@@ -74,7 +74,7 @@ def test_one_event_moves_little_and_the_favour_grows_with_each() -> None:
         use(log, MAIL, "send_mail", sessions=sessions)
         favours.append(log.favour("", MAIL).get("send_mail", 0.0))
 
-    assert favours[0] < 0.14
+    assert favours[0] < 1 / 4
     assert favours == sorted(favours)
     assert favours[-1] < 1
 
@@ -146,7 +146,7 @@ def test_a_word_for_which_many_tools_are_called_says_nothing() -> None:
         use(log, frozenset({"get", tool}), tool, sessions=3, found=tools)
 
     assert all(favour < 0.02 for favour in log.favour("", frozenset({"get"})).values())
-    assert log.favour("", frozenset({"get", "tool_3"}))["tool_3"] > 0.2
+    assert log.favour("", frozenset({"get", "tool_3"}))["tool_3"] > 0.15
 
 
 def test_where_no_tool_is_called_twice_nothing_is_favoured() -> None:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from toolsearch.discovery.usage.vocabulary import Terms
 
-_N_HALF = 2.0
+_N_HALF = 3.0
 _LIFT = 2.0  # so what is called for half of all queries gets no favour for any
 _SMOOTHING = 5.0  # sessions that a tool's words are assumed from, before its own are seen: called as any tool is
 _OTHER_QUERIES = 20.0  # that led to other tools, assumed before any was seen
