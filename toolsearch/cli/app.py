@@ -15,6 +15,7 @@ from toolsearch.cli.search import search
 from toolsearch.cli.show import show
 from toolsearch.cli.sources import sources
 from toolsearch.cli.tokens import tokens
+from toolsearch.cli.usage import usage
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -51,3 +52,4 @@ def toolsearch(
 
 for command in (demo, index, search, show, call, sources, tokens, evaluate):
     app.command()(command)
+app.add_typer(usage, name="usage")

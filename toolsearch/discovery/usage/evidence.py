@@ -101,7 +101,7 @@ class Evidence:
         rows = [self._rows[term] for term in sorted(terms) if term in self._rows]
         if not rows:
             return {}
-        unit = self._unit(now_s)
+        unit = max(1.0, self._unit(now_s))  # of a clock that was set back nothing counts the more
         calls = self._rows[_ALL]
         queries = calls[_ALL] + _OTHER_QUERIES * unit
         once, total = self._called_once(unit)
@@ -119,7 +119,7 @@ class Evidence:
 
     def learnt(self, now_s: float) -> list[LearntUse]:
         """Everything that is known, the strongest first, ties by term and tool."""
-        unit = self._unit(now_s)
+        unit = max(1.0, self._unit(now_s))  # of a clock that was set back nothing counts the more
         learnt = [
             LearntUse(term, tool, called / unit, row[_ALL] / unit)
             for term, row in self._rows.items()

@@ -1,0 +1,78 @@
+"""``toolsearch usage``: what searches have learnt from use, to be looked at or forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.options import JsonOption
+from toolsearch.cli.output import line, print_json, stderr, stdout, table
+from toolsearch.errors import BadSettingError
+
+if TYPE_CHECKING:
+    from toolsearch.discovery.usage.log import UsageLog
+
+_File: TypeAlias = Annotated[
+    Path, typer.Argument(help="The file of the engine's SqliteUsageStore.", show_default=False)
+]
+_Tenant: TypeAlias = Annotated[str | None, typer.Option(help="Only this tenant; '' is the one without a name.")]
+
+usage = typer.Typer(no_args_is_help=True, help="Show or forget what searches have learnt from use.")
+
+
+@usage.command()
+def show(
+    file: _File,
+    *,
+    tenant: _Tenant = None,
+    limit: Annotated[int, typer.Option(min=1, help="Rows shown of each tenant.")] = 20,
+    as_json: JsonOption = False,
+) -> int:
+    """List for which words of queries which tools were called, the strongest first. Exit code 1 if nothing is known.
+
+    Counts are of sessions, and fade with the default half-life of 30 days.
+    """
+    with _opened(file) as log:
+        tenants = [known for known in log.tenants() if tenant in (None, known)]
+        learnt = {known: log.inspect(known)[:limit] for known in tenants}
+    if as_json:
+        print_json({"tenants": {known: [asdict(use) for use in uses] for known, uses in learnt.items()}})
+    for known, uses in learnt.items() if not as_json else ():
+        rows = table(f"Tenant {known!r}", ("word", "tool", "called", "asked"), numbers=("called", "asked"))
+        for use in uses:
+            rows.add_row(line(use.term), line(use.tool, "cyan"), f"{use.called:.1f}", f"{use.asked:.1f}")
+        stdout().print(rows)
+    return ExitCode.OK if learnt else ExitCode.NOTHING
+
+
+@usage.command()
+def reset(
+    file: _File,
+    *,
+    tenant: _Tenant = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every tenant.")] = False,
+) -> int:
+    """Forget what was learnt of one tenant, or of all. A running engine forgets it when it restarts."""
+    if (tenant is None) != everything:
+        raise BadSettingError("say whose use to forget: --tenant NAME, or --all")
+    with _opened(file) as log:
+        log.reset(tenant)
+    stderr().print("Forgotten.")
+    return ExitCode.OK
+
+
+@contextmanager
+def _opened(file: Path) -> Generator[UsageLog]:
+    from toolsearch.discovery.usage.log import UsageLog
+    from toolsearch.discovery.usage.store import SqliteUsageStore
+
+    if not file.is_file():
+        raise BadSettingError(f"there is no file {file}; give the one that the engine's SqliteUsageStore was made with")
+    with SqliteUsageStore(file) as store:
+        yield UsageLog(store)
