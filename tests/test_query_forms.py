@@ -3,7 +3,7 @@
 import pytest
 
 from toolsearch_indexes.errors import BadQueryError
-from toolsearch_indexes.query_forms import Pattern, Select, Words, name_candidates, read_form
+from toolsearch_indexes.query_forms import Pattern, Select, Words, name_candidates, name_key, read_form
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,27 @@ def test_of_a_query_without_end_the_first_4000_characters_are_read() -> None:
         ("mcp__git__git_status", ["mcp__git__git_status", "git__git_status", "git_status"]),
         ("trailing__", ["trailing__"]),
         ("__init", ["__init", "init"]),
+        ("`Send_Email`.", ["`send_email`.", "send_email"]),
+        ("send_email(to, cc)", ["send_email(to, cc)", "send_email"]),
+        ("functions.mcp__git__log", ["functions.mcp__git__log", "mcp__git__log", "git__log", "log"]),
+        ("mcp_git_log", ["mcp_git_log", "git_log"]),
+        ("tool:log", ["tool:log", "log"]),
+        ("tool log", ["tool log"]),  # words, of which none is to be put aside
+        ("log (git)", ["log (git)", "log (git"]),
+        ("?!", ["?!"]),
     ],
 )
-def test_a_name_means_itself_before_what_is_left_without_a_prefix(name: str, candidates: list[str]) -> None:
+def test_a_name_means_itself_before_what_is_left_without_what_is_around_it(name: str, candidates: list[str]) -> None:
     assert name_candidates(name) == candidates
+
+
+@pytest.mark.parametrize(
+    "name", ["updateRole", "UPDATE_ROLE", "update-role", "Update Role", "update.role", "update/role"]
+)
+def test_spellings_of_one_name_have_one_key(name: str) -> None:
+    assert name_key(name) == "updaterole"
+
+
+@pytest.mark.parametrize(("one", "other"), [("c", "c++"), ("_", "__"), ("की", "के"), ("update_role", "update_roles")])
+def test_what_tells_names_apart_stays_in_the_key(one: str, other: str) -> None:
+    assert name_key(one) != name_key(other)

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from toolsearch_indexes.documents import ToolDocument
+from toolsearch_indexes.documents import Hit, ToolDocument
+from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 
 
@@ -75,7 +76,7 @@ CATALOG = [
 
 @pytest.fixture(scope="module")
 def index() -> ToolSearchIndex:
-    return ToolSearchIndex(CATALOG)
+    return ToolSearchIndex(CATALOG, encoder=HashingEncoder(64))
 
 
 def found(index: ToolSearchIndex, query: str) -> list[str]:
@@ -136,12 +137,62 @@ def test_a_name_in_another_case_finds_its_tool_first(index: ToolSearchIndex, que
         "lambda.list_code_signing_configs", "lambda_list_code_signing_configs", "listCodeSigningConfigs",
         "ListCodeSigningConfigs", "list-code-signing-configs", "list code signing configs",
         '"list_code_signing_configs"', "functions.lambda__list_code_signing_configs", "list_code_signing_config",
+        "functions.list_code_signing_configs",
     ],
 }))  # fmt: skip
 def test_a_name_that_is_the_beginning_of_another_finds_its_own_tool_first(
     index: ToolSearchIndex, query: str, wanted: str
 ) -> None:
     assert found(index, query)[0] == wanted
+
+
+@pytest.mark.parametrize("strategy", ["keyword", "hybrid"])
+@pytest.mark.parametrize("query", [
+    "iam__update_role", "update_role", "UpdateRole", "updateRole", "UPDATE-ROLE", "update role", "Update Role",
+    "iam.update_role", "iam/update_role", "iam:update_role", "iam::update_role", "iam-update-role", "iam update role",
+    "IamUpdateRole", "mcp__iam__update_role", "mcp_iam_update_role", "mcp.iam.update_role",
+    "mcp__aws__iam__update_role", "functions.update_role", "functions.iam__update_role", "tools.updateRole",
+    "tool:update_role", "default_api.update_role", '"update_role"', "`update_role`", "update_role()",
+    "`iam.updateRole()`", "update_role.", "**update_role**", "“update_role”", "update_role(name='x')",
+])  # fmt: skip
+def test_a_name_in_any_form_is_known_for_one(index: ToolSearchIndex, query: str, strategy: str) -> None:
+    """Not ranked by its words: the score says so, and a longer name with the same words does not compete."""
+    assert index.search(query, strategy=strategy)[0] == Hit("iam__update_role", 1.0)
+    assert index.search(f"select:{query}") == [Hit("iam__update_role", 1.0)]
+
+
+def test_of_several_readings_of_a_name_the_most_literal_one_wins() -> None:
+    names = ("UpdateRole", "iam__update_role", "update_role", "functions__list")
+    index = ToolSearchIndex([tool(name, "") if "__" in name else ToolDocument(name) for name in names])
+
+    def known(query: str) -> list[str]:
+        return [hit.name for hit in index.search(f"select:{query}")]
+
+    assert known("updaterole") == ["UpdateRole"]
+    assert known("update_role") == ["update_role"]
+    assert known("Update_Role") == ["iam__update_role", "update_role"]
+    assert known("update-role") == ["UpdateRole", "iam__update_role", "update_role"]
+    assert known("iam.update_role") == ["iam__update_role"]
+    assert known("functions.list") == ["functions__list"]
+
+
+def test_words_that_are_a_name_leave_the_other_tools_behind_it() -> None:
+    index = ToolSearchIndex(
+        [ToolDocument("email", "Folders"), ToolDocument("send", "Send an email"), ToolDocument("log_in")]
+    )
+
+    assert found(index, "email") == ["email", "send"]
+    assert found(index, "login") == found(index, "log in") == ["log_in"]
+
+
+def test_a_name_in_another_form_is_held_to_the_reach(index: ToolSearchIndex) -> None:
+    """Only GitLab's may be seen: it is what the name means, and GitHub's is nothing at all."""
+    reach = {"gitlab__create_issue"}
+
+    for query in ("create issue", "createIssue", "functions.create_issue"):
+        assert index.search(f"select:{query}", within=reach) == [Hit("gitlab__create_issue", 1.0)]
+        assert index.search(query, within=reach) == [Hit("gitlab__create_issue", 1.0)]
+    assert index.search("select:github.create_issue", within=reach) == []
 
 
 @pytest.mark.parametrize(("query", "wanted"), cases({
@@ -356,6 +407,9 @@ def test_a_synonym_beside_a_word_of_the_tool_does_no_harm(index: ToolSearchIndex
             ["gmail__send_email", "browser__take_screenshot", "postgres__run_query"],
         ),
         ("select: send_email, create_invoice", ["gmail__send_email", "stripe__create_invoice"]),
+        ("select:mcp__slack__post_message,functions.send_email", ["slack__post_message", "gmail__send_email"]),
+        ("select:sendEmail,createInvoice", ["gmail__send_email", "stripe__create_invoice"]),
+        ("select:slack.post_message", ["slack__post_message"]),
     ],
 )
 def test_several_names_or_needs_in_one_query_find_all_their_tools(

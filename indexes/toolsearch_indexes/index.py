@@ -135,8 +135,9 @@ class ToolSearchIndex:
         """Return at most *limit* hits, best first; equal scores go by name. Scores lie in (0, 1].
 
         ``select:a,b`` gives these tools in this order, ``/pattern/`` is a regex under any strategy, and a tool whose
-        whole name the query is comes first. Otherwise the strategy ranks; "auto" is "hybrid" where there is an encoder,
-        else "keyword". *within* restricts the search to these names; None means all. What fits nothing gives ``[]``.
+        whole name the query is comes first, in any case and with any separators (see `name_candidates`). Otherwise the
+        strategy ranks; "auto" is "hybrid" where there is an encoder, else "keyword". *within* restricts the search to
+        these names; None means all. What fits nothing gives ``[]``.
 
         Raises BadQueryError for an empty query, an unknown strategy, a semantic one without an encoder, or a limit
         below 1; BadPatternError for a pattern that RE2 cannot take.
@@ -155,7 +156,7 @@ class ToolSearchIndex:
             case Words(text) if chosen == "regex":
                 return rank_regex(space, compile_pattern(text), limit)
             case Words(text):
-                exact = [] if any(map(str.isspace, text)) else _by_whole_name(space, text)
+                exact = _by_whole_name(space, text)
                 ranked = self._rank(state, space, text, chosen, limit + len(exact))
                 return _exact_first(exact, ranked)[:limit]
 
@@ -195,16 +196,15 @@ def _by_name(state: IndexState, space: SearchSpace, names: Iterable[str], select
 
 
 def _by_whole_name(space: SearchSpace, name: str) -> list[str]:
-    """The tools whose full or local name is *name*, prefixes put aside; the most literal reading that exists."""
+    """The tools whose full or local name *name* is; of its readings the most literal one that exists."""
     for candidate in name_candidates(name):
-        found = [
-            segment.names.names[row]
-            for segment, allowed in zip(space.segments, space.allowed, strict=True)
-            for row in segment.names.rows_by_folded.get(candidate, ())
-            if allowed is None or allowed[row]
-        ]
-        if found:
-            return sorted(found)
+        literal: list[str] = []
+        similar: list[str] = []
+        for segment, allowed in zip(space.segments, space.allowed, strict=True):
+            for found, rows in zip((literal, similar), segment.names.rows_named(candidate), strict=True):
+                found += [segment.names.names[row] for row in rows if allowed is None or allowed[row]]
+        if literal or similar:
+            return sorted(literal or similar)
     return []
 
 

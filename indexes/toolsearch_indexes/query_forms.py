@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -9,6 +10,10 @@ from toolsearch_indexes.errors import BadQueryError
 
 _LONGEST_QUERY = 4_000  # characters; what lies behind is not read
 _SELECT = "select:"
+_AROUND_A_NAME = " \t\r\n.,:;!?*'\"`()[]{}<>\u00ab\u00bb\u2018\u2019\u201c\u201d\u201e"
+_CALL = re.compile(r"^([^\s()]+)\(.*$", re.DOTALL)  # send_email(to, subject
+_WRAPPER = re.compile(r"(?:mcp[_-]|(?:mcp|functions?|tools?|default_api)[.:/])[_.:/]*")  # "tool search" has none
+_SEPARATORS = b"_-./: \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +56,25 @@ def read_form(query: str) -> QueryForm:
 
 
 def name_candidates(name: str) -> list[str]:
-    """The names that *name* may mean, folded, the most literal first: as it is, and without ``mcp__`` or
-    ``mcp__server__`` or ``server__`` in front, as clients and models write it.
+    """The names that *name* may mean, in lower case, the most literal first.
+
+    That is *name* as it is; without quotes, brackets, a call's arguments or punctuation around it; and then without
+    what clients and models write in front: ``functions.``, ``tools.``, ``mcp__``, ``mcp__server__``, ``server__``.
     """
     folded = name.casefold()
-    candidates = [folded]
-    while "__" in folded:
-        folded = folded.partition("__")[2]
-        if folded:
-            candidates.append(folded)
-    return list(dict.fromkeys(candidates))
+    bare = _CALL.sub(r"\1", folded.strip(_AROUND_A_NAME)).strip(_AROUND_A_NAME)
+    candidates = [folded, bare]
+    while (wrapper := _WRAPPER.match(bare)) or "__" in bare:
+        bare = bare[wrapper.end() :] if wrapper else bare.partition("__")[2]
+        candidates.append(bare)
+    return [candidate for candidate in dict.fromkeys(candidates) if candidate]
+
+
+def name_key(name: str) -> str:
+    """What all spellings of *name* share: ``updateRole``, ``UPDATE_ROLE``, ``update role`` and ``update-role``.
+
+    Case and the separators ``_ - . / :`` and space are put aside; a name of nothing else is its own key.
+    """
+    folded = name.casefold()
+    letters = folded.encode("utf-8", "surrogatepass").translate(None, _SEPARATORS)  # on bytes it is 4 times as fast
+    return letters.decode("utf-8", "surrogatepass") or folded

@@ -15,6 +15,7 @@ import numpy as np
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.keyword import BoolArray, KeywordPart
 from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.query_forms import name_key
 from toolsearch_indexes.regex import RegexPart
 from toolsearch_indexes.vectors import FloatArray, VectorPart
 
@@ -33,13 +34,24 @@ class Names:
         return {name: row for row, name in enumerate(self.names)}
 
     @cached_property
-    def rows_by_folded(self) -> dict[str, list[int]]:
-        """Rows by casefolded name, with and without the server's prefix."""
+    def rows_by_key(self) -> dict[str, list[int]]:
+        """Rows by `name_key`, of the name with and without the server's prefix."""
         rows: dict[str, list[int]] = {}
         for row, (name, own) in enumerate(zip(self.names, self.own_names, strict=True)):
-            for folded in {name.casefold(), own.casefold()}:
-                rows.setdefault(folded, []).append(row)
+            key, own_key = name_key(name), name_key(own)
+            rows.setdefault(key, []).append(row)
+            if own_key != key:
+                rows.setdefault(own_key, []).append(row)
         return rows
+
+    def rows_named(self, name: str) -> tuple[list[int], list[int]]:
+        """The rows whose name, full or local, is *name* up to case, and those where it is up to separators, too."""
+        literal: list[int] = []
+        similar: list[int] = []
+        for row in self.rows_by_key.get(name_key(name), ()):
+            is_literal = name in (self.names[row].casefold(), self.own_names[row].casefold())
+            (literal if is_literal else similar).append(row)
+        return literal, similar
 
 
 @dataclass(frozen=True, slots=True)
