@@ -10,6 +10,8 @@ from benchmarks import peers
 from benchmarks.labelled import LabelledQuery, LabelledSet
 from benchmarks.peer_adapters import legal_names, load_adapters, peer_system, probe
 
+_BENCHMARKS = Path(peers.__file__).parent
+
 ADAPTERS = """
 class Last:
     def index(self, tools): self.names = [tool["name"] for tool in tools]
@@ -149,6 +151,17 @@ def test_the_probes_run_on_our_systems_beside_the_peers(tmp_path: Path, adapters
     rows = probe(script, load_adapters(adapters_file), ours, ["fastmcp-bm25"])
 
     assert rows == {"keyword": {"a part of the name": "1"}, "fastmcp-bm25": {"a part of the name": "-"}}
+
+
+def test_the_figures_that_are_told_are_those_that_were_stored() -> None:
+    told = (_BENCHMARKS / "README.md").read_text("utf-8")
+    stored = json.loads((_BENCHMARKS / "figures" / "peers.json").read_text("utf-8"))
+
+    assert stored["average"] == peers.averages(stored["sets"])
+    for system, row in stored["average"].items():
+        figures = " | ".join(f"{row[key]:.3f}" for key in ("recall_1", "recall_5", "recall_10", "ndcg_10"))
+        as_one = stored["sets"][peers.UNION].get(system, {}).get("recall_5")
+        assert f"| {system} | {figures} | {'-' if as_one is None else f'{as_one:.3f}'} |" in told
 
 
 def _small_set(tmp_path: Path) -> Path:
