@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import random
 import statistics
 import sys
 import time
@@ -48,6 +49,8 @@ COMMAND = "python -m benchmarks.peers --adapters ADAPTERS --encoder FOLDER --pro
 CPU_LIMIT_S = 15 * 60.0  # for a system on a set; who would take longer gets only the first FEW queries
 FEW = 200
 MOST_TOOLS = {"ratel-hybrid": 600, "langgraph-bigtool": 7_000}  # they embed; more takes longer than CPU_LIMIT_S
+
+_SEED = 0
 
 Row = dict[str, Any]  # figures of a system on a set, or {"missing": why}
 Figures = dict[str, dict[str, Row]]  # by set, then by system
@@ -87,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def union(sets: Sequence[LabelledSet]) -> LabelledSet:
     """One catalogue of all tools, with the first UNION_SAMPLE queries of each set (which are in random order where they
-    are more). An id that an earlier set has gets its set's name.
+    are more), mixed, so that the first FEW are of all sets. An id that an earlier set has gets its set's name.
     """
     tools: dict[str, Mapping[str, Any]] = {}
     queries: list[LabelledQuery] = []
@@ -98,6 +101,7 @@ def union(sets: Sequence[LabelledSet]) -> LabelledSet:
             LabelledQuery(query.text, frozenset(new_id[right] for right in query.relevant))
             for query in labelled.queries[:UNION_SAMPLE]
         ]
+    random.Random(_SEED).shuffle(queries)
     return LabelledSet(UNION, list(tools.values()), queries)
 
 

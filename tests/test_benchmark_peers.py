@@ -73,7 +73,10 @@ def test_as_one_catalogue_an_id_that_an_earlier_set_has_gets_its_sets_name() -> 
     both = peers.union([one, two])
 
     assert [tool["id"] for tool in both.tools] == ["sum", "cd", "sum@two"]
-    assert [query.relevant for query in both.queries] == [{"sum"}, {"sum@two"}]
+    assert {(query.text, query.relevant) for query in both.queries} == {
+        ("add", frozenset({"sum"})),
+        ("total", frozenset({"sum@two"})),
+    }
 
 
 def test_a_system_that_would_take_too_long_is_judged_by_few_queries(monkeypatch) -> None:
