@@ -157,6 +157,14 @@ def test_a_set_that_is_left_out_gives_no_pairs(tmp_path) -> None:
     assert found["kept"] == [Pair("write to Ann", "mail: Sends.")]
 
 
+def test_a_misspelt_set_is_not_silently_learnt(tmp_path, capsys) -> None:
+    (tmp_path / "metatool").mkdir()
+    (tmp_path / "metatool" / "tools.jsonl").touch()
+    with pytest.raises(SystemExit):
+        transformer.main(["--out", str(tmp_path), "--sets", str(tmp_path), "--leave", "metatools"])
+    assert "no set to leave out is named metatools; there are: metatool" in capsys.readouterr().err
+
+
 def test_a_model_that_is_not_the_published_one_is_refused(monkeypatch, tmp_path) -> None:
     package = tmp_path / "some_model"
     (package / "model").mkdir(parents=True)

