@@ -12,7 +12,7 @@ from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.errors import IndexStoreError
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.store import MANIFEST, load_index, save_index
+from toolsearch_indexes.store import FORMAT, MANIFEST, load_index, save_index
 
 TOOLS = [
     ToolDocument("mail__send", "Send an email message", parameter_names=("to",), server="mail", local_name="send"),
@@ -140,9 +140,9 @@ def test_a_missing_file_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"format": 0}, "has format 0, this version reads 1"),
+        ({"format": 0}, f"has format 0, this version reads {FORMAT}"),
         ({"format": None}, "has format None"),
-        ({"fields": ["name"]}, "has format 1"),
+        ({"fields": ["name"]}, f"has format {FORMAT}"),
         ({"documents": 4}, "as many tools as it says"),
         ({"documents": 0}, "as many tools as it says"),
         ({"files": {}}, "as many tools as it says"),

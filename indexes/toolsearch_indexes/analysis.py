@@ -1,11 +1,11 @@
 """Text into terms, the same way for tools and for queries.
 
 A word is folded (NFKC, case, diacritics), an identifier is split at case, punctuation and digits and also kept whole
-(``sendEmail``, ``send_email`` and ``send-email`` all give *send*, *email*, *sendemail*), English words are stemmed, and
-Chinese, Japanese and Korean runs become pairs of characters.
+(``sendEmail``, ``send_email`` and ``send-email`` all give *send*, *email*, *sendemail*), English words are brought into
+American spelling and stemmed, and Chinese, Japanese and Korean runs become pairs of characters.
 
-The form before stemming is called the *surface*: typos and prefixes are looked up among surfaces, since a misspelt word
-stems differently from the right one.
+The form before that is called the *surface*, spelt as it was written: typos and prefixes are looked up among surfaces,
+since a misspelt word stems differently from the right one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from functools import lru_cache
 from typing import Protocol, cast
 
 import Stemmer  # type: ignore[import-not-found]
+
+from toolsearch_indexes.spelling import american
 
 # Scripts whose vowel signs and tone marks are no word characters to Python: Hebrew, Arabic, Indic to Lao, Tibetan to
 # Myanmar, Khmer. And Latin's combining accents, which are folded away later.
@@ -128,7 +130,7 @@ def stem(surface: str) -> str:
     if len(surface) < 3 or not surface.isascii() or not surface.isalpha():
         return surface
     with _stemmer_lock:
-        return _stemmer.stemWord(surface)
+        return _stemmer.stemWord(american(surface))
 
 
 def name_words(name: str) -> str:

@@ -26,7 +26,7 @@ from toolsearch_indexes.semantic import SemanticStatistics
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
 
-FORMAT = 1  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
+FORMAT = 2  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
 MANIFEST = "manifest.json"
 
 Arrays = Mapping[str, NDArray[Any]]
