@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolsearch.discovery.usage.contribution import Credit, SessionContribution
-from toolsearch.discovery.usage.evidence import LearntUse
+from toolsearch.discovery.usage.evidence import Cell, LearntUse
 from toolsearch.discovery.usage.log import DAY_S, UsageLog
 from toolsearch.discovery.usage.store import SqliteUsageStore
 from toolsearch.discovery.usage.vocabulary import IndexVocabulary
@@ -232,6 +232,16 @@ def test_two_processes_add_to_one_file(tmp_path: Path) -> None:
             use(log, MAIL, "send_mail", sessions=2)
 
         assert UsageLog(one, clock=lambda: 0.0).inspect("") == [LearntUse("mail", "send_mail", called=4.0, asked=4.0)]
+
+
+def test_a_sum_that_another_process_dropped_is_mended(tmp_path: Path) -> None:
+    with SqliteUsageStore(tmp_path / "usage.sqlite") as store:
+        use_of_two_tools(UsageLog(store, clock=lambda: 0.0))
+        store.drop("", [Cell("mail", ""), Cell("", "send_mail"), Cell("", "")])
+
+        log = UsageLog(store, clock=lambda: 0.0)
+        assert log.inspect("")[1] == LearntUse("mail", "send_mail", called=4.0, asked=4.0)
+        assert log.favour("", MAIL)
 
 
 def test_what_was_dropped_does_not_come_back(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ called at all, and how much more often for each word of the query than any tool 
 
 n         sessions that called the tool for a word of the query, on average over its words: a few move little
 b         the share of all queries that led to the tool: what is called for everything is favoured for nothing
-repeated  the share of calls that were of tools called before: where use does not repeat itself, the past is no guide,
-          and favouring known tools would only push aside new ones
+repeated  of the tools that were called, the share called more than once: where use does not repeat itself, the past is
+          no guide, and favouring known tools would only push aside new ones. Of tools, since one tool's calls are many
 
 All counts fade with one half-life. They are kept in units of one moment, the epoch, in which an event weighs the more
 the later it is; so none has to be touched for time to pass.
@@ -29,7 +29,7 @@ _LIFT = 2.0  # so what is called for half of all queries gets no favour for any
 _SMOOTHING = 5.0  # sessions that a tool's words are assumed from, before its own are seen: called as any tool is
 _OTHER_QUERIES = 20.0  # that led to other tools, assumed before any was seen
 _OTHER_TOOLS = 5.0  # calls of tools not called so far, that the next one may be of
-_CALLED_ONCE = 1.5  # sessions; below, a tool was not called again
+_ONCE = 0.5, 1.5  # sessions: less has faded, and from there on a tool was called again
 _LEAST_FAVOUR = 0.01
 _KEPT_SHARE = 0.9  # of the cells, after some were dropped
 _FORGOTTEN = 64.0  # half-lives; what is older counts for nothing, and floats are far from their ends
@@ -79,18 +79,18 @@ class Evidence:
         unit = self._unit(at_s)
         for cell, weight in weights.items():
             self._put(cell, weight * unit)
+        for cell in weights:
+            self._mend_sums(cell)
         return self._drop_faintest() if self._size > self._max_cells else []
 
     def restore(self, stored: Iterable[tuple[Cell, float, float]]) -> None:
         """Take cells as they were stored: each with its weight, and when, which is not after the epoch."""
+        cells: list[Cell] = []
         for cell, weight, at_s in stored:
             self._put(cell, weight * self._unit(at_s))
-        for term, row in [item for item in self._rows.items() if item[0] != _ALL]:
-            for tool, called in list(row.items()):
-                # a process that shares the store, and had not seen this cell, may have dropped its sums
-                for sum_of in (Cell(term, _ALL), Cell(_ALL, tool), Cell(_ALL, _ALL)):
-                    sums = self._rows[sum_of.term]
-                    sums[sum_of.tool] = max(called, sums.get(sum_of.tool, 0.0))
+            cells.append(cell)
+        for cell in cells:
+            self._mend_sums(cell)
 
     @property
     def is_empty(self) -> bool:
@@ -104,17 +104,19 @@ class Evidence:
         unit = max(1.0, self._unit(now_s))  # of a clock that was set back nothing counts the more
         calls = self._rows[_ALL]
         queries = calls[_ALL] + _OTHER_QUERIES * unit
-        once, total = self._called_once(unit)
-        if once >= total:
+        once, again = self._tools_called(unit)
+        if not again:
             return {}
         odds = self._odds(rows, len(terms), unit)
-        whole = sum(odds.values()) + _OTHER_TOOLS + once / unit  # Good and Turing: as likely new as called once so far
+        whole = (
+            sum(odds.values()) + _OTHER_TOOLS + once
+        )  # Good and Turing: the next tool is as likely new as called once so far
         favour: dict[str, float] = {}
         for tool in sorted(odds):
             support = sum(row.get(tool, 0.0) for row in rows) / len(terms)
             certainty = support / (support + _N_HALF * unit)
             lifted = odds[tool] / whole - _LIFT * calls[tool] / queries
-            favour[tool] = (1 - once / total) * certainty * lifted
+            favour[tool] = again / (once + again) * certainty * lifted
         return {tool: value for tool, value in favour.items() if value >= _LEAST_FAVOUR}
 
     def learnt(self, now_s: float) -> list[LearntUse]:
@@ -149,10 +151,11 @@ class Evidence:
             odds[tool] = calls[tool] / unit * math.exp(min(log + among_all, _MOST_LOG_ODDS))
         return odds
 
-    def _called_once(self, unit: float) -> tuple[float, float]:
-        """The calls of tools that were not called again, and all calls."""
-        calls = [called for tool, called in self._rows[_ALL].items() if tool != _ALL]
-        return sum(called for called in calls if called < _CALLED_ONCE * unit), sum(calls)
+    def _tools_called(self, unit: float) -> tuple[int, int]:
+        """How many tools were called once, and how many again."""
+        least, again = (bound * unit for bound in _ONCE)
+        calls = [called for tool, called in self._rows[_ALL].items() if tool != _ALL and called >= least]
+        return sum(called < again for called in calls), sum(called >= again for called in calls)
 
     def _rebase(self, epoch_s: float) -> None:
         """Move the epoch, and leave behind what has faded by then."""
@@ -167,6 +170,13 @@ class Evidence:
         row = self._rows[cell.term]
         self._size += bool(cell.term and cell.tool and cell.tool not in row)
         row[cell.tool] = row.get(cell.tool, 0.0) + weight
+
+    def _mend_sums(self, cell: Cell) -> None:
+        """Let no sum be less than a part of it: it may have been dropped while the part was not there."""
+        called = self._rows[cell.term][cell.tool]
+        for sum_of in (Cell(cell.term, _ALL), Cell(_ALL, cell.tool), Cell(_ALL, _ALL)):
+            row = self._rows[sum_of.term]
+            row[sum_of.tool] = max(called, row.get(sum_of.tool, 0.0))
 
     def _drop_faintest(self) -> list[Cell]:
         """Make room for many more. What counts least goes, so that a flood of new words washes out no known ones."""
