@@ -19,8 +19,10 @@ from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.state import SessionState
 from toolsearch.discovery.store import SessionStore
+from toolsearch.discovery.usage.log import UsageLog
+from toolsearch.discovery.usage.vocabulary import IndexVocabulary
 from toolsearch.discovery.view import View, ViewCache
-from toolsearch.errors import BadSettingError, EncoderError, IndexStoreError, MissingExtraError
+from toolsearch.errors import BadSettingError, EncoderError, IndexStoreError, MissingExtraError, UnknownSessionError
 from toolsearch.session import Session, SessionOptions
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
@@ -41,6 +43,7 @@ class ToolSearch:
     index_dir  where the index is kept between starts; None keeps it in memory
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
     cache      of vectors, to share with other engines; it is closed with the engine
+    usage      lets searches learn from what sessions call; None, the default, learns nothing
 
     An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except under "auto":
     there the search goes on by keyword, and `notes` says why.
@@ -60,6 +63,7 @@ class ToolSearch:
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.time,
         cache: VectorCache | None = None,
+        usage: UsageLog | None = None,
         _is_stored: bool = False,
     ) -> None:
         if strategy not in STRATEGIES:
@@ -72,6 +76,7 @@ class ToolSearch:
         self.manager = manager or ToolCallingManager(telemetry=self.telemetry)
         self.counter = counter or default_counter()
         self.clock = clock
+        self.usage = usage
         # A store is false while it is empty, as it is at the start.
         self.sessions = SessionStore(budget=self.options.budget, clock=clock) if sessions is None else sessions
         self.notes: list[str] = []
@@ -82,6 +87,7 @@ class ToolSearch:
             self._directory.vector_cache() if self._directory and encoder is not None else VectorCache()
         )
         self._followed = self._follow(self._load(encoder), is_stored=_is_stored)
+        self.vocabulary = IndexVocabulary(self.index)
         self._views = ViewCache(catalog, self.counter)
         self._open: WeakValueDictionary[str, Session] = WeakValueDictionary()
         self._lock = threading.Lock()
@@ -150,19 +156,27 @@ class ToolSearch:
         allow: Iterable[str] = (),
         deny: Iterable[str] = (),
         pins: Collection[str] = (),
+        tenant: str | None = None,
     ) -> Session:
         """Open the session of that id, or a new one.
 
         *reach*, or *allow* and *deny* as `Reach.parse` takes them, says what it may see. For a session that exists
         they replace its reach if given; otherwise it keeps what it had. *pins* are always shown and never evicted.
         Raises UnknownToolError if one of them is not in reach.
+
+        *tenant* says whose use a new session learns from and adds to. A session stays with its tenant: raises
+        UnknownSessionError if it is opened for another one.
         """
         allow, deny = tuple(allow), tuple(deny)
         asked = reach or (Reach.parse(allow, deny) if allow or deny else None)
         state = self.sessions.get_or_create(
             session_id,
-            lambda: SessionState.new(session_id, clock=self.clock, reach=asked, budget=self.options.budget),
+            lambda: SessionState.new(
+                session_id, clock=self.clock, reach=asked, budget=self.options.budget, tenant=tenant or ""
+            ),
         )
+        if tenant is not None and state.tenant != tenant:
+            raise UnknownSessionError(session_id)
         with self._lock:
             session = self._open.get(session_id)
             if session is None:

@@ -21,6 +21,8 @@ from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, render_answer, search_tool_definition
 from toolsearch.discovery.state import SessionState
 from toolsearch.discovery.store import SessionStore
+from toolsearch.discovery.usage.log import UsageLog
+from toolsearch.discovery.usage.vocabulary import Vocabulary
 from toolsearch.discovery.view import View
 from toolsearch.errors import BadSettingError, UndiscoveredToolError
 from toolsearch.telemetry import Telemetry
@@ -73,6 +75,10 @@ class SessionHost(Protocol):
     def counter(self) -> TokenCounter: ...
     @property
     def telemetry(self) -> Telemetry: ...
+    @property
+    def usage(self) -> UsageLog | None: ...
+    @property
+    def vocabulary(self) -> Vocabulary: ...
     @property
     def strategies(self) -> tuple[str, ...]:
         """Those that a search can name, the default first."""
@@ -202,6 +208,9 @@ class Session:
         state = self.state
         limit = self._options.limit if limit is None else limit
         found = self._engine.search(query, limit=limit, strategy=strategy, reach=state.reach, server=server)
+        if self._engine.usage and (strategy or self._engine.strategies[0]) != "regex":
+            terms = self._engine.vocabulary.terms_of(query)
+            self._engine.usage.discovered(state.tenant, self.id, terms, [reference.name for reference in found])
         view = self._engine.view(state.reach)
         definitions = [tool.definition for ref in found if (tool := view.find(ref.name)) is not None]
         new = {definition.name for definition in definitions if definition.name not in state.discovered}
@@ -318,6 +327,8 @@ class Session:
             else:
                 counters.calls += 1
                 counters.failed_calls += result.is_error
+                if self._engine.usage and not result.is_error:
+                    self._engine.usage.called(state.tenant, self.id, call.name)
         is_search_round = bool(calls) and searches == len(calls)
         counters.search_rounds += is_search_round
         self._measure(state, calls, counters.written_tokens - written_before, is_search_round=is_search_round)

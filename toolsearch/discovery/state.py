@@ -43,6 +43,7 @@ class SessionState:
     used_s: float
     counters: SessionCounters = field(default_factory=SessionCounters)
     unused: set[str] = field(default_factory=set[str])  # found by a search and not called since; not kept
+    tenant: str = ""  # whose use the session's searches learn from, and add to
 
     @classmethod
     def new(
@@ -53,10 +54,11 @@ class SessionState:
         reach: Reach | None = None,
         budget: Budget | None = None,
         pins: Collection[str] = (),
+        tenant: str = "",
     ) -> SessionState:
         """Open a session that may see everything unless a *reach* is given. Pins have to be added like other tools."""
         discovered = DiscoveredTools(budget or Budget(), clock, pins)
-        return cls(session_id, reach or Reach(), discovered, created_s=clock(), used_s=clock())
+        return cls(session_id, reach or Reach(), discovered, created_s=clock(), used_s=clock(), tenant=tenant)
 
     @property
     def pins(self) -> frozenset[str]:
@@ -67,6 +69,7 @@ class SessionState:
         document = {
             "version": _VERSION,
             "id": self.id,
+            "tenant": self.tenant,
             "created_s": self.created_s,
             "used_s": self.used_s,
             "reach": {"allow": list(map(str, self.reach.allow)), "deny": list(map(str, self.reach.deny))},
@@ -97,6 +100,7 @@ class SessionState:
         discovered.evicted = int(document["evicted"])
         return cls(
             id=str(document["id"]),
+            tenant=str(document.get("tenant", "")),  # not in what was stored before there were tenants
             reach=Reach.parse(**document["reach"]),
             discovered=discovered,
             created_s=float(document["created_s"]),

@@ -1,0 +1,83 @@
+"""Learning from use, seen from sessions: what they search for and call is learnt."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toolsearch import Catalog, PassThrough, SessionOptions, SessionStore, SqliteSessionPersistence, ToolSearch
+from toolsearch.discovery.usage.log import UsageLog
+from toolsearch.discovery.usage.store import SqliteUsageStore
+from toolsearch.errors import UnknownSessionError
+
+SEARCH = "toolSearchTool"
+QUERY = "send a message"
+
+
+def send_chat(text: str) -> str:
+    """Send a message to a chat."""
+    return text
+
+
+def send_mail(text: str) -> str:
+    """Send a message by mail."""
+    if text == "fail":
+        raise RuntimeError("no mail server")
+    return text
+
+
+def list_events(day: str) -> str:
+    """List the events of a day."""
+    return day
+
+
+def engine_of(usage: UsageLog | None, sessions: SessionStore | None = None) -> ToolSearch:
+    return ToolSearch(
+        Catalog.from_functions([send_chat, send_mail, list_events]),
+        strategy="keyword",
+        sessions=sessions,
+        options=SessionOptions(pass_through=PassThrough(max_tools=0)),
+        usage=usage,
+    )
+
+
+@pytest.fixture
+def engine() -> Iterator[ToolSearch]:
+    with engine_of(UsageLog(clock=lambda: 0.0)) as engine:
+        yield engine
+
+
+def contents(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
+
+
+async def test_a_failed_call_and_one_without_a_search_count_nothing(engine: ToolSearch) -> None:
+    session = engine.session("s")
+    await session.call("send_chat", {"text": "hello"})
+    session.search(QUERY)
+    result = await session.call("send_mail", {"text": "fail"})
+
+    assert result.is_error
+    assert engine.usage is not None
+    assert engine.usage.inspect("") == []
+
+
+async def test_only_words_of_the_catalogue_are_learnt(tmp_path: Path) -> None:
+    with SqliteUsageStore(tmp_path / "usage.sqlite") as store, engine_of(UsageLog(store)) as engine:
+        session = engine.session("s")
+        await session.call(SEARCH, {"query": "send a message with the password hunter2 to Alice"})
+        await session.call("send_mail", {"text": "hello"})
+
+        assert engine.usage is not None
+        assert sorted(row.term for row in engine.usage.inspect("")) == ["messag", "send"]
+    assert b"hunter2" not in contents(tmp_path)
+
+
+async def test_a_session_stays_with_its_tenant_over_a_restart(tmp_path: Path) -> None:
+    with SqliteSessionPersistence(tmp_path / "sessions.sqlite") as kept:
+        with engine_of(None, SessionStore(persistence=kept)) as engine:
+            engine.session("s", tenant="acme")
+        with engine_of(None, SessionStore(persistence=kept)) as engine:
+            assert engine.session("s").state.tenant == "acme"
+            with pytest.raises(UnknownSessionError):
+                engine.session("s", tenant="other")
