@@ -114,8 +114,8 @@ def test_a_tool_asked_for_twice_in_a_batch_is_no_negative() -> None:
 
 
 def test_tools_that_nobody_asked_for_are_learnt_by_their_names() -> None:
-    asked = TrainingTool("g", "listFiles", "Lists files.", queries=("show the folder",))
-    silent = TrainingTool("g", "sendMail", "Sends mail.")
+    asked = TrainingTool("g", "list_files", "Lists files.", queries=("show the folder",))
+    silent = TrainingTool("g", "send_mail", "Sends mail.")
     assert pairs([asked, silent]) == [Pair("show the folder", "list files: Lists files.")]
     assert pairs([silent]) == [Pair("send mail", "Sends mail.")]
 
