@@ -12,6 +12,8 @@ ToolSearchError
 ├── UndiscoveredToolError   the tool exists, but must be searched for first
 ├── SourceError             a source of tools cannot be read at all
 ├── ServerUnavailableError  an MCP server is down, hangs, or answers nonsense
+│   ├── ServerBusyError     it has all the calls that it may have; this one was not sent
+│   └── LoginRequiredError  it wants a person to log in first
 ├── UnknownSessionError     no such session: never made, or evicted
 ├── SessionStoreError       sessions cannot be kept, or read back
 ├── BadArgumentsError       a tool call's arguments do not fit the tool's schema
@@ -50,8 +52,10 @@ __all__ = [
     "DuplicateToolError",
     "EncoderError",
     "IndexStoreError",
+    "LoginRequiredError",
     "MissingExtraError",
     "RepeatedCallError",
+    "ServerBusyError",
     "ServerUnavailableError",
     "SessionStoreError",
     "SourceError",
@@ -120,6 +124,20 @@ class ServerUnavailableError(ToolSearchError, ConnectionError):
 
     code = "server_unavailable"
     status = 503
+
+
+class ServerBusyError(ServerUnavailableError):
+    """A server has as many calls as it may have, running and waiting; this one was not sent."""
+
+    code = "server_busy"
+    status = 429
+
+
+class LoginRequiredError(ServerUnavailableError):
+    """A server wants a person to log in; the message says how."""
+
+    code = "login_required"
+    status = 401
 
 
 class UnknownSessionError(ToolSearchError, LookupError):

@@ -18,6 +18,7 @@ from toolsearch.tools.definition import Json, JsonObject, legal_name
 Mode: TypeAlias = Literal["auto", "legacy"]
 
 _SECTIONS = ("mcpServers", "servers")  # the second is VS Code's
+_GATEWAY_SECTION = "toolsearch"  # the gateway's own settings, in a file that other clients read too
 _HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp")
 _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "mode"})
 _HTTP_KEYS = frozenset({"type", "url", "headers", "disabled", "mode"})
@@ -88,7 +89,11 @@ def read_mcp_config(
     section, entries = _server_section(origin, document)
     if only is not None:
         entries = _chosen(origin, entries, only)
-    warnings = [f"{origin}: left {key!r} alone, it means nothing here" for key in document if key != section]
+    warnings = [
+        f"{origin}: left {key!r} alone, it means nothing here"
+        for key in document
+        if key not in (section, _GATEWAY_SECTION)
+    ]
     servers: list[McpServer] = []
     refused: list[Refusal] = []
     prefixes: dict[str, str] = {}

@@ -14,6 +14,7 @@ from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, Mode, StdioServer, redacted
 from toolsearch.catalog.sources.mcp_http import EXPIRED, FAULT, MAY_HAVE_RUN
 from toolsearch.catalog.sources.mcp_lifetime import SessionLifetime
+from toolsearch.catalog.sources.mcp_pages import read_pages
 from toolsearch.catalog.sources.mcp_session import McpSession, ParameterHeaders
 from toolsearch.errors import ServerUnavailableError, ToolExecutionError, ToolTimeoutError
 from toolsearch.tools.definition import JsonObject
@@ -22,7 +23,6 @@ from toolsearch.tools.output import ToolOutput
 State: TypeAlias = Literal["ready", "failed", "down"]
 
 _RECONNECT_DELAYS_S = (0.1, 0.5)  # between the tries of one reconnection; a third failure is reported
-_MOST_PAGES = 1_000
 
 
 class _SilentServerError(ServerUnavailableError):
@@ -66,7 +66,7 @@ class McpConnection:
         session = await self._connected(delays_s=())
         try:
             async with asyncio.timeout_at(ends_at):
-                return await _list_all(session)
+                return await read_pages(session.list_page)
         except TimeoutError as error:
             self._end_all()
             raise self._unavailable(self._silence()) from error
@@ -172,28 +172,6 @@ class McpConnection:
     def _describe(self, reason: str, last_words: str = "") -> str:
         words = f"; its last words: {last_words}" if last_words else ""
         return f"MCP server {self.server.name!r}: " + redacted(f"{reason}{words}", self.server.secrets)
-
-
-async def _list_all(session: McpSession) -> tuple[list[Any], str]:
-    entries: list[Any] = []
-    cursor: str | None = None
-    seen: set[str] = set()
-    for _ in range(_MOST_PAGES):
-        page = await session.list_page(cursor)
-        tools = page.get("tools")
-        if not is_list(tools):
-            return entries, "it sent a page without a list of tools; those before it were taken"
-        entries += tools
-        cursor = page.get("nextCursor")
-        if not isinstance(cursor, str):  # "" is a cursor too
-            return entries, ""
-        if cursor in seen:
-            return (
-                entries,
-                f"its listing goes in circles at the cursor {cursor[:40]!r}; the tools up to there were taken",
-            )
-        seen.add(cursor)
-    return entries, f"its listing has over {_MOST_PAGES} pages; the tools of these were taken"
 
 
 def _read_output(raw: Mapping[str, Any], server: str, tool: str) -> ToolOutput:

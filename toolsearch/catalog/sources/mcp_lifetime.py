@@ -8,7 +8,7 @@ import math
 import anyio
 
 from toolsearch.catalog.sources.mcp_config import McpServer, Mode
-from toolsearch.catalog.sources.mcp_session import McpSession, ParameterHeaders, open_session
+from toolsearch.catalog.sources.mcp_session import McpSession, ParameterHeaders, SessionPeer, open_session
 from toolsearch.catalog.sources.mcp_stderr import StderrTail
 
 _ENDING_S = 5.0  # for a polite end over HTTP; a child process has its own, shorter terms
@@ -22,13 +22,20 @@ class SessionLifetime:
     """
 
     def __init__(
-        self, server: McpServer, mode: Mode, *, connect_timeout_s: float, parameter_headers: ParameterHeaders
+        self,
+        server: McpServer,
+        mode: Mode,
+        *,
+        connect_timeout_s: float,
+        parameter_headers: ParameterHeaders,
+        peer: SessionPeer | None = None,
     ) -> None:
         self.opened: asyncio.Future[McpSession] = asyncio.get_running_loop().create_future()
         self.stderr = StderrTail()
         self._server = server
         self._mode: Mode = mode
         self._parameter_headers = parameter_headers
+        self._peer = peer
         self._scope = anyio.CancelScope(deadline=anyio.current_time() + connect_timeout_s)
         self.task = asyncio.create_task(self._live())
 
@@ -45,7 +52,11 @@ class SessionLifetime:
             try:
                 with self.stderr.pipe() as stream:
                     async with open_session(
-                        self._server, mode=self._mode, stderr=stream, parameter_headers=self._parameter_headers
+                        self._server,
+                        mode=self._mode,
+                        stderr=stream,
+                        parameter_headers=self._parameter_headers,
+                        peer=self._peer,
                     ) as session:
                         if self.opened.cancelled():
                             return  # too late: nobody waits any more

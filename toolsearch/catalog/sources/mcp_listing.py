@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.sources.json_values import is_object
-from toolsearch.tools.definition import NO_PARAMETERS, Json, JsonObject, ToolDefinition
-from toolsearch.tools.naming import namespaced
+from toolsearch.tools.definition import NO_PARAMETERS, Json, JsonObject, ToolDefinition, legal_name
+from toolsearch.tools.naming import distinct, namespaced
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """A definition, and the name by which the server itself knows the tool."""
+    """A definition, and the name by which the server itself knows the tool; *raw* is the whole entry as it was sent."""
 
     remote_name: str
     definition: ToolDefinition
+    raw: JsonObject
 
 
 class _MalformedToolError(Exception):
@@ -26,41 +28,60 @@ class _MalformedToolError(Exception):
 def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[list[ListedTool], list[Refusal]]:
     """Return the tools among *entries* in their order, and why each other entry is none.
 
-    A second tool of the same name is refused, since a call could not say which one is meant.
+    Names that differ for the server and would be one for a model are kept apart by a tail, in whatever order they are
+    listed. A second tool of the very same name is refused, since a call could not say which one is meant.
     """
-    taken: dict[str, ListedTool] = {}
+    listed = list(entries)
+    names = _names_for_models(server, listed)
+    taken: set[str] = set()
+    tools: list[ListedTool] = []
     refused: list[Refusal] = []
-    for place, entry in enumerate(entries, start=1):
+    for place, entry in enumerate(listed, start=1):
         try:
-            tool = _read_tool(server, entry)
-            if twin := taken.get(tool.definition.name):
-                raise _MalformedToolError(f"the server lists {twin.remote_name!r} before, under the same name")  # noqa: TRY301
+            tool = _read_tool(server, entry, names)
+            if tool.remote_name in taken:
+                raise _MalformedToolError(f"the server lists {tool.remote_name!r} before, under the same name")  # noqa: TRY301
         except _MalformedToolError as reason:
             refused.append(Refusal(_label(server, entry, place), source, str(reason)))
             continue
-        taken[tool.definition.name] = tool
-    return list(taken.values()), refused
+        taken.add(tool.remote_name)
+        tools.append(tool)
+    return tools, refused
 
 
-def _read_tool(server: str, entry: Json) -> ListedTool:
+def _names_for_models(server: str, entries: Iterable[Json]) -> dict[str, str]:
+    """By the server's own name; of those that become one, only the name that is legal as it is stays without a tail."""
+    remote = dict.fromkeys(name for entry in entries if (name := _remote_name(entry)) is not None)
+    names = {name: namespaced(server, name) for name in remote}
+    shared = Counter(names.values())
+    return {
+        name: given if shared[given] == 1 or legal_name(name) == name else distinct(given, name)
+        for name, given in names.items()
+    }
+
+
+def _remote_name(entry: Json) -> str | None:
+    name = entry.get("name") if is_object(entry) else None
+    return name if isinstance(name, str) and name.strip() else None
+
+
+def _read_tool(server: str, entry: Json, names: Mapping[str, str]) -> ListedTool:
     if not is_object(entry):
         raise _MalformedToolError("the entry is not an object")
-    name = entry.get("name")
-    if not isinstance(name, str) or not name.strip():
+    name = _remote_name(entry)
+    if name is None:
         raise _MalformedToolError("it has no name")
     annotations = _object(entry, "annotations") or {}
-    return ListedTool(
-        name,
-        ToolDefinition(
-            name=namespaced(server, name),
-            title=_text(entry, "title") or _text(annotations, "title"),
-            description=_text(entry, "description"),
-            input_schema=_input_schema(entry),
-            output_schema=_object(entry, "outputSchema"),
-            annotations=annotations,
-            server=server,
-        ),
+    definition = ToolDefinition(
+        name=names[name],
+        title=_text(entry, "title") or _text(annotations, "title"),
+        description=_text(entry, "description"),
+        input_schema=_input_schema(entry),
+        output_schema=_object(entry, "outputSchema"),
+        annotations=annotations,
+        server=server,
     )
+    return ListedTool(name, definition, entry)
 
 
 def _input_schema(fields: JsonObject) -> JsonObject:
@@ -92,5 +113,5 @@ def _object(fields: JsonObject, key: str) -> JsonObject | None:
 
 
 def _label(server: str, entry: Json, place: int) -> str:
-    name = entry.get("name") if is_object(entry) else None
-    return namespaced(server, name) if isinstance(name, str) and name.strip() else f"{server}: entry {place}"
+    name = _remote_name(entry)
+    return f"{server}: entry {place}" if name is None else namespaced(server, name)
