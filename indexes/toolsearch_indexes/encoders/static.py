@@ -1,0 +1,58 @@
+"""A static encoder: a text's vector is the sum of its pieces' rows in a table. No model runs, so it needs no extra.
+
+A row's length is its weight, so that ``the`` hardly counts, and rows are 8-bit integers under one common scale, which a
+vector of unit length does not see.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.wordpiece import WordPieces
+from toolsearch_indexes.errors import EncoderError
+
+BUILT_IN = Path(__file__).parent / "built_in"
+_TABLE, _PIECES, _ABOUT = "table.npy", "pieces.json", "about.json"
+_LONGEST_TEXT = 4_000  # characters; what lies behind is not read
+
+
+class StaticEncoder:
+    """Reads a folder with *table.npy* (rows, dimensions; int8), *pieces.json* (the row of each piece; several may
+    share one) and *about.json*.
+    """
+
+    def __init__(self, folder: str | Path = BUILT_IN) -> None:
+        """Raises EncoderError if *folder* does not hold such an encoder."""
+        folder = Path(folder)
+        try:
+            self.table: NDArray[np.int8] = np.load(folder / _TABLE)
+            self.pieces: Mapping[str, int] = json.loads((folder / _PIECES).read_bytes())
+            about: Mapping[str, Any] = json.loads((folder / _ABOUT).read_bytes())
+        except (OSError, ValueError) as error:
+            raise EncoderError(f"there is no usable static encoder in {str(folder)!r}: {error}") from error
+        self.dimensions: int = self.table.shape[1]
+        self.id = f"static:{about['name']}:{about['digest']}"
+        self._words = WordPieces(self.pieces)
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        return self._encode(texts)
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        return self._encode(texts)
+
+    def _encode(self, texts: Sequence[str]) -> FloatArray:
+        vectors = np.zeros((len(texts), self.dimensions), np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            numbers = self._words.numbers(text[:_LONGEST_TEXT])
+            if numbers:
+                vector[:] = self.table.take(numbers, axis=0).sum(axis=0, dtype=np.int32)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        np.divide(vectors, lengths, out=vectors, where=lengths > 0)
+        return vectors

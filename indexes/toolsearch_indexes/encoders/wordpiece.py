@@ -1,0 +1,72 @@
+"""Text into the pieces that a static encoder knows: identifiers split at their case, words cut greedily, longest first.
+
+What `tokenizers` does with the `tokenizer.json` that training writes, to the letter; without it, since this much is
+quick enough in Python: tools and requests say the same words over and over, and a word is cut once.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+
+_WORD = re.compile(r"[^\W_]+")
+_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")  # no space between words
+_LONGEST_WORD = 100  # characters; longer ones are data, not words
+_REMEMBERED_WORDS = 100_000
+
+
+class WordPieces:
+    """Cuts texts into the numbers of known pieces; what cannot be cut is left out. Safe to share between threads."""
+
+    def __init__(self, pieces: Mapping[str, int]) -> None:
+        """*pieces*: numbers by piece; one that continues a word begins with ``##``, as in BERT's vocabularies."""
+        self._pieces = pieces
+        self._known: dict[str, tuple[int, ...]] = {}
+        unspaced = sorted((p for p in pieces if _UNSPACED.match(p)), key=lambda piece: (-len(piece), piece))
+        self._unspaced = re.compile("|".join(map(re.escape, unspaced))) if unspaced else None
+
+    def numbers(self, text: str) -> list[int]:
+        """Return the numbers of the pieces of *text*, in order."""
+        known = self._known
+        found: list[int] = []
+        for word in _WORD.findall(text if text.isascii() else folded(text)):
+            numbers = known.get(word)
+            found += self._remember(word) if numbers is None else numbers
+        return found
+
+    def _remember(self, word: str) -> tuple[int, ...]:
+        if len(self._known) >= _REMEMBERED_WORDS:
+            self._known.clear()
+        numbers = tuple(number for part in parts(word).split() for number in self._cut(part.lower()))
+        return self._known.setdefault(word, numbers)
+
+    def _cut(self, word: str) -> Sequence[int]:
+        if self._unspaced is not None and _UNSPACED.search(word):
+            return [self._pieces[piece] for piece in self._unspaced.findall(word)]
+        if len(word) > _LONGEST_WORD:
+            return ()
+        found: list[int] = []
+        start, prefix = 0, ""
+        while start < len(word):
+            end = len(word)
+            while (number := self._pieces.get(prefix + word[start:end])) is None:
+                end -= 1
+                if end == start:
+                    return ()  # a word with one unknown piece is unknown
+            found.append(number)
+            start, prefix = end, "##"
+        return found
+
+
+def parts(text: str) -> str:
+    """Return *text* with a space wherever an identifier's case begins a word: ``getHTTPServer`` is three."""
+    return _CASE.sub(" ", text)
+
+
+def folded(text: str) -> str:
+    """Split case first, which folding takes away; then NFKC, lower case, and no accents."""
+    text = parts(unicodedata.normalize("NFKC", text))
+    bare = "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c)[0] != "M")
+    return unicodedata.normalize("NFC", bare.lower())
