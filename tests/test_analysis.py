@@ -17,6 +17,9 @@ def test_an_identifier_is_split_and_also_kept_whole_in_any_style(name: str) -> N
     ("word", "parts"),
     [
         ("HTTPServer", ("http", "server", "httpserver")),
+        ("listURLs", ("list", "urls", "listurls")),  # several of what is in capitals
+        ("VMs", ("vms",)),
+        ("DNSserver", ("dn", "sserver", "dnsserver")),  # cannot be told
         ("base64Encode", ("base", "64", "encode", "base64encode")),
         ("s3", ("s3",)),
         ("v2_api", ("api", "v2api")),

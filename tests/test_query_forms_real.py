@@ -381,6 +381,18 @@ def test_a_synonym_beside_a_word_of_the_tool_does_no_harm(index: ToolSearchIndex
     assert wanted in found(index, query)
 
 
+@pytest.mark.parametrize(("query", "wanted"), cases({
+    "github__create_pull_request": ["PR", "open a PR", "open PRs"],
+    "gitlab__list_merge_requests": ["MR list", "list MRs"],
+    "slack__post_message": ["DM someone", "post msg"],
+    "filesystem__list_directory": ["list dir", "dirs"],
+    "github__search_code": ["search repos"],
+    "lambda__list_code_signing_configs": ["code signing cfg"],
+}))  # fmt: skip
+def test_a_short_form_of_words_finds_the_tool(index: ToolSearchIndex, query: str, wanted: str) -> None:
+    assert wanted in found(index, query)
+
+
 @pytest.mark.parametrize(
     ("query", "wanted"),
     [

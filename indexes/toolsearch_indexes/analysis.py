@@ -31,7 +31,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 _CJK = re.compile(  # Hangul, kana and Han
     "[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
-_CASE_OR_DIGIT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_CASE_OR_DIGIT = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 _LONGEST_WORD = 200  # characters; longer ones are data, not words
 _CACHED_WORDS = 400_000

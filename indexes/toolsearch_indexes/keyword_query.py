@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,9 +11,11 @@ import numpy as np
 from toolsearch_indexes.analysis import STOP_WORDS, stem, surfaces, words
 from toolsearch_indexes.keyword import FloatArray, IntArray, KeywordParameters, KeywordPart, KeywordStatistics
 from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.short_forms import other_forms
 
 _TYPO_FACTOR = 0.7  # a word read as another counts less than a word that is there, once per edit
 _PREFIX_FACTOR = 0.7
+_FORM_FACTOR = 0.5  # as does what it is short or long for
 _ALTERNATIVES = 5  # readings of one unknown word
 
 
@@ -43,22 +46,30 @@ def read_query(
 
     Stop words are left out unless there is nothing else. A word that no tool holds is read as the closest words that
     are (see Lexicon.near), and the last word also as the beginning of one. Guesses alone are believed only where they
-    make sense of more than half of the words: a query of nonsense resembles something by chance.
+    make sense of more than half of the words: a query of nonsense resembles something by chance. What a word is short
+    or long for (see `other_forms`) is no guess.
     """
     content = _content_words(query)
     known: dict[int, str] = {}
     unknown: list[str] = []
     for surface in content:
-        term = lexicon.term_id(stem(surface))
-        if term is not None and term < len(statistics.df) and statistics.df[term]:
+        term = _term_in_use(stem(surface), lexicon, statistics)
+        if term is not None:
             known.setdefault(term, surface)
         elif not any(surface != part and surface.startswith(part) for part in content):
             unknown.append(surface)  # not the whole of an identifier whose parts are asked for too
     idf = {term: parameters.idf(statistics.documents, int(statistics.df[term])) for term in known}
-    readings = [WordReading(word, ((term, idf[term]),)) for term, word in known.items()]
-    guesses = [_guess(s, lexicon, statistics, parameters, is_last=s == content[-1]) for s in unknown]
+    forms = _terms_meant(content, lexicon, statistics, parameters)
+    readings: list[WordReading] = []
+    for term, word in known.items():
+        most = _FORM_FACTOR * idf[term]  # a rare form must not outweigh the word that was said
+        others = [(form, min(weight, most)) for form, weight in forms.get(word, ())]
+        readings.append(WordReading(word, ((term, idf[term]), *others)))
+    readings += [WordReading(word, (form,)) for word in unknown for form in forms.get(word, ())]
+    unread = [word for word in unknown if word not in forms]
+    guesses = [_guess(s, lexicon, statistics, parameters, is_last=s == content[-1]) for s in unread]
     guesses = [guess for guess in guesses if guess.alternatives]
-    if known or len(guesses) * 2 > len(unknown):
+    if readings or len(guesses) * 2 > len(unknown):
         readings += guesses
     ideal = (sum(idf.values()) + len(unknown) * parameters.idf(statistics.documents, 0)) * (parameters.k1 + 1)
     return KeywordQuery(tuple(readings), ideal, is_known=bool(known))
@@ -68,6 +79,31 @@ def _content_words(query: str) -> list[str]:
     """The distinct surfaces of *query* that say something, or all if none does."""
     said = dict.fromkeys(surface for word in words(query) for surface in surfaces(word))
     return [surface for surface in said if surface not in STOP_WORDS] or list(said)
+
+
+def _term_in_use(term: str, lexicon: Lexicon, statistics: KeywordStatistics) -> int | None:
+    number = lexicon.term_id(term)
+    return number if number is not None and number < len(statistics.df) and statistics.df[number] else None
+
+
+def _terms_meant(
+    content: Sequence[str], lexicon: Lexicon, statistics: KeywordStatistics, parameters: KeywordParameters
+) -> dict[str, list[tuple[int, float]]]:
+    """The terms, weighted, that words of *content* are short or long for; two that one is short for share the weight.
+
+    A form that is said anyway, or of which no tool holds every term, is left out.
+    """
+    meant: dict[str, list[tuple[int, float]]] = {}
+    said = [stem(surface) for surface in content]
+    for places, terms in other_forms(said):
+        numbers = [_term_in_use(term, lexicon, statistics) for term in terms if term not in said]
+        known = [number for number in numbers if number is not None]
+        if len(known) == len(terms):
+            factor = _FORM_FACTOR / len(terms)
+            weighted = [(n, factor * parameters.idf(statistics.documents, int(statistics.df[n]))) for n in known]
+            for place in places:
+                meant.setdefault(content[place], []).extend(weighted)
+    return meant
 
 
 def _guess(
@@ -94,6 +130,7 @@ def keyword_scores(
     Of several readings of one word the best counts.
     """
     scores = np.zeros(part.size, np.float32)
+    best = np.zeros(part.size, np.float32)
     impacts = part.impacts(means, parameters)
     for reading in query.readings:  # in one order for all parts, so that equal tools get equal sums
         found = [
@@ -101,16 +138,20 @@ def keyword_scores(
             for term, weight in reading.alternatives
             if (place := part.postings(term)) is not None
         ]
-        if found:
-            rows, gains = found[0] if len(found) == 1 else _best_of(found)
-            np.add.at(scores, rows, gains)
+        if len(found) == 1:
+            np.add.at(scores, *found[0])
+        elif found:
+            _add_best(scores, found, best)
     return scores
 
 
-def _best_of(found: list[tuple[IntArray, FloatArray]]) -> tuple[IntArray, FloatArray]:
-    """Join the postings of one word's readings; a row that several of them hold keeps its best gain."""
-    rows, gains = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-    order = np.lexsort((-gains, rows))
-    rows, gains = rows[order], gains[order]
-    first = np.append(True, rows[1:] != rows[:-1])
-    return rows[first], gains[first]
+def _add_best(scores: FloatArray, found: list[tuple[IntArray, FloatArray]], best: FloatArray) -> None:
+    """Add to *scores* each row's best gain among the readings of one word; *best* is room, left all 0 as it came.
+
+    The rows of one reading are distinct.
+    """
+    for rows, gains in found:
+        best[rows] = np.maximum(best[rows], gains)
+    for rows, _ in found:
+        scores[rows] += best[rows]
+        best[rows] = 0  # so that another reading with the same row adds nothing
