@@ -1,0 +1,139 @@
+"""The gateway, put together: servers on one side, callers on the other. Knows nothing of transports."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.discovery.exposure import PassThrough
+from toolsearch.discovery.reach import Reach
+from toolsearch.engine import ToolSearch
+from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.exposure.surface import Found, Surface
+from toolsearch.gateway.principals.protocol import Caller
+from toolsearch.gateway.proxy.calls import CallProxy
+from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.settings import GatewayConfig, UpstreamSettings
+from toolsearch.gateway.status.snapshot import GatewayStatus, ServerRow
+from toolsearch.gateway.trust.protocol import OpenGate, ToolGate
+from toolsearch.gateway.upstream.actor import UpstreamActor
+from toolsearch.gateway.upstream.protocol import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
+from toolsearch.session import SessionOptions
+from toolsearch.tokens import definition_tokens
+
+logger = logging.getLogger(__name__)
+
+UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
+
+_FIRST_LISTINGS_S = 10.0  # clients wait 30 s for a server's first list, or longer
+
+
+class Gateway:
+    """To be entered before anything is asked of it, and left in the same event loop; leaving ends all servers.
+
+    *upstreams* makes what keeps one server up, and *gate* judges what they list.
+    """
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        *,
+        upstreams: UpstreamFactory = UpstreamActor,
+        gate: ToolGate | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.config = config
+        self._clock = clock
+        self._started_s = clock()
+        settings = config.settings
+        self.engine = ToolSearch(
+            Catalog(),
+            strategy=settings.strategy,
+            encoder=settings.encoder,
+            options=SessionOptions(pass_through=PassThrough(max_tools=0)),  # the surface decides that itself
+        )
+        rules = Reach.parse(settings.rules.allow, settings.rules.deny)
+        self.registry = Registry(self.engine.catalog, gate or OpenGate(), rules)
+        sinks = UpstreamSinks(self._listed, self._fares)
+        self.upstreams: Mapping[str, Upstream] = {each.name: upstreams(each, sinks) for each in config.upstreams}
+        self.surface = Surface(self.engine, self.registry, settings.exposure)
+        self._calls = CallProxy(self.surface, self.upstreams)
+        self._awaited = set(self.upstreams)
+        self._all_listed = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        if not self.upstreams:
+            self._all_listed.set()
+        for upstream in self.upstreams.values():
+            upstream.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
+        self.engine.close()
+
+    async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
+        """The caller's list, as `Surface.entries`; the first waits a while for servers that are just starting."""
+        await self._settled()
+        return await asyncio.to_thread(self.surface.entries, caller)
+
+    async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
+        """As `Surface.search`."""
+        await self._settled()
+        return await asyncio.to_thread(self.surface.search, caller, arguments)
+
+    async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
+        """As `CallProxy.call`."""
+        await self._settled()
+        return await self._calls.call(caller, params, downstream)
+
+    def status(self) -> GatewayStatus:
+        rows = [self._row(upstream) for upstream in self.upstreams.values()]
+        return GatewayStatus(
+            self.config.origin,
+            uptime_s=self._clock() - self._started_s,
+            servers=tuple(rows),
+            warnings=self.config.warnings,
+        )
+
+    def _row(self, upstream: Upstream) -> ServerRow:
+        tools = self.registry.servers.get(upstream.name)
+        if tools is None:
+            return ServerRow(upstream.status(), tools=0, tokens=0)
+        tokens = sum(definition_tokens(tool.definition, self.engine.counter) for tool in tools.admitted)
+        return ServerRow(upstream.status(), len(tools.admitted), tokens, tools.held, tools.refused, tools.ruled_out)
+
+    async def _settled(self) -> None:
+        """Wait until every server has listed its tools or failed to; not for one that takes longer than that."""
+        if self._all_listed.is_set():
+            return
+        try:
+            async with asyncio.timeout(_FIRST_LISTINGS_S):
+                await self._all_listed.wait()
+        except TimeoutError:
+            logger.warning("no tools yet of %s", ", ".join(sorted(self._awaited)))
+            self._all_listed.set()
+
+    async def _listed(self, listing: Listing) -> None:
+        try:
+            await self.registry.publish(listing)
+        except ToolSearchError:
+            logger.exception("the tools of %s could not be indexed", listing.server)
+        self._await_no_more(listing.server)
+
+    def _fares(self, server: str, state: UpstreamState) -> None:
+        logger.debug("%s is %s", server, state.value)
+        if state in (UpstreamState.DOWN, UpstreamState.NEEDS_LOGIN, UpstreamState.QUARANTINED):
+            self._await_no_more(server)
+
+    def _await_no_more(self, server: str) -> None:
+        self._awaited.discard(server)
+        if not self._awaited:
+            self._all_listed.set()

@@ -1,0 +1,64 @@
+"""How the gateway fares, as plain data: for the command, for the page, and for whoever monitors it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolsearch.catalog.loading import Refusal
+from toolsearch.gateway.trust.protocol import Held
+from toolsearch.gateway.upstream.protocol import UpstreamStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRow:
+    """One server. *tokens* is what its definitions cost a client that is shown all of them."""
+
+    upstream: UpstreamStatus
+    tools: int
+    tokens: int
+    held: tuple[Held, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    ruled_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One session of a client of the older era, without its id, which is a secret of the client's."""
+
+    principal: str
+    client: str
+    tools: int
+    searches: int
+    calls: int
+    idle_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRow:
+    """One of the last searches: what was asked, how long it took, what was found."""
+
+    principal: str
+    query: str
+    found: tuple[str, ...]
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayStatus:
+    """All of it at one moment, as JSON with `dataclasses.asdict`.
+
+    shown_tokens     over all lists and answers handed out
+    all_tools_tokens what the same lists had cost with every definition in them
+    """
+
+    origin: str
+    uptime_s: float
+    servers: tuple[ServerRow, ...]
+    sessions: tuple[SessionRow, ...] = ()
+    searches: tuple[SearchRow, ...] = ()
+    lists: int = 0
+    calls: int = 0
+    failed_calls: int = 0
+    shown_tokens: int = 0
+    all_tools_tokens: int = 0
+    warnings: tuple[str, ...] = ()
