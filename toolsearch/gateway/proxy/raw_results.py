@@ -16,12 +16,12 @@ _RAW = "toolsearch/raw"
 
 def raw_tools(entries: list[dict[str, Any]]) -> dict[str, Any]:
     """A ``tools/list`` result of these entries, as they are."""
-    return {"tools": [], "_meta": {_RAW: {"tools": entries}}}
+    return {"tools": [], "resultType": "complete", "_meta": {_RAW: {"tools": entries}}}
 
 
 def raw_call_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """A ``tools/call`` result, as it is; also one that asks for input."""
-    return {"content": [], "_meta": {_RAW: result}}
+    return {"content": [], "resultType": "complete", "_meta": {_RAW: result}}
 
 
 async def send_raw_results(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
