@@ -19,8 +19,10 @@ from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.proxy.calls import CallProxy
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import GatewayConfig, UpstreamSettings
+from toolsearch.gateway.status.ledger import Ledger
 from toolsearch.gateway.status.snapshot import GatewayStatus, ServerRow
-from toolsearch.gateway.trust.protocol import OpenGate, ToolGate
+from toolsearch.gateway.trust.gate import make_gate
+from toolsearch.gateway.trust.protocol import ToolGate
 from toolsearch.gateway.upstream.actor import UpstreamActor
 from toolsearch.gateway.upstream.protocol import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
 from toolsearch.session import SessionOptions
@@ -58,8 +60,9 @@ class Gateway:
             options=SessionOptions(pass_through=PassThrough(max_tools=0)),  # the surface decides that itself
         )
         rules = Reach.parse(settings.rules.allow, settings.rules.deny)
-        self.registry = Registry(self.engine.catalog, gate or OpenGate(), rules)
+        self.registry = Registry(self.engine.catalog, gate or make_gate(config), rules)
         sinks = UpstreamSinks(self._listed, self._fares)
+        self.ledger = Ledger()
         self.upstreams: Mapping[str, Upstream] = {each.name: upstreams(each, sinks) for each in config.upstreams}
         self.surface = Surface(self.engine, self.registry, settings.exposure)
         self._calls = CallProxy(self.surface, self.upstreams)
@@ -82,17 +85,25 @@ class Gateway:
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's list, as `Surface.entries`; the first waits a while for servers that are just starting."""
         await self._settled()
+        self.ledger.listed(caller)
         return await asyncio.to_thread(self.surface.entries, caller)
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
         """As `Surface.search`."""
         await self._settled()
+        self.ledger.searched(caller)
         return await asyncio.to_thread(self.surface.search, caller, arguments)
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """As `CallProxy.call`."""
         await self._settled()
-        return await self._calls.call(caller, params, downstream)
+        failed = True
+        try:
+            result = await self._calls.call(caller, params, downstream)
+            failed = result.get("isError") is True
+        finally:
+            self.ledger.called(caller, failed=failed)
+        return result
 
     def status(self) -> GatewayStatus:
         rows = [self._row(upstream) for upstream in self.upstreams.values()]
@@ -100,6 +111,9 @@ class Gateway:
             self.config.origin,
             uptime_s=self._clock() - self._started_s,
             servers=tuple(rows),
+            lists=self.ledger.lists,
+            calls=self.ledger.calls,
+            failed_calls=self.ledger.failed_calls,
             warnings=self.config.warnings,
         )
 

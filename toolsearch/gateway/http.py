@@ -7,6 +7,7 @@ from starlette.applications import Starlette
 
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.server import make_server
+from toolsearch.gateway.status.page import status_routes
 
 
 def http_app(gateway: Gateway, *, host: str = "127.0.0.1") -> Starlette:
@@ -14,6 +15,7 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1") -> Starlette:
     settings = gateway.config.settings.http
     return make_server(gateway).streamable_http_app(
         host=host,
+        custom_starlette_routes=[*status_routes(gateway)],
         max_sessions=settings.max_sessions,
         session_idle_timeout=settings.session_idle_s,
         max_request_body_size=settings.max_body_bytes,

@@ -54,6 +54,11 @@ class Registry:
     def servers(self) -> Mapping[str, ServerTools]:
         return MappingProxyType(self._servers)
 
+    @property
+    def listings(self) -> Mapping[str, Listing]:
+        """The last listing of each server as it came, tools that are held or ruled out and all."""
+        return MappingProxyType(self._listings)
+
     def find(self, name: str) -> GatewayTool | None:
         """The tool of that name, whoever may see it: what a caller may see is for a `View` to say."""
         return self._tools.get(name)

@@ -15,6 +15,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
 from pydantic.alias_generators import to_camel
 
@@ -120,6 +121,11 @@ class GatewaySettings(_Section):
     jwt: JwtSettings | None = None
     http: HttpSettings = HttpSettings()
     servers: Mapping[str, Mapping[str, Any]] = {}
+
+    @property
+    def state_folder(self) -> Path:
+        """Where listings, pins and tokens are kept; it need not exist yet."""
+        return self.state_dir or platformdirs.user_state_path("toolsearch", appauthor=False) / "gateway"
 
     def of_server(self, name: str) -> ServerSettings:
         """What holds for *name*, its own entry over that of ``*``."""

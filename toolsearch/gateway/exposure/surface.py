@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +102,16 @@ class Surface:
         if caller.session_key is not None:
             self._session(caller).state.discovered.touch(name)
         return tool
+
+    def shows_any(self, caller: Caller, names: Collection[str]) -> bool:
+        """Whether the caller's list has, or may just have lost, one of *names*."""
+        view = self._engine.view(caller.principal.reach)
+        if self._passes_through(view):
+            return True
+        shown = set(self._settings.pins)
+        if self._clients.exposing(caller) != "fixed":
+            shown |= {*self._session(caller).discovered}
+        return not shown.isdisjoint(names)
 
     def input_schema(self, name: str) -> Mapping[str, Any] | None:
         """Of any listed tool, in whoever's reach: for what the transport checks before a call is judged."""

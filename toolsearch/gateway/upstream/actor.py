@@ -18,11 +18,12 @@ from toolsearch.catalog.sources.mcp_config import Mode, StdioServer, redacted
 from toolsearch.catalog.sources.mcp_failures import explain
 from toolsearch.catalog.sources.mcp_http import EXPIRED, FAULT, MAY_HAVE_RUN
 from toolsearch.catalog.sources.mcp_lifetime import SessionLifetime
-from toolsearch.catalog.sources.mcp_session import McpSession, ParameterHeaders, SessionPeer
+from toolsearch.catalog.sources.mcp_session import McpSession, ParameterHeaders
 from toolsearch.errors import ServerUnavailableError, ToolSearchError, ToolTimeoutError
 from toolsearch.gateway.settings import UpstreamSettings
 from toolsearch.gateway.upstream.listing import read_server
 from toolsearch.gateway.upstream.protocol import UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.gateway.upstream.talkback import Talkback
 from toolsearch.tools.definition import JsonObject
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class UpstreamActor:
         self._settings = settings
         self._sinks = sinks
         self._clock = clock
+        self._talkback = Talkback()
         self._mode: Mode = settings.server.mode
         self._parameter_headers: ParameterHeaders = {}
         self._session: McpSession | None = None
@@ -132,13 +134,14 @@ class UpstreamActor:
         timeout_s = request.timeout_s or self._settings.treated.call_timeout_s
         downstream = request.downstream
         try:
-            return await session.request(
-                request.method,
-                request.params,
-                timeout_s=timeout_s,
-                on_progress=downstream.progress if downstream else None,
-                capabilities=downstream.capabilities if downstream else None,
-            )
+            async with self._talkback.turn(downstream):
+                return await session.request(
+                    request.method,
+                    request.params,
+                    timeout_s=timeout_s,
+                    on_progress=downstream.progress if downstream else None,
+                    capabilities=downstream.capabilities if downstream else None,
+                )
         except MCPError as error:
             failure = self._translated(error, timeout_s, session)
             if failure is None:
@@ -165,7 +168,7 @@ class UpstreamActor:
             self._mode,
             connect_timeout_s=timeout_s,
             parameter_headers=self._parameter_headers,
-            peer=SessionPeer(on_message=self._heard),
+            peer=self._talkback.peer(self._heard),
         )
         self._lifetimes.add(lifetime)
         lifetime.task.add_done_callback(lambda _: self._lifetimes.discard(lifetime))
