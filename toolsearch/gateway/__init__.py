@@ -12,5 +12,9 @@ Who knows what, from the bottom; arrows point down:
     proxy        a call, a resource, a prompt: there and back without a loss
     status       how all of it fares, as plain data, and the page that shows it
     gateway      all of it put together; knows nothing of transports
+    callers      who makes a request, out of what the SDK knows of it
+    downstream   the client of a request, as what a server may ask and tell it
+    changes      whom to tell that a list has changed
+    content      resources, prompts, completion and logging, as handlers of the SDK's server
     server       the SDK's server around it; ``stdio`` and ``http`` are how it is reached
 """

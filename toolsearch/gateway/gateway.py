@@ -64,7 +64,9 @@ class Gateway:
         sinks = UpstreamSinks(self._listed, self._fares)
         self.ledger = Ledger()
         self.upstreams: Mapping[str, Upstream] = {each.name: upstreams(each, sinks) for each in config.upstreams}
-        self.surface = Surface(self.engine, self.registry, settings.exposure)
+        self.surface = Surface(
+            self.engine, self.registry, settings.exposure, lambda server: self.upstreams[server].state
+        )
         self._calls = CallProxy(self.surface, self.upstreams)
         self._awaited = set(self.upstreams)
         self._all_listed = asyncio.Event()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
 from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.upstream.protocol import UpstreamState
 from toolsearch.session import Session
 from toolsearch.tools.definition import ToolReference
 
@@ -39,9 +40,17 @@ class Surface:
     in a worker thread.
     """
 
-    def __init__(self, engine: ToolSearch, registry: Registry, settings: ExposureSettings) -> None:
+    def __init__(
+        self,
+        engine: ToolSearch,
+        registry: Registry,
+        settings: ExposureSettings,
+        states: Callable[[str], UpstreamState],
+    ) -> None:
+        """*states* tells how a server fares, so that an answer can say what a call will meet."""
         self._engine = engine
         self._registry = registry
+        self._states = states
         self._settings = settings
         self._clients = ClientTable(settings.clients)
         self._pass_through = PassThrough(settings.pass_through_tools, settings.pass_through_tokens)
