@@ -90,6 +90,11 @@ class Downstream(Protocol):
         """What the client said it can do, as MCP writes it."""
         ...
 
+    @property
+    def log_level(self) -> str | None:
+        """The least severe log messages that the client wants, as MCP names them; None if it has not said."""
+        ...
+
     async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
