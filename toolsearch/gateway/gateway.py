@@ -17,8 +17,9 @@ from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.exposure.surface import Found, Surface
 from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.proxy.calls import CallProxy
-from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.registry import Registry, ServerTools
 from toolsearch.gateway.settings import GatewayConfig, UpstreamSettings
+from toolsearch.gateway.status.costs import WireCosts
 from toolsearch.gateway.status.ledger import Ledger
 from toolsearch.gateway.status.snapshot import GatewayStatus, ServerRow
 from toolsearch.gateway.trust.gate import make_gate
@@ -26,7 +27,6 @@ from toolsearch.gateway.trust.protocol import ToolGate
 from toolsearch.gateway.upstream.actor import UpstreamActor
 from toolsearch.gateway.upstream.protocol import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
 from toolsearch.session import SessionOptions
-from toolsearch.tokens import definition_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,9 @@ class Gateway:
         rules = Reach.parse(settings.rules.allow, settings.rules.deny)
         self.registry = Registry(self.engine.catalog, gate or make_gate(config), rules)
         sinks = UpstreamSinks(self._listed, self._fares)
-        self.ledger = Ledger()
+        self.ledger = Ledger(clock)
+        self._costs = WireCosts(self.engine.counter)
+        self._tokens: dict[str, int] = {}  # of each server's tools, as it lists them now
         self.upstreams: Mapping[str, Upstream] = {each.name: upstreams(each, sinks) for each in config.upstreams}
         self.surface = Surface(
             self.engine, self.registry, settings.exposure, lambda server: self.upstreams[server].state
@@ -87,14 +89,23 @@ class Gateway:
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's list, as `Surface.entries`; the first waits a while for servers that are just starting."""
         await self._settled()
-        self.ledger.listed(caller)
-        return await asyncio.to_thread(self.surface.entries, caller)
+        entries, shown, everything = await asyncio.to_thread(self._list, caller)
+        self.ledger.listed(caller, tools=len(entries), shown_tokens=shown, all_tools_tokens=everything)
+        return entries
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
         """As `Surface.search`."""
         await self._settled()
-        self.ledger.searched(caller)
-        return await asyncio.to_thread(self.surface.search, caller, arguments)
+        started_s = self._clock()
+        found, tokens = await asyncio.to_thread(self._search, caller, arguments)
+        self.ledger.searched(
+            caller,
+            str(arguments.get("query", "")),
+            [tool["name"] for tool in found.answer.structured.get("tools", ())],
+            seconds=self._clock() - started_s,
+            answer_tokens=tokens,
+        )
+        return found
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """As `CallProxy.call`."""
@@ -113,18 +124,31 @@ class Gateway:
             self.config.origin,
             uptime_s=self._clock() - self._started_s,
             servers=tuple(rows),
+            sessions=self.ledger.sessions,
+            searches=self.ledger.last_searches,
             lists=self.ledger.lists,
+            search_count=self.ledger.searches,
             calls=self.ledger.calls,
             failed_calls=self.ledger.failed_calls,
+            shown_tokens=self.ledger.shown_tokens,
+            all_tools_tokens=self.ledger.all_tools_tokens,
+            tokens_are_estimate=self._costs.is_estimate,
             warnings=self.config.warnings,
         )
 
     def _row(self, upstream: Upstream) -> ServerRow:
-        tools = self.registry.servers.get(upstream.name)
-        if tools is None:
-            return ServerRow(upstream.status(), tools=0, tokens=0)
-        tokens = sum(definition_tokens(tool.definition, self.engine.counter) for tool in tools.admitted)
+        tools = self.registry.servers.get(upstream.name, ServerTools())
+        tokens = self._tokens.get(upstream.name, 0)
         return ServerRow(upstream.status(), len(tools.admitted), tokens, tools.held, tools.refused, tools.ruled_out)
+
+    def _list(self, caller: Caller) -> tuple[list[dict[str, Any]], int, int]:
+        """The list, what it costs, and what all of the caller's reach would."""
+        entries = self.surface.entries(caller)
+        return entries, self._costs.of_list(entries), self.engine.view(caller.principal.reach).tokens
+
+    def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[Found, int]:
+        found = self.surface.search(caller, arguments)
+        return found, self._costs.of_text(found.answer.text)
 
     async def _settled(self) -> None:
         """Wait until every server has listed its tools or failed to; not for one that takes longer than that."""
@@ -143,6 +167,12 @@ class Gateway:
         except ToolSearchError:
             logger.exception("the tools of %s could not be indexed", listing.server)
         self._await_no_more(listing.server)
+        self._tokens[listing.server] = await asyncio.to_thread(self._tokens_of, listing.server)
+
+    def _tokens_of(self, server: str) -> int:
+        costs = self.engine.view(Reach())
+        tools = self.registry.servers.get(server, ServerTools())
+        return sum(costs.tokens_of(tool.definition) for tool in tools.admitted)
 
     def _fares(self, server: str, state: UpstreamState) -> None:
         logger.debug("%s is %s", server, state.value)

@@ -23,7 +23,10 @@ class ServerRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One session of a client of the older era, without its id, which is a secret of the client's."""
+    """One session, without its id, which is a secret of the client's.
+
+    Clients of 2026 have no sessions: theirs is one row for each name that they give themselves.
+    """
 
     principal: str
     client: str
@@ -31,6 +34,7 @@ class SessionRow:
     searches: int
     calls: int
     idle_s: float
+    era: str = "legacy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,10 @@ class SearchRow:
 class GatewayStatus:
     """All of it at one moment, as JSON with `dataclasses.asdict`.
 
-    shown_tokens     over all lists and answers handed out
-    all_tools_tokens what the same lists had cost with every definition in them
+    sessions, searches   of late, and bounded; the counts are over all since the start
+    shown_tokens         over all lists and answers handed out
+    all_tools_tokens     what the same lists had cost with every definition in the caller's reach
+    tokens_are_estimate  whether tokens were guessed from lengths, rather than counted with o200k_base
     """
 
     origin: str
@@ -57,8 +63,10 @@ class GatewayStatus:
     sessions: tuple[SessionRow, ...] = ()
     searches: tuple[SearchRow, ...] = ()
     lists: int = 0
+    search_count: int = 0
     calls: int = 0
     failed_calls: int = 0
     shown_tokens: int = 0
     all_tools_tokens: int = 0
+    tokens_are_estimate: bool = False
     warnings: tuple[str, ...] = ()
