@@ -47,7 +47,8 @@ class SdkDownstream:
     @property
     def log_level(self) -> str | None:
         if self.caller.era is Era.MODERN:
-            return (self.ctx.meta or {}).get(LOG_LEVEL_META_KEY)
+            meta: Mapping[str, Any] = self.ctx.meta or {}
+            return meta.get(LOG_LEVEL_META_KEY)
         return connection_of(self.ctx).state.get(_LOG_LEVEL)
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:

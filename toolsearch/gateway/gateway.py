@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -17,6 +18,8 @@ from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.exposure.surface import Found, Surface
 from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.proxy.calls import CallProxy
+from toolsearch.gateway.proxy.relay import Relay
+from toolsearch.gateway.proxy.sealed_state import StateSeal
 from toolsearch.gateway.registry import Registry, ServerTools
 from toolsearch.gateway.settings import GatewayConfig, UpstreamSettings
 from toolsearch.gateway.status.costs import WireCosts
@@ -69,7 +72,12 @@ class Gateway:
         self.surface = Surface(
             self.engine, self.registry, settings.exposure, lambda server: self.upstreams[server].state
         )
-        self._calls = CallProxy(self.surface, self.upstreams)
+        self.relay = Relay(
+            self.upstreams,
+            StateSeal(os.urandom(32), clock),  # a state that a client brings back is of this process
+            secrets={each.name: each.server.secrets for each in config.upstreams},
+        )
+        self._calls = CallProxy(self.surface, self.relay)
         self._awaited = set(self.upstreams)
         self._all_listed = asyncio.Event()
 
@@ -83,6 +91,7 @@ class Gateway:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.relay.aclose()
         await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
         self.engine.close()
 

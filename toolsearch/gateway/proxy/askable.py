@@ -27,3 +27,9 @@ def check_askable(capabilities: Mapping[str, Any], method: str, params: Mapping[
             raise MCPError(INVALID_PARAMS, f"the client of this request knows no elicitation of mode {mode!r}")
     elif needed == "sampling" and params.get("tools") and "tools" not in details:
         raise MCPError(INVALID_PARAMS, "the client of this request knows no sampling with tools")
+
+
+def as_input_request(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """What an older server asks, as the protocol of 2026 has it in a result that asks for input."""
+    kept = {key: value for key, value in params.items() if key not in ("_meta", "task", "elicitationId")}
+    return {"method": method, **({"params": kept} if kept else {})}

@@ -14,10 +14,10 @@ from toolsearch.calling.validation import check_arguments
 from toolsearch.errors import BadArgumentsError, CallDeniedError, ToolSearchError, UnknownToolError
 from toolsearch.gateway.exposure.call_tools import InnerCall, call_tool_for
 from toolsearch.gateway.exposure.surface import Surface
-from toolsearch.gateway.principals.protocol import Caller, Era
-from toolsearch.gateway.proxy.meta import forwarded_meta
+from toolsearch.gateway.principals.protocol import Caller
+from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.tools import GatewayTool
-from toolsearch.gateway.upstream.protocol import Downstream, Upstream, UpstreamRequest
+from toolsearch.gateway.upstream.protocol import Downstream
 from toolsearch.tools.definition import JsonObject
 
 logger = logging.getLogger(__name__)
@@ -28,9 +28,9 @@ class CallProxy:
     whole, and neither cut nor converted.
     """
 
-    def __init__(self, surface: Surface, upstreams: Mapping[str, Upstream]) -> None:
+    def __init__(self, surface: Surface, relay: Relay) -> None:
         self._surface = surface
-        self._upstreams = upstreams
+        self._relay = relay
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """Answer ``tools/call`` with *params* as the client sent them, and return the raw result.
@@ -75,10 +75,8 @@ class CallProxy:
         params: Mapping[str, Any],
         downstream: Downstream,
     ) -> dict[str, Any]:
-        sent = {**params, "name": tool.remote_name, "arguments": dict(arguments), "_meta": forwarded_meta(params)}
-        upstream = self._upstreams[tool.server]
-        result = await upstream.request(UpstreamRequest("tools/call", sent, downstream=downstream))
-        return _for_era(result, caller.era)
+        sent = {**params, "name": tool.remote_name, "arguments": dict(arguments)}
+        return await self._relay.send(caller, tool.server, "tools/call", sent, downstream)
 
 
 def failure(error: ToolSearchError) -> dict[str, Any]:
@@ -88,9 +86,3 @@ def failure(error: ToolSearchError) -> dict[str, Any]:
         "isError": True,
         "_meta": {"toolsearch/error": error.code},
     }
-
-
-def _for_era(result: dict[str, Any], era: Era) -> dict[str, Any]:
-    if era is Era.MODERN:
-        return result
-    return {key: value for key, value in result.items() if key != "resultType"}

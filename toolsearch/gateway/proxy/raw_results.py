@@ -12,16 +12,32 @@ from typing import Any
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 _RAW = "toolsearch/raw"
+_EMPTY: Mapping[str, Mapping[str, Any]] = {
+    "tools/list": {"tools": []},
+    "tools/call": {"content": []},
+    "resources/list": {"resources": []},
+    "resources/templates/list": {"resourceTemplates": []},
+    "resources/read": {"contents": []},
+    "prompts/list": {"prompts": []},
+    "prompts/get": {"messages": []},
+    "completion/complete": {"completion": {"values": []}},
+}
+_STAMPS = ("resultType", "ttlMs", "cacheScope")  # what the SDK adds, for the versions that have it
+
+
+def raw_result(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of *method*, as it is; also one that asks for input."""
+    return {**_EMPTY[method], "resultType": "complete", "_meta": {_RAW: result}}
 
 
 def raw_tools(entries: list[dict[str, Any]]) -> dict[str, Any]:
     """A ``tools/list`` result of these entries, as they are."""
-    return {"tools": [], "resultType": "complete", "_meta": {_RAW: {"tools": entries}}}
+    return raw_result("tools/list", {"tools": entries})
 
 
 def raw_call_result(result: Mapping[str, Any]) -> dict[str, Any]:
-    """A ``tools/call`` result, as it is; also one that asks for input."""
-    return {"content": [], "resultType": "complete", "_meta": {_RAW: result}}
+    """A ``tools/call`` result, as it is."""
+    return raw_result("tools/call", result)
 
 
 async def send_raw_results(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -29,7 +45,11 @@ async def send_raw_results(ctx: ServerRequestContext[Any, Any], call_next: CallN
     result = await call_next(ctx)
     if not isinstance(result, dict):
         return result
-    stamps: dict[str, Any] = dict(result.pop("_meta", None) or {})
-    raw: dict[str, Any] = stamps.pop(_RAW, {})
-    meta: dict[str, Any] = {**(raw.get("_meta") or {}), **stamps}
-    return {**result, **raw, **({"_meta": meta} if meta else {})}
+    meta: dict[str, Any] = result.get("_meta") or {}
+    if _RAW not in meta:
+        return result
+    raw: dict[str, Any] = meta[_RAW]
+    stamps = {key: result[key] for key in _STAMPS if key in result and raw.get("resultType") != "input_required"}
+    added = {key: value for key, value in meta.items() if key != _RAW}
+    all_meta: dict[str, Any] = {**(raw.get("_meta") or {}), **added}
+    return {**stamps, **raw, **({"_meta": all_meta} if all_meta else {})}

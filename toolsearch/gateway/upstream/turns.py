@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Turn:
     left_s: float | None = None  # of the time that it may take, while paused
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self) -> Generator[None]:
         loop = asyncio.get_running_loop()
         when = self.clock.when()
         if not self.pauses and when is not None and not self.clock.expired():
