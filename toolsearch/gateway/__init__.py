@@ -16,5 +16,6 @@ Who knows what, from the bottom; arrows point down:
     downstream   the client of a request, as what a server may ask and tell it
     changes      whom to tell that a list has changed
     content      resources, prompts, completion and logging, as handlers of the SDK's server
+    unexpected   what a client gets when a request fails in a way that nobody foresaw
     server       the SDK's server around it; ``stdio`` and ``http`` are how it is reached
 """

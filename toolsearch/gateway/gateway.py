@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.exposure import PassThrough
 from toolsearch.discovery.reach import Reach
 from toolsearch.engine import ToolSearch
@@ -60,7 +61,10 @@ class Gateway:
             Catalog(),
             strategy=settings.strategy,
             encoder=settings.encoder,
-            options=SessionOptions(pass_through=PassThrough(max_tools=0)),  # the surface decides that itself
+            options=SessionOptions(
+                budget=Budget(settings.exposure.session_tools, settings.exposure.session_tokens),
+                pass_through=PassThrough(max_tools=0),  # the surface decides that itself
+            ),
         )
         rules = Reach.parse(settings.rules.allow, settings.rules.deny)
         self.registry = Registry(self.engine.catalog, gate or make_gate(config), rules)
@@ -70,7 +74,11 @@ class Gateway:
         self._tokens: dict[str, int] = {}  # of each server's tools, as it lists them now
         self.upstreams: Mapping[str, Upstream] = {each.name: upstreams(each, sinks) for each in config.upstreams}
         self.surface = Surface(
-            self.engine, self.registry, settings.exposure, lambda server: self.upstreams[server].state
+            self.engine,
+            self.registry,
+            settings.exposure,
+            lambda: {name: upstream.state for name, upstream in self.upstreams.items()},
+            rules,
         )
         self.relay = Relay(
             self.upstreams,
@@ -97,14 +105,14 @@ class Gateway:
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's list, as `Surface.entries`; the first waits a while for servers that are just starting."""
-        await self._settled()
+        await self.settled()
         entries, shown, everything = await asyncio.to_thread(self._list, caller)
         self.ledger.listed(caller, tools=len(entries), shown_tokens=shown, all_tools_tokens=everything)
         return entries
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
         """As `Surface.search`."""
-        await self._settled()
+        await self.settled()
         started_s = self._clock()
         found, tokens = await asyncio.to_thread(self._search, caller, arguments)
         self.ledger.searched(
@@ -118,7 +126,7 @@ class Gateway:
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """As `CallProxy.call`."""
-        await self._settled()
+        await self.settled()
         failed = True
         try:
             result = await self._calls.call(caller, params, downstream)
@@ -159,7 +167,7 @@ class Gateway:
         found = self.surface.search(caller, arguments)
         return found, self._costs.of_text(found.answer.text)
 
-    async def _settled(self) -> None:
+    async def settled(self) -> None:
         """Wait until every server has listed its tools or failed to; not for one that takes longer than that."""
         if self._all_listed.is_set():
             return

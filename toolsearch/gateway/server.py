@@ -13,20 +13,18 @@ from mcp import MCPError
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
-from mcp.server.subscriptions import ListenHandler
 from mcp.types import INVALID_PARAMS
 
 from toolsearch.calling.blocks import text_block
 from toolsearch.discovery.search_tool import TOOL_NAME
-from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.callers import Context, caller_of
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.content import content_handlers
 from toolsearch.gateway.downstream import SdkDownstream
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.principals.protocol import Caller
-from toolsearch.gateway.proxy.calls import failure
 from toolsearch.gateway.proxy.raw_results import raw_call_result, raw_tools, send_raw_results
+from toolsearch.gateway.unexpected import FailureGuard
 
 _LIST_HINT = CacheHint(ttl_ms=60_000, scope="private")
 _INSTRUCTIONS = (
@@ -57,6 +55,8 @@ def make_server(gateway: Gateway) -> Server[Any]:
 
     changes = ListChanges(gateway)
     handlers = _Handlers(gateway, changes)
+    guard = FailureGuard()
+    content: dict[str, Any] = {name: guard.around(each) for name, each in content_handlers(gateway).items()}
     server = ListChangingServer(
         "toolsearch",
         version=_version(),
@@ -65,10 +65,10 @@ def make_server(gateway: Gateway) -> Server[Any]:
         cache_hints={"tools/list": _LIST_HINT},
         # The SDK would list our tools for every call instead.
         get_tool_input_schema=gateway.surface.input_schema,
-        on_list_tools=handlers.list_tools,
-        on_call_tool=handlers.call_tool,
-        on_subscriptions_listen=ListenHandler(changes.bus),
-        **content_handlers(gateway),
+        on_list_tools=guard.around(handlers.list_tools),
+        on_call_tool=guard.around(handlers.call_tool),
+        on_subscriptions_listen=guard.around(changes.listen),
+        **content,
     )
     server.middleware.append(send_raw_results)
     return server
@@ -83,8 +83,9 @@ class _Handlers:
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
         caller = caller_of(ctx)
-        self.changes.note(ctx, caller)
-        return raw_tools(await self.gateway.list_tools(caller))
+        entries = await self.gateway.list_tools(caller)
+        await self.changes.follow(ctx, caller)
+        return raw_tools(entries)
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         caller = caller_of(ctx)
@@ -94,12 +95,10 @@ class _Handlers:
         return raw_call_result(await self.gateway.call(caller, wire, SdkDownstream(ctx, caller)))
 
     async def _search(self, ctx: Context, caller: Caller, arguments: Mapping[str, Any]) -> Any:
-        try:
-            found = await self.gateway.search(caller, arguments)
-        except ToolSearchError as error:
-            return raw_call_result(failure(error))
+        await self.changes.follow(ctx, caller)
+        found = await self.gateway.search(caller, arguments)
         if found.list_changed:
-            await ctx.session.send_tool_list_changed()
+            await self.changes.session_changed(caller)
         answer = found.answer
         return raw_call_result({"content": [text_block(answer.text)], "structuredContent": answer.structured})
 

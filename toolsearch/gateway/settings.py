@@ -60,6 +60,8 @@ class ExposureSettings(_Section):
     call_tools: Literal["split", "single"] = "split"
     pass_through_tools: NonNegativeInt = Field(default=10, description="Show so few tools whole; 0: never.")
     pass_through_tokens: NonNegativeInt = 1_500
+    session_tools: PositiveInt = Field(default=50, description="What a search may have put in a client's list at most.")
+    session_tokens: PositiveInt = 20_000
     clients: Mapping[str, Exposing] = {}
 
 

@@ -41,7 +41,7 @@ def answer_with_schemas(
         return Answer(render_answer((), call_hint="", counter=counter, note=note), {"tools": []})
     lines = [hint]
     entries: list[dict[str, Any]] = []
-    room = token_cap - counter.count(hint)
+    room = token_cap - counter.count(hint) - counter.count(note)
     for tool in tools:
         entry = _entry(tool, is_split=is_split)
         text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))

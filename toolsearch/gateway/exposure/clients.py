@@ -12,7 +12,7 @@ from toolsearch.gateway.settings import Exposing
 
 @dataclass(frozen=True, slots=True)
 class KnownClient:
-    """*pattern* is a glob of the name that the client gives itself, in lower case; *why* is what we know it from."""
+    """*pattern* is a glob of ``name`` or ``name/version`` as a client gives them, in lower case; *why* is our source."""
 
     pattern: str
     exposing: Exposing
@@ -21,10 +21,11 @@ class KnownClient:
 
 KNOWN_CLIENTS = (
     KnownClient("claude-code*", "expand", "follows list_changed where it is advertised (claude-code#66084)"),
-    KnownClient("visual studio code*", "expand", "follows list_changed (vscode#243944)"),
+    KnownClient("visual?studio?code*", "expand", "follows list_changed (vscode#243944), and writes its name both ways"),
     KnownClient("opencode*", "expand", "follows list_changed (opencode PR #5913)"),
     KnownClient("codex*", "fixed", "lists once (codex#10105, #35583)"),
     KnownClient("cursor*", "fixed", "follows list_changed at times, and takes 40 tools at most"),
+    KnownClient("chatgpt*", "fixed", "opens a session for each call (SEP-2567), so nothing in one would be seen again"),
 )
 
 _DEFAULT: Exposing = "hedge"
@@ -39,7 +40,7 @@ class ClientTable:
     """
 
     def __init__(self, overrides: Mapping[str, Exposing] | None = None) -> None:
-        """*overrides* go by globs of client names, the first that fits counts, before all that is known."""
+        """*overrides* go by globs as in `KnownClient`; the first that fits counts, before all that is known."""
         asked = [KnownClient(pattern.lower(), mode, "as configured") for pattern, mode in (overrides or {}).items()]
         self._rows = [(GlobSet([client.pattern]), client) for client in (*asked, *KNOWN_CLIENTS)]
 
@@ -48,7 +49,8 @@ class ClientTable:
         if caller.era is Era.MODERN or caller.session_key is None:
             return "fixed"
         name = caller.client_name.lower()
+        versioned = f"{name}/{caller.client_version.lower()}"
         for globs, client in self._rows:
-            if globs.match(name):
+            if globs.match(name) or globs.match(versioned):
                 return client.exposing
         return _DEFAULT
