@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import Context
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -26,6 +27,11 @@ class PacedReading:
         self._reading = reading
         self._second_ends_at = 0.0
         self._unasked = 0
+
+    @property
+    def last_context(self) -> Context | None:
+        """The sender's, where it is kept: by that a message is known to have come on the stream of a request."""
+        return getattr(self._reading, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:
         return await self._paced(await self._reading.receive())
