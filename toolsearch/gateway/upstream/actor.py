@@ -11,7 +11,7 @@ from typing import Any
 import mcp.types as types
 from mcp import MCPError
 from mcp.client.session import IncomingMessage
-from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from mcp.types import CONNECTION_CLOSED
 
 from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.catalog.sources.mcp_config import Mode, StdioServer, redacted
@@ -134,16 +134,19 @@ class UpstreamActor:
         timeout_s = request.timeout_s or self._settings.treated.call_timeout_s
         downstream = request.downstream
         try:
-            async with self._talkback.turn(downstream):
+            async with self._talkback.turn(downstream, timeout_s=timeout_s):
                 return await session.request(
                     request.method,
                     request.params,
-                    timeout_s=timeout_s,
                     on_progress=downstream.progress if downstream else None,
                     capabilities=downstream.capabilities if downstream else None,
                 )
+        except TimeoutError as error:
+            raise ToolTimeoutError(
+                f"MCP server {self.name!r} did not answer within {timeout_s:g} s; it may have run"
+            ) from error
         except MCPError as error:
-            failure = self._translated(error, timeout_s, session)
+            failure = self._translated(error, session)
             if failure is None:
                 raise
             raise failure from error
@@ -198,7 +201,7 @@ class UpstreamActor:
     def _live_session(self) -> McpSession | None:
         return self._session if self._session is not None and not self._session.ended.is_set() else None
 
-    def _translated(self, error: MCPError, timeout_s: float, session: McpSession) -> Exception | None:
+    def _translated(self, error: MCPError, session: McpSession) -> Exception | None:
         """What a failed request means; None if the server itself has refused it."""
         data: JsonObject = error.data if is_object(error.data) else {}
         if EXPIRED in data:
@@ -210,8 +213,6 @@ class UpstreamActor:
             if isinstance(self._settings.server, StdioServer):  # over HTTP it is only this answer's stream that broke
                 session.ended.set()
             return self._unavailable("the connection was lost during the call, which may have run")
-        if error.code == REQUEST_TIMEOUT:
-            return ToolTimeoutError(f"MCP server {self.name!r} did not answer within {timeout_s:g} s; it may have run")
         return None
 
     def _down(self, reason: str, last_words: str) -> ServerUnavailableError:
