@@ -31,11 +31,6 @@ class PacedReading:
 
     @property
     def last_context(self) -> Context | None:
-        """The sender's, where it is kept: by that a message is known to have come on the stream of a request."""
-        return getattr(self._reading, "last_context", None)
-
-    @property
-    def last_context(self) -> Context | None:
         """The context that the last message was sent in, where the transport tells: whose stream it came on."""
         return getattr(self._reading, "last_context", None)
 
