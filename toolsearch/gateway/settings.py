@@ -136,10 +136,11 @@ class GatewaySettings(_Section):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamSettings:
-    """One server: how it is reached, and how it is treated."""
+    """One server: how it is reached, how it is treated, and where what is known of it is kept; None: nowhere."""
 
     server: McpServer
     treated: ServerSettings
+    state_folder: Path | None = None
 
     @property
     def name(self) -> str:
@@ -175,7 +176,7 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
     ]
     return GatewayConfig(
         mcp.origin,
-        tuple(UpstreamSettings(server, _treated(settings, server.name)) for server in kept),
+        tuple(UpstreamSettings(server, _treated(settings, server.name), settings.state_folder) for server in kept),
         settings,
         refused=(*mcp.refused, *ambiguous),
         warnings=tuple(warnings),
