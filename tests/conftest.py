@@ -1,14 +1,24 @@
-"""What all tests share: a fresh interpreter, and the option by which skipping cannot hide a failure."""
+"""What all tests share: folders of their own, a fresh interpreter, and the option by which no skip hides a failure."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
 # What reasons for skipping may name: data beside the checkout that not everybody has, and an extra of gigabytes.
 _MAY_BE_ABSENT = ("../shared", "the semantic extra")
+
+
+_runs = count()
+
+
+@pytest.fixture(autouse=True)
+def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a test approves, caches or stores stays its own, and out of the user's folders."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state{next(_runs)}"))
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ async def connected(
     command = StdioServerParameters(
         command=sys.executable,
         args=["-m", "toolsearch", "gateway", "--config", str(path)],
-        env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"]},
+        env={"PYTHONPATH": os.pathsep.join(sys.path)} | {name: os.environ[name] for name in ("PATH", "XDG_STATE_HOME")},
     )
     async with Client(command, mode=era, **options) as client:
         yield client
