@@ -24,13 +24,14 @@ logger = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class ServerTools:
     """What became of one server's listing: *admitted* is searchable, *held* waits for approval, *refused* is no tool,
-    and *ruled_out* is what the rules that hold for everybody leave out.
+    and *ruled_out* is what the rules that hold for everybody leave out. *warnings* are of tools that were admitted.
     """
 
     admitted: tuple[GatewayTool, ...] = ()
     held: tuple[Held, ...] = ()
     refused: tuple[Refusal, ...] = ()
     ruled_out: tuple[str, ...] = ()
+    warnings: tuple[Held, ...] = ()
 
 
 class Registry:
@@ -82,12 +83,14 @@ class Registry:
     async def _take(self, listing: Listing) -> ServerTools:
         sound, refused = _sift(listing.tools, listing.server)
         in_rules = [tool for tool in sound if self._rules.allows(tool.definition)]
-        verdict = self._gate.judge(listing.server, in_rules, others=self._of_others(listing.server))
+        others = self._of_others(listing.server)
+        verdict = await asyncio.to_thread(self._gate.judge, listing.server, in_rules, others=others)
         outcome = ServerTools(
             admitted=verdict.admitted,
             held=verdict.held,
             refused=(*listing.refused, *refused),
             ruled_out=tuple(tool.name for tool in sound if not self._rules.allows(tool.definition)),
+            warnings=verdict.warnings,
         )
         before = {tool.name: tool for tool in self._servers.get(listing.server, ServerTools()).admitted}
         now = {tool.name: tool for tool in outcome.admitted}

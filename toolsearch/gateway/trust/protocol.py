@@ -16,6 +16,7 @@ class Hold(Enum):
     NEW = "new"  # never seen before, and the settings want a person to look at it
     CHANGED = "changed"  # not what was approved
     SUSPICIOUS = "suspicious"  # the scan has found something
+    WITHDRAWN = "withdrawn"  # a person has taken an approval back
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,10 @@ class Verdict:
 class ToolGate(Protocol):
     """Judges listings. Deterministic and offline: the same tools, pins and settings give the same verdict."""
 
+    def version(self) -> int:
+        """Another number once judging again may give another verdict: somebody has approved, or withdrawn that."""
+        ...
+
     def judge(self, server: str, tools: Sequence[GatewayTool], *, others: Sequence[GatewayTool]) -> Verdict:
         """Judge all that *server* lists now. *others* are the tools of other servers, whose names it may shadow."""
         ...
@@ -66,6 +71,9 @@ class ToolGate(Protocol):
 
 class OpenGate:
     """Admits everything: the trust settings all say ``allow``."""
+
+    def version(self) -> int:
+        return 0
 
     def judge(self, server: str, tools: Sequence[GatewayTool], *, others: Sequence[GatewayTool]) -> Verdict:  # noqa: ARG002
         return Verdict(tuple(tools))
