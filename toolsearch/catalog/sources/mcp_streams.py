@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextvars import Context
-from contextvars import Context
 from types import TracebackType
 from typing import Self, TypeAlias
 
