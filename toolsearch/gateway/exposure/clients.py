@@ -12,7 +12,7 @@ from toolsearch.gateway.settings import Exposing
 
 @dataclass(frozen=True, slots=True)
 class KnownClient:
-    """*pattern* is a glob of ``name`` or ``name/version`` as a client gives them, in lower case; *why* is our source."""
+    """*pattern* is a glob of a client's ``name`` or ``name/version`` in lower case; *why* is what we know it from."""
 
     pattern: str
     exposing: Exposing
