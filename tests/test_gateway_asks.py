@@ -3,23 +3,21 @@
 import asyncio
 import itertools
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from mcp import Client, MCPError, types
 
 from tests.gateway_harness import SERVERS, served, text
-from tests.mcp_servers.rich_server import Rich, make_server
+from tests.mcp_servers.rich_http import rich_over_http
+from tests.mcp_servers.rich_server import Rich
 
 CLIENTS = ("legacy", "auto")
 UPSTREAMS = ("legacy", "auto")
 
-four_cells = pytest.mark.parametrize(
-    ("client_era", "server_era"), list(itertools.product(CLIENTS, UPSTREAMS))
-)
+four_cells = pytest.mark.parametrize(("client_era", "server_era"), list(itertools.product(CLIENTS, UPSTREAMS)))
 
 
 class Person:
@@ -50,25 +48,10 @@ class Person:
         }
 
 
-@asynccontextmanager
-async def rich_over_http(rich: Rich) -> AsyncIterator[str]:
-    """The rich server in this process; its URL."""
-    ready = asyncio.Event()
-
-    class Uvicorn(uvicorn.Server):
-        async def startup(self, sockets: Any = None) -> None:
-            await super().startup(sockets)
-            ready.set()
-
-    app = make_server(rich).streamable_http_app(host="127.0.0.1")
-    server = Uvicorn(uvicorn.Config(app, port=0, log_config=None, ws="none", timeout_graceful_shutdown=1))
-    serving = asyncio.create_task(server.serve())
-    await ready.wait()
-    try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
-    finally:
-        server.should_exit = True
-        await serving
+@pytest.fixture
+def behind(tmp_path: Path) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """The configuration of a gateway to one server, ``rich``."""
+    return lambda entry: {"mcpServers": {"rich": entry}, "toolsearch": {"stateDir": str(tmp_path)}}
 
 
 def rich_over_stdio(mode: str) -> dict[str, Any]:
@@ -80,11 +63,11 @@ async def call(client: Client, name: str, **arguments: Any) -> types.CallToolRes
 
 
 @four_cells
-async def test_a_question_reaches_the_person_at_the_client_and_the_answer_the_server(client_era, server_era):
+async def test_a_question_reaches_the_person_at_the_client_and_the_answer_the_server(client_era, server_era, behind):
     ann = Person("Ann")
     async with (
         rich_over_http(Rich()) as upstream,
-        served({"mcpServers": {"rich": {"url": upstream, "mode": server_era}}}) as (gateway, url),
+        served(behind({"url": upstream, "mode": server_era})) as (gateway, url),
         Client(url, mode=client_era, **ann.callbacks) as client,
     ):
         assert text(await call(client, "ask_twice")).endswith("What is your name? Ann Ann")
@@ -94,11 +77,11 @@ async def test_a_question_reaches_the_person_at_the_client_and_the_answer_the_se
     assert ann.asked == ["What is your name?", "What is your name?", "2+2?"]
 
 
-async def test_over_http_each_of_two_clients_is_asked_what_its_own_request_made_the_server_ask():
+async def test_over_http_each_of_two_clients_is_asked_what_its_own_request_made_the_server_ask(behind):
     ann, bob = Person("Ann"), Person("Bob")
     async with (
         rich_over_http(Rich()) as upstream,
-        served({"mcpServers": {"rich": {"url": upstream, "mode": "legacy"}}}) as (_, url),
+        served(behind({"url": upstream, "mode": "legacy"})) as (_, url),
         Client(url, mode="legacy", **ann.callbacks) as first,
         Client(url, mode="auto", **bob.callbacks) as second,
     ):
@@ -113,7 +96,7 @@ async def test_over_http_each_of_two_clients_is_asked_what_its_own_request_made_
     assert set(bob.asked) == {"Bob?"}
 
 
-async def test_over_stdio_a_question_that_may_be_anybodys_is_refused_and_from_then_on_sessions_take_turns():
+async def test_over_stdio_a_question_that_may_be_anybodys_is_refused_and_from_then_on_sessions_take_turns(behind):
     asked = asyncio.Event()
     answer = asyncio.Event()
     ann, bob = Person("Ann"), Person("Bob")
@@ -124,7 +107,7 @@ async def test_over_stdio_a_question_that_may_be_anybodys_is_refused_and_from_th
         return await ann.elicit(context, params)
 
     async with (
-        served({"mcpServers": {"rich": rich_over_stdio("legacy")}}) as (gateway, url),
+        served(behind(rich_over_stdio("legacy"))) as (gateway, url),
         Client(url, mode="legacy", elicitation_callback=hesitate) as first,
         Client(url, mode="legacy", **bob.callbacks) as second,
     ):
@@ -147,10 +130,10 @@ async def test_over_stdio_a_question_that_may_be_anybodys_is_refused_and_from_th
 
 
 @four_cells
-async def test_a_client_that_cannot_be_asked_is_not_and_the_server_is_told_so(client_era, server_era):
+async def test_a_client_that_cannot_be_asked_is_not_and_the_server_is_told_so(client_era, server_era, behind):
     async with (
         rich_over_http(rich := Rich()) as upstream,
-        served({"mcpServers": {"rich": {"url": upstream, "mode": server_era}}}) as (_, url),
+        served(behind({"url": upstream, "mode": server_era})) as (_, url),
         Client(url, mode=client_era) as client,
     ):
         if (client_era, server_era) == ("auto", "auto"):  # the question comes through, as it would directly
@@ -160,3 +143,60 @@ async def test_a_client_that_cannot_be_asked_is_not_and_the_server_is_told_so(cl
             with pytest.raises(MCPError, match="cannot be asked: no elicitation"):
                 await call(client, "ask")
     assert rich.answers == []
+
+
+async def test_two_clients_of_2026_with_requests_of_one_number_are_not_taken_for_one(behind):
+    """Each client counts its requests from 1, and has no session to be known by."""
+    ann, bob = Person("Ann"), Person("Bob")
+    async with (
+        served(behind(rich_over_stdio("legacy"))) as (_, url),
+        Client(url, **ann.callbacks) as first,
+        Client(url, **bob.callbacks) as second,
+    ):
+        results = await asyncio.gather(
+            call(first, "ask", message="Ann?"), call(second, "ask", message="Bob?"), return_exceptions=True
+        )
+    assert set(ann.asked) <= {"Ann?"}
+    assert set(bob.asked) <= {"Bob?"}
+    assert any(isinstance(result, MCPError) for result in results)
+
+
+async def test_the_state_of_a_question_is_good_once_and_for_its_own_tool(behind):
+    async with (
+        rich_over_http(Rich()) as upstream,
+        served(behind({"url": upstream, "mode": "legacy"})) as (_, url),
+        Client(url, **Person("Ann").callbacks) as client,
+    ):
+        asked = await raw_call(client, "ask")
+        (key,) = asked.input_requests
+        answers = {key: types.ElicitResult(action="accept", content={"name": "Ann"})}
+
+        with pytest.raises(MCPError, match="Invalid or expired requestState"):
+            await raw_call(client, "sample", input_responses=answers, request_state=asked.request_state)
+        answered = await raw_call(client, "ask", input_responses=answers, request_state=asked.request_state)
+        assert text(answered) == "rich: What is your name? Ann"
+        with pytest.raises(MCPError, match="Invalid or expired requestState"):
+            await raw_call(client, "ask", input_responses=answers, request_state=asked.request_state)
+
+
+async def test_the_state_of_a_server_of_2026_comes_back_to_it_as_it_was_and_for_its_own_tool(behind):
+    async with (
+        rich_over_http(Rich()) as upstream,
+        served(behind({"url": upstream})) as (_, url),
+        Client(url, **Person("Ann").callbacks) as client,
+    ):
+        asked = await raw_call(client, "ask")
+        assert list(asked.input_requests) == ["name"]
+        assert asked.request_state != "state"
+        answers = {"name": types.ElicitResult(action="accept", content={"name": "Ann"})}
+
+        with pytest.raises(MCPError, match="Invalid or expired requestState"):
+            await raw_call(client, "ask", input_responses=answers, request_state="state")
+        with pytest.raises(MCPError, match="Invalid or expired requestState"):
+            await raw_call(client, "ask_twice", input_responses=answers, request_state=asked.request_state)
+        answered = await raw_call(client, "ask", input_responses=answers, request_state=asked.request_state)
+    assert text(answered) == "What is your name? Ann"
+
+
+async def raw_call(client: Client, name: str, **more: Any) -> Any:
+    return await client.session.call_tool("callToolWrite", {"name": f"rich__{name}"}, allow_input_required=True, **more)

@@ -56,7 +56,10 @@ TOOLS = [
         icons=[types.Icon(src="https://example.org/icon.png", mime_type="image/png", sizes=["48x48"])],
         _meta={"example.org/kind": "demo"},
     ),
-    *(tool(name) for name in ("ask", "ask_twice", "sample", "roots", "progress", "log", "wait", "refuse", "gate", "touch")),
+    *(
+        tool(name)
+        for name in ("ask", "ask_twice", "sample", "roots", "progress", "log", "wait", "refuse", "gate", "touch")
+    ),
 ]
 
 
