@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.gateway_check import check
+from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.output import warn
-from toolsearch.errors import BadSettingError, MissingExtraError
+from toolsearch.errors import BadSettingError
 
 if TYPE_CHECKING:
     from toolsearch.gateway.gateway import Gateway
-
-ConfigOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="The mcpServers JSON of any MCP client.")
-]
 
 gateway = typer.Typer(invoke_without_command=True, help="Serve the tools of many MCP servers through one.")
 
@@ -36,21 +31,17 @@ def serve(
     """Serve the tools of many MCP servers through one: 'toolsearch gateway --config mcp.json' as a client's server."""
     if context.invoked_subcommand is not None:
         return ExitCode.OK
-    if config is None:
-        raise BadSettingError("say which servers there are: --config mcp.json")
-    if importlib.util.find_spec("mcp") is None:
-        raise MissingExtraError("the gateway", "mcp")
-    from toolsearch.gateway.gateway import Gateway
-    from toolsearch.gateway.settings import read_gateway_config
-
     address = None if http is None else _address(http)
-    read = read_gateway_config(config, os.environ)
-    for warning in read.warnings:
-        warn(warning)
+    read = read_config(config)
+    from toolsearch.gateway.gateway import Gateway
+
     for refusal in read.refused:
         warn(f"server {refusal.name!r} is left out: {refusal.reason}")
     asyncio.run(_serve(Gateway(read), address))
     return ExitCode.OK
+
+
+gateway.command("check")(check)
 
 
 async def _serve(made: Gateway, address: tuple[str, int] | None) -> None:

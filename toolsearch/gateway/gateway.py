@@ -100,6 +100,10 @@ class Gateway:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.relay.aclose()
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End all servers, and what was started for them."""
         await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
         self.engine.close()
 

@@ -1,0 +1,141 @@
+"""``toolsearch gateway check``: what each server of a configuration gives, refuses and costs."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.gateway_options import ConfigOption, read_config
+from toolsearch.cli.options import JsonOption
+from toolsearch.cli.output import line, print_json, seconds, stdout, table
+
+if TYPE_CHECKING:
+    from toolsearch.catalog.loading import Refusal
+    from toolsearch.gateway.settings import GatewayConfig
+    from toolsearch.gateway.status.checkup import Checked, Checkup
+    from toolsearch.gateway.trust.protocol import Held, ToolGate
+
+_COLUMNS = ("server", "transport", "state", "tools", "refused", "held", "ruled out", "tokens", "time", "error")
+_NUMBERS = ("tools", "refused", "held", "ruled out", "tokens", "time")
+
+
+def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
+    """Start every server once and show what it gives, what is refused or held and why, and what it costs in tokens.
+
+    Nothing is approved or remembered by it. Exit code 1 if a server is left out or does not list its tools, 3 if none
+    does.
+    """
+    from toolsearch.gateway.gateway import Gateway
+    from toolsearch.gateway.status.checkup import check as check_up
+
+    read = read_config(config)
+    with tempfile.TemporaryDirectory() as scratch:
+        result = asyncio.run(check_up(Gateway(read, gate=_gate_that_only_looks(read, Path(scratch)))))
+    if as_json:
+        print_json(_as_json(read, result))
+    else:
+        _show(read, result)
+    if not result.failed and not read.refused:
+        return ExitCode.OK
+    return ExitCode.NOTHING if result.failed < len(result.servers) else ExitCode.UNREADABLE
+
+
+def _gate_that_only_looks(config: GatewayConfig, scratch: Path) -> ToolGate:
+    """The gate of *config* over a copy of its pins: a first sight of a tool here is none for the gateway."""
+    from toolsearch.gateway.trust.gate import make_gate
+
+    for pins in config.settings.state_folder.glob("pins*"):
+        shutil.copy2(pins, scratch)
+    return make_gate(replace(config, settings=config.settings.model_copy(update={"state_dir": scratch})))
+
+
+def _as_json(config: GatewayConfig, result: Checkup) -> dict[str, Any]:
+    left_out = [{"name": each.name, "reason": each.reason} for each in config.refused]
+    return {
+        "config": config.origin,
+        "servers": [_server_json(server) for server in result.servers],
+        "left_out": left_out,
+        "warnings": list(config.warnings),
+        "tools": result.tools,
+        "shown_tools": result.shown_tools,
+        "shown_tokens": result.shown_tokens,
+        "all_tools_tokens": result.all_tools_tokens,
+        "tokens_are_estimate": result.tokens_are_estimate,
+    }
+
+
+def _server_json(server: Checked) -> dict[str, Any]:
+    row = server.row
+    return {
+        "name": row.upstream.name,
+        "transport": row.upstream.transport,
+        "protocol": row.upstream.protocol_version,
+        "state": row.upstream.state.value,
+        "tools": row.tools,
+        "tokens": row.tokens,
+        "seconds": round(server.seconds, 3),
+        "error": server.error,
+        "refused": [{"name": each.name, "reason": each.reason} for each in row.refused],
+        "held": [_held_json(each) for each in row.held],
+        "ruled_out": list(row.ruled_out),
+    }
+
+
+def _held_json(held: Held) -> dict[str, Any]:
+    findings = [{"rule": each.rule, "place": each.place, "evidence": each.evidence} for each in held.findings]
+    return {"name": held.name, "why": held.why.value, "findings": findings, "changes": list(held.changes)}
+
+
+def _show(config: GatewayConfig, result: Checkup) -> None:
+    shown = table(f"Servers of {config.origin}", _COLUMNS, numbers=_NUMBERS, flexible="error")
+    for server in result.servers:
+        row = server.row
+        shown.add_row(
+            line(row.upstream.name),
+            row.upstream.transport,
+            line(row.upstream.state.value, "red" if server.error else "green"),
+            *(f"{count:,}" for count in (row.tools, len(row.refused), len(row.held), len(row.ruled_out), row.tokens)),
+            seconds(server.seconds),
+            line(server.error),
+        )
+    for refusal in config.refused:
+        shown.add_row(line(refusal.name), "", line("left out", "red"), *[""] * 6, line(refusal.reason))
+    stdout().print(shown)
+    _show_refused([refusal for server in result.servers for refusal in server.row.refused])
+    _show_held([held for server in result.servers for held in server.row.held])
+    how = "estimated" if result.tokens_are_estimate else "counted with o200k_base"
+    stdout().print(
+        f"A client is shown {result.shown_tools:,} tools at first, {result.shown_tokens:,} tokens, "
+        f"in place of {result.tools:,} tools, {result.all_tools_tokens:,} tokens ({how})."
+    )
+
+
+def _show_refused(refused: Sequence[Refusal]) -> None:
+    if not refused:
+        return
+    shown = table("Refused: these are no tools that could be called", ("name", "server", "why"), flexible="why")
+    for refusal in refused:
+        shown.add_row(line(refusal.name), line(refusal.source), line(refusal.reason))
+    stdout().print(shown)
+
+
+def _show_held(held: Sequence[Held]) -> None:
+    if not held:
+        return
+    title = "Held until approved: see 'toolsearch gateway approve'"
+    shown = table(title, ("tool", "why", "what was found"), flexible="what was found")
+    for each in held:
+        shown.add_row(line(each.name), each.why.value, line(reasons(each)))
+    stdout().print(shown)
+
+
+def reasons(held: Held) -> str:
+    """What stands against a held tool, in a line."""
+    findings = [f"{each.rule} in {each.place}: {each.evidence}" for each in held.findings]
+    return "; ".join([*findings, *(f"changed: {place}" for place in held.changes)])
