@@ -37,18 +37,18 @@ from rich.console import Console
 from rich.table import Table
 
 _SERVERS = 5
-_VERBS, _NOUNS = (
-    words.split()
-    for words in (
-        "create list read update delete archive export import share merge "
-        "rename copy move validate publish approve reject schedule cancel restore",
-        "invoice customer ticket calendar contract payment shipment warehouse employee payslip "
-        "campaign newsletter webinar survey coupon refund subscription license device sensor "
-        "dashboard report query table schema index backup snapshot cluster container "
-        "branch commit review release pipeline artifact secret certificate domain route "
-        "photo album playlist podcast article comment bookmark recipe workout flight",
-    )
-)
+_VERBS = """
+create list read update delete archive export import share merge
+rename copy move validate publish approve reject schedule cancel restore
+"""
+_NOUNS = """
+invoice customer ticket calendar contract payment shipment warehouse employee payslip
+campaign newsletter webinar survey coupon refund subscription license device sensor
+dashboard report query table schema index backup snapshot cluster container
+branch commit review release pipeline artifact secret certificate domain route
+photo album playlist podcast article comment bookmark recipe workout flight
+"""
+_PAIRS = [(verb, noun) for noun in _NOUNS.split() for verb in _VERBS.split()]
 _ERAS = ("legacy", "auto")
 _CLIENT = types.Implementation(name="claude-code", version="1")  # a client whose list grows, in the older protocol
 _TURNS = (5, 15)  # of a session, before another takes its place
@@ -59,8 +59,7 @@ _WARM_UP = 1 / 3  # of the samples, which the slope leaves out
 
 def tools_of(server: int) -> list[types.Tool]:
     """Every fifth of the thousand pairs of a verb and a noun."""
-    pairs = [(verb, noun) for noun in _NOUNS for verb in _VERBS]
-    return [_tool(verb, noun) for verb, noun in pairs[server::_SERVERS]]
+    return [_tool(verb, noun) for verb, noun in _PAIRS[server::_SERVERS]]
 
 
 def _tool(verb: str, noun: str) -> types.Tool:
@@ -151,7 +150,7 @@ class Load:
             for _ in range(chance.randint(*_TURNS)):
                 if time.monotonic() >= self.until:
                     return
-                verb, noun = chance.choice(_VERBS), chance.choice(_NOUNS)
+                verb, noun = chance.choice(_PAIRS)
                 name = await self._search(client, f"{verb} a {noun}")
                 text = f"{chance.random()}"
                 server = int(name.removeprefix("stub").partition("__")[0])
@@ -355,7 +354,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "minutes": options.minutes,
         "concurrent": options.sessions,
-        "tools": len(_VERBS) * len(_NOUNS),
+        "tools": len(_PAIRS),
         "pause_s": options.pause,
         **asyncio.run(run(options.sessions, options.minutes, options.pause, options.strategy)),
     }
