@@ -12,13 +12,19 @@ from toolsearch.catalog.sources.mcp_config import McpServer, StdioServer
 
 def explain(error: BaseException, server: McpServer) -> str:
     """Why a connection could not be made, out of the nest of groups that the SDK raises."""
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    error = innermost(error)
     if isinstance(error, OSError) and isinstance(server, StdioServer):
         return _explain_spawn(error, server)
     if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
         return "it ended before it answered"
     return str(error) or type(error).__name__
+
+
+def innermost(error: BaseException) -> BaseException:
+    """The first of the exceptions in a nest of groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
 
 
 def _explain_spawn(error: OSError, server: StdioServer) -> str:

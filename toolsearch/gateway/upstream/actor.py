@@ -1,54 +1,110 @@
-"""Keeps one server connected, lists it, and sends it requests."""
+"""Keeps one server connected, lists it, and sends it requests; what befalls it stays its own."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import mcp.types as types
 from mcp import MCPError
 from mcp.client.session import IncomingMessage
-from mcp.types import CONNECTION_CLOSED
 
-from toolsearch.catalog.sources.json_values import is_object
-from toolsearch.catalog.sources.mcp_config import Mode, StdioServer, redacted
-from toolsearch.catalog.sources.mcp_failures import explain
-from toolsearch.catalog.sources.mcp_http import EXPIRED, FAULT, MAY_HAVE_RUN
-from toolsearch.catalog.sources.mcp_lifetime import SessionLifetime
-from toolsearch.catalog.sources.mcp_session import McpSession, ParameterHeaders
-from toolsearch.errors import ServerUnavailableError, ToolSearchError, ToolTimeoutError
+from toolsearch.catalog.sources.mcp_config import StdioServer, redacted
+from toolsearch.catalog.sources.mcp_session import McpSession
+from toolsearch.errors import (
+    LoginRequiredError,
+    ServerBusyError,
+    ServerUnavailableError,
+    ToolSearchError,
+    ToolTimeoutError,
+)
 from toolsearch.gateway.settings import UpstreamSettings
+from toolsearch.gateway.upstream.backoff import delay_s
+from toolsearch.gateway.upstream.breaker import Breaker, Passage
+from toolsearch.gateway.upstream.connector import CannotConnectError, Connector
+from toolsearch.gateway.upstream.faults import Fault, FaultKind, fault_of_request, silence
+from toolsearch.gateway.upstream.lanes import Lanes
 from toolsearch.gateway.upstream.listing import read_server
+from toolsearch.gateway.upstream.listing_store import ListingStore
+from toolsearch.gateway.upstream.oauth import stored_tokens
 from toolsearch.gateway.upstream.protocol import UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.gateway.upstream.subscription import hear_of_changes
 from toolsearch.gateway.upstream.talkback import Talkback
-from toolsearch.tools.definition import JsonObject
 
 logger = logging.getLogger(__name__)
 
+_STEADY_S = 10.0  # a session that lived so long was no failure to connect
+_WANTED_S = 600.0  # a lazy server that nobody has used for so long is left alone when it goes
+_DEGRADED_FAULTS = 2
+_DEGRADED_JUNK = 50  # lines in a row
+_LEAST_TTL_S = 10.0  # a server may promise less, and is not listed without end for that
+_LOGIN_LOOK_S = 5.0
+
+_CHANGES = (
+    types.ToolListChangedNotification,
+    types.PromptListChangedNotification,
+    types.ResourceListChangedNotification,
+)
+
 
 class UpstreamActor:
-    """An `Upstream` over stdio or HTTP that connects at `start`, and again when it is used after it was lost."""
+    """An `Upstream` over stdio or HTTP.
+
+    One task keeps it up: connects, lists, follows its changes, and after a loss begins anew, each time later. Whoever
+    uses it meanwhile has it tried at once. *random* gives numbers in [0, 1).
+    """
 
     def __init__(
-        self, settings: UpstreamSettings, sinks: UpstreamSinks, *, clock: Callable[[], float] = time.monotonic
+        self,
+        settings: UpstreamSettings,
+        sinks: UpstreamSinks,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        random: Callable[[], float] = random.random,
     ) -> None:
         self._settings = settings
         self._sinks = sinks
         self._clock = clock
+        self._random = random
         self._talkback = Talkback()
-        self._mode: Mode = settings.server.mode
-        self._parameter_headers: ParameterHeaders = {}
+        self._tokens = stored_tokens(settings)
+        self._connector = Connector(
+            settings.server,
+            lambda: self._talkback.peer(self._heard),
+            timeout_s=settings.treated.connect_timeout_s,
+            auth=self._tokens.auth() if self._tokens else None,
+        )
+        self._store = ListingStore(settings.server, settings.state_folder) if settings.state_folder else None
+        self._lanes = Lanes(
+            self.name, max_running=settings.treated.max_running, max_waiting=settings.treated.max_waiting
+        )
+        self._connecting = Breaker(clock=clock, random=random)  # of attempts to connect
+        self._requests = Breaker(clock=clock, random=random)
         self._session: McpSession | None = None
         self._opening: asyncio.Task[McpSession] | None = None
-        self._lifetimes: set[SessionLifetime] = set()
-        self._chores: set[asyncio.Task[None]] = set()
-        self._state = UpstreamState.IDLE
+        self._keeping: asyncio.Task[None] | None = None
+        self._listing_lock = asyncio.Lock()
+        self._is_listed = False
+        self._listing_failures = 0
+        self._ttl_s: float | None = None
+        self._changed = asyncio.Event()
+        self._stirred = asyncio.Event()  # somebody uses it
+        self._used_at_s: float | None = None
+        self._opened_at_s = 0.0
+        self._losses = 0  # of sessions that did not last, in a row
+        self._retry_at_s: float | None = None
+        self._login_wanted = ""
+        self._is_idle = True
+        self._reported = UpstreamState.IDLE
+        self._since_s = clock()
         self._last_error = ""
         self._connect_s = 0.0
-        self._starts = self._calls = self._failed = self._junk_lines = self._running = 0
+        self._starts = self._calls = self._failed = self._junk_lines = self._junk_in_a_row = 0
         self._closed = False
 
     @property
@@ -57,9 +113,21 @@ class UpstreamActor:
 
     @property
     def state(self) -> UpstreamState:
-        if self._state is UpstreamState.READY and self._live_session() is None:
+        if self._login_wanted:
+            return UpstreamState.NEEDS_LOGIN
+        if self._live_session() is not None:
+            is_troubled = (
+                self._requests.faults >= _DEGRADED_FAULTS
+                or self._requests.is_open
+                or self._junk_in_a_row >= _DEGRADED_JUNK
+                or self._listing_failures > 0
+            )
+            return UpstreamState.DEGRADED if is_troubled else UpstreamState.READY
+        if self._last_error:
             return UpstreamState.DOWN
-        return self._state
+        if self._is_opening():
+            return UpstreamState.STARTING
+        return UpstreamState.IDLE if self._is_idle else UpstreamState.DOWN
 
     @property
     def is_modern(self) -> bool:
@@ -73,83 +141,169 @@ class UpstreamActor:
             self._settings.server.transport,
             self.state,
             last_error=self._last_error,
+            since_s=self._since_s,
+            retry_at_s=self._requests.retry_at_s if session and self._requests.is_open else self._retry_at_s,
             connect_s=self._connect_s,
             starts=self._starts,
             calls=self._calls,
             failed=self._failed,
-            running=self._running,
+            shed=self._lanes.shed,
+            running=self._lanes.running,
+            waiting=self._lanes.waiting,
             junk_lines=self._junk_lines,
             protocol_version=session.sdk.protocol_version or "" if session else "",
         )
 
     def start(self) -> None:
-        self._do(self._start())
+        if self._keeping is None:
+            self._keeping = asyncio.create_task(self._keep())
 
     async def request(self, request: UpstreamRequest) -> dict[str, Any]:
         self._calls += 1
-        self._running += 1
+        self._stir()
         try:
             return await self._send(request)
         except (ToolSearchError, MCPError):
             self._failed += 1
             raise
         finally:
-            self._running -= 1
+            self._used_at_s = self._clock()
 
     async def relist(self) -> None:
-        session = await self._connected()
-        try:
-            async with asyncio.timeout(self._settings.treated.connect_timeout_s):
-                listing = await read_server(self._settings.server, session)
-        except (MCPError, TimeoutError) as error:
-            raise self._unavailable(
-                f"its tools could not be listed: {explain(error, self._settings.server)}"
-            ) from error
-        await self._sinks.listing(listing)
+        self._stir()
+        await self._list(await self._connected())
 
     async def aclose(self) -> None:
         self._closed = True
-        for lifetime in self._lifetimes:
-            lifetime.end()
-        for task in self._chores:
+        tasks = [task for task in (self._keeping, self._opening) if task is not None]
+        for task in tasks:
             task.cancel()
-        waited = [*(lifetime.task for lifetime in self._lifetimes), *self._chores]
-        if waited:
-            await asyncio.wait(waited)
+        if tasks:
+            await asyncio.wait(tasks)
+        await self._connector.aclose()
 
-    async def _start(self) -> None:
-        try:
-            await self.relist()
-        except ToolSearchError as error:
-            logger.warning("%s", error)
+    # ---- kept up
 
-    def _do(self, chore: Coroutine[Any, Any, None]) -> None:
-        """Run *chore* beside everything else, and not beyond the actor's end."""
-        task: asyncio.Task[None] = asyncio.create_task(chore)
-        self._chores.add(task)
-        task.add_done_callback(self._chores.discard)
+    async def _keep(self) -> None:
+        if await self._publish_kept() and self._settings.treated.lazy:
+            await self._until_used()
+        while True:
+            try:
+                session = await self._connected()
+            except LoginRequiredError as error:
+                self._warn(error)
+                await self._until_logged_in()
+                continue
+            except ServerUnavailableError as error:
+                self._warn(error)
+                if not self._is_wanted():
+                    await self._until_used()
+                    continue
+                await self._rest_until(self._connecting.retry_at_s)
+                continue
+            await self._tend(session)
+            await self._recover()
 
-    async def _send(self, request: UpstreamRequest) -> dict[str, Any]:
-        session = await self._connected()
-        timeout_s = request.timeout_s or self._settings.treated.call_timeout_s
-        downstream = request.downstream
-        try:
-            async with self._talkback.turn(downstream, timeout_s=timeout_s):
-                return await session.request(
-                    request.method,
-                    request.params,
-                    on_progress=downstream.progress if downstream else None,
-                    capabilities=downstream.capabilities if downstream else None,
-                )
-        except TimeoutError as error:
-            raise ToolTimeoutError(
-                f"MCP server {self.name!r} did not answer within {timeout_s:g} s; it may have run"
-            ) from error
-        except MCPError as error:
-            failure = self._translated(error, session)
-            if failure is None:
-                raise
-            raise failure from error
+    async def _publish_kept(self) -> bool:
+        """Whether there is a listing from last time, which is now known to all."""
+        if self._store is None:
+            return False
+        kept = await asyncio.to_thread(self._store.load)
+        if kept is None or self._is_listed:  # somebody was quicker
+            return False
+        listing, is_old = kept
+        if is_old:
+            self._connector.remember_as_old()
+        self._is_listed = True
+        await self._sinks.listing(listing)
+        return True
+
+    async def _tend(self, session: McpSession) -> None:
+        """All that is to be done while *session* lives."""
+        self._changed.set()
+        changes = hear_of_changes(
+            session, self._changed.set, timeout_s=self._settings.treated.connect_timeout_s, random=self._random
+        )
+        await _until(session.ended, beside=[self._keep_listed(session), changes])
+
+    async def _keep_listed(self, session: McpSession) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._listed_again_after_s()):
+                    await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._list(session)
+            except ToolSearchError as error:
+                self._warn(error)
+                await asyncio.sleep(delay_s(self._listing_failures, self._random))
+                self._changed.set()
+
+    def _listed_again_after_s(self) -> float | None:
+        told_s = max(self._ttl_s, _LEAST_TTL_S) if self._ttl_s is not None else None
+        return self._settings.treated.listing_ttl_s or told_s
+
+    async def _recover(self) -> None:
+        """After a loss: wait a while, longer if sessions keep ending; or until it is used, if it is not wanted."""
+        self._losses = 1 if self._clock() - self._opened_at_s >= _STEADY_S else self._losses + 1
+        if not self._is_wanted():
+            self._update()
+            await self._until_used()
+            return
+        self._is_idle = False
+        self._update()
+        await self._rest_until(self._clock() + delay_s(self._losses, self._random))
+
+    def _is_wanted(self) -> bool:
+        """Whether it is to be up though nobody asks: a lazy server whose tools are known need not."""
+        if not self._settings.treated.lazy or not self._is_listed:
+            return True
+        return self._used_at_s is not None and self._clock() - self._used_at_s < _WANTED_S
+
+    async def _until_used(self) -> None:
+        if not self._is_in_use():
+            self._retry_at_s = None
+            self._is_idle = True
+            self._update()
+            self._stirred.clear()
+            await self._stirred.wait()
+        self._is_idle = False
+
+    async def _rest_until(self, at_s: float | None) -> None:
+        """Until then, or until somebody uses it, and so has it tried."""
+        if self._is_in_use():
+            return
+        self._retry_at_s = at_s
+        left_s = 0.0 if at_s is None else max(at_s - self._clock(), 0.0)
+        self._stirred.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(left_s):
+                await self._stirred.wait()
+        self._retry_at_s = None
+
+    async def _until_logged_in(self) -> None:
+        """It is not tried by itself, unless there are new tokens; use tries it."""
+        self._retry_at_s = None
+        before = self._tokens.stamp() if self._tokens else None
+        while not self._is_in_use():
+            self._stirred.clear()
+            try:
+                async with asyncio.timeout(_LOGIN_LOOK_S):
+                    await self._stirred.wait()
+            except TimeoutError:
+                if self._tokens is not None and self._tokens.stamp() != before:
+                    return
+            else:
+                return
+
+    def _is_in_use(self) -> bool:
+        return self._is_opening() or self._live_session() is not None
+
+    def _stir(self) -> None:
+        self._used_at_s = self._clock()
+        self._stirred.set()
+
+    # ---- connected
 
     async def _connected(self) -> McpSession:
         """The live session. All who wait for a new one share one attempt, and its failure."""
@@ -163,69 +317,262 @@ class UpstreamActor:
     async def _open(self) -> McpSession:
         if self._closed:
             raise self._unavailable("the gateway is shutting down")
-        self._become(UpstreamState.STARTING)
+        passage = self._connecting.admit()
+        if passage is None:
+            raise self._left_alone(self._connecting)
+        self._update()
         started_s = self._clock()
-        timeout_s = self._settings.treated.connect_timeout_s
-        lifetime = SessionLifetime(
-            self._settings.server,
-            self._mode,
-            connect_timeout_s=timeout_s,
-            parameter_headers=self._parameter_headers,
-            peer=self._talkback.peer(self._heard),
-        )
-        self._lifetimes.add(lifetime)
-        lifetime.task.add_done_callback(lambda _: self._lifetimes.discard(lifetime))
         try:
-            async with asyncio.timeout(timeout_s):
-                session = await lifetime.opened
-        except TimeoutError as error:
-            raise self._down(f"it did not answer within {timeout_s:g} s", lifetime.stderr.words()) from error
-        except Exception as error:  # whatever the SDK, the network or the system made of it
-            words = await lifetime.stderr.last_words()
-            raise self._down(explain(error, self._settings.server), words) from error
+            session = await self._connector.open()
+        except CannotConnectError as error:
+            words = f"; its last words: {error.last_words}" if error.last_words else ""
+            raise self._could_not(error.fault, f"{error.fault.reason}{words}", passage) from error
+        passage.answered()
         self._session = session
-        self._last_error = ""
-        self._become(UpstreamState.READY)
+        self._opened_at_s = self._clock()
+        self._connect_s = self._opened_at_s - started_s
         self._starts += 1
-        self._connect_s = self._clock() - started_s
-        if session.shook_hands:
-            self._mode = "legacy"  # asking again for the newer protocol can cost 10 s of a server's silence
+        self._is_idle = False
+        self._login_wanted = ""
+        self._retry_at_s = None
+        self._junk_in_a_row = 0
+        self._last_error = ""
+        self._update()
         return session
 
-    async def _heard(self, message: IncomingMessage) -> None:
-        if isinstance(message, Exception):
-            self._junk_lines += 1
-        elif isinstance(message, types.ToolListChangedNotification):
-            self._do(self._start())
+    def _could_not(self, fault: Fault, reason: str, passage: Passage) -> ServerUnavailableError:
+        if fault.kind is FaultKind.LOGIN:
+            passage.left()
+            error: ServerUnavailableError = self._login_required(fault)
+        else:
+            passage.failed(asked_s=fault.asked_s)
+            self._login_wanted = ""
+            error = self._unavailable(reason)
+        self._last_error = str(error)
+        self._update()
+        return error
 
     def _live_session(self) -> McpSession | None:
         return self._session if self._session is not None and not self._session.ended.is_set() else None
 
-    def _translated(self, error: MCPError, session: McpSession) -> Exception | None:
-        """What a failed request means; None if the server itself has refused it."""
-        data: JsonObject = error.data if is_object(error.data) else {}
-        if EXPIRED in data:
-            session.ended.set()
-        if FAULT in data:
-            outcome = "may have run" if data.get(MAY_HAVE_RUN) else "did not run"
-            return self._unavailable(f"{error.message}; the call {outcome}")
-        if error.code == CONNECTION_CLOSED:
-            if isinstance(self._settings.server, StdioServer):  # over HTTP it is only this answer's stream that broke
-                session.ended.set()
-            return self._unavailable("the connection was lost during the call, which may have run")
-        return None
+    def _is_opening(self) -> bool:
+        return self._opening is not None and not self._opening.done()
 
-    def _down(self, reason: str, last_words: str) -> ServerUnavailableError:
-        words = f"; its last words: {last_words}" if last_words else ""
-        error = self._unavailable(f"{reason}{words}")
+    # ---- listed
+
+    async def _list(self, session: McpSession) -> None:
+        """Raises ToolSearchError. One at a time, so that listings come in order."""
+        timeout_s = self._settings.treated.connect_timeout_s
+        async with self._listing_lock:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    listing = await read_server(self._settings.server, session)
+            except (MCPError, TimeoutError) as error:
+                raise self._could_not_list(error, timeout_s, session) from error
+            self._listing_failures = 0
+            self._is_listed = True
+            self._ttl_s = listing.ttl_s
+            self._update()
+            await self._sinks.listing(listing)
+            if self._store is not None:
+                await asyncio.to_thread(self._store.save, listing, is_old=session.shook_hands)
+
+    def _could_not_list(self, error: MCPError | TimeoutError, timeout_s: float, session: McpSession) -> ToolSearchError:
+        fault = fault_of_request(error) if isinstance(error, MCPError) else silence(timeout_s)
+        self._listing_failures += 1
+        reason = fault.reason if fault else str(error)
+        failure = self._unavailable(f"its tools could not be listed: {reason}")
+        if fault is not None:
+            self._note_session(fault, session)
+            if fault.kind is FaultKind.LOGIN:
+                failure = self._login_required(fault)
+        self._last_error = str(failure)
+        self._update()
+        return failure
+
+    async def _heard(self, message: IncomingMessage) -> None:
+        if isinstance(message, Exception):
+            self._junk_lines += 1
+            self._junk_in_a_row += 1
+            if self._junk_in_a_row == _DEGRADED_JUNK:
+                self._last_error = str(self._unavailable("it sends what is no MCP, line after line"))
+                self._update()
+            return
+        self._junk_in_a_row = 0
+        if isinstance(message, _CHANGES):
+            self._changed.set()
+
+    # ---- asked
+
+    async def _send(self, request: UpstreamRequest) -> dict[str, Any]:
+        timeout_s = self._timeout_s(request)
+        ends_at = asyncio.get_running_loop().time() + timeout_s
+        try:
+            async with asyncio.timeout_at(ends_at) as unsent, self._lanes.lane():
+                try:
+                    return await self._attempt(request, unsent, ends_at)
+                except _SessionExpiredError:  # refused for its session's sake, so that it did not run: the one resend
+                    unsent.reschedule(ends_at)
+                    return await self._attempt(request, unsent, ends_at)
+        except _SessionExpiredError as error:
+            raise self._unavailable("its session has expired, twice in a row; the request did not run") from error
+        except ToolTimeoutError:
+            raise
+        except TimeoutError as error:
+            if self._live_session() is None:
+                raise self._unavailable(f"no connection within {timeout_s:g} s; the request did not run") from error
+            raise ServerBusyError(
+                f"MCP server {self.name!r} had no room for this request within {timeout_s:g} s; it did not run"
+            ) from error
+
+    async def _attempt(self, request: UpstreamRequest, unsent: asyncio.Timeout, ends_at: float) -> dict[str, Any]:
+        passage = self._requests.admit()
+        if passage is None:
+            raise _unsent(self._left_alone(self._requests))
+        try:
+            session = await self._connected_for_request()
+            unsent.reschedule(None)  # from here on the turn keeps the time
+            result = await self._exchange(request, session, ends_at)
+        except _NoAnswerError as error:
+            raise self._suffered(error.fault, passage, error.session) from error.__cause__
+        except MCPError:
+            self._answered(passage)  # if only with a no
+            raise
+        except BaseException:
+            passage.left()
+            raise
+        self._answered(passage)
+        return result
+
+    async def _connected_for_request(self) -> McpSession:
+        try:
+            return await self._connected()
+        except LoginRequiredError:
+            raise
+        except ServerUnavailableError as error:
+            raise _unsent(error) from error
+
+    async def _exchange(self, request: UpstreamRequest, session: McpSession, ends_at: float) -> dict[str, Any]:
+        """Raises _NoAnswerError, or MCPError for what the server itself has refused."""
+        downstream = request.downstream
+        is_sent = False
+        try:
+            async with self._talkback.turn(downstream, timeout_s=ends_at - asyncio.get_running_loop().time()):
+                is_sent = True
+                return await session.request(
+                    request.method,
+                    request.params,
+                    on_progress=downstream.progress if downstream else None,
+                    capabilities=downstream.capabilities if downstream else None,
+                )
+        except MCPError as error:
+            if fault := fault_of_request(error):
+                raise _NoAnswerError(fault, session) from error
+            raise
+        except TimeoutError as error:
+            if is_sent:
+                raise _NoAnswerError(silence(self._timeout_s(request)), session) from error
+            raise
+
+    def _timeout_s(self, request: UpstreamRequest) -> float:
+        return request.timeout_s or self._settings.treated.call_timeout_s
+
+    def _answered(self, passage: Passage) -> None:
+        passage.answered()
+        self._junk_in_a_row = 0
+        self._login_wanted = ""
+        if not self._listing_failures:
+            self._last_error = ""
+        self._update()
+
+    def _suffered(self, fault: Fault, passage: Passage, session: McpSession) -> Exception:
+        was_probe = passage.is_probe
+        if fault.counts or fault.asked_s:
+            passage.failed(asked_s=fault.asked_s)
+        else:
+            passage.left()
+        self._note_session(fault, session)
+        if was_probe and fault.kind is FaultKind.SILENT and isinstance(self._settings.server, StdioServer):
+            session.ended.set()  # silent again after the wait: only another process can help
+        if fault.kind is FaultKind.EXPIRED:
+            self._update()
+            return _SessionExpiredError()
+        if fault.kind is FaultKind.LOGIN:
+            error: Exception = self._login_required(fault)
+        elif fault.kind is FaultKind.SILENT:
+            error = ToolTimeoutError(f"MCP server {self.name!r}: {fault.reason}; the call may have run")
+        elif fault.kind is FaultKind.LOST and not fault.status and fault.may_have_run:
+            error = self._unavailable(f"{fault.reason} during the call, which may have run")
+        else:
+            error = self._unavailable(f"{fault.reason}; the call {fault.outcome}", retry_after_s=fault.asked_s or None)
         self._last_error = str(error)
-        self._become(UpstreamState.DOWN)
+        self._update()
         return error
 
-    def _become(self, state: UpstreamState) -> None:
-        if state is not self._state:
-            self._state = state
+    def _note_session(self, fault: Fault, session: McpSession) -> None:
+        """End a session that is over, where nothing else says so; over HTTP a loss is only that of one answer."""
+        is_over = fault.kind is FaultKind.EXPIRED or (
+            fault.kind is FaultKind.LOST and isinstance(self._settings.server, StdioServer)
+        )
+        if is_over:
+            session.ended.set()
+
+    # ---- told
+
+    def _update(self) -> None:
+        state = self.state
+        if state is not self._reported:
+            self._reported = state
+            self._since_s = self._clock()
             self._sinks.state(self.name, state)
 
-    def _unavailable(self, reason: str) -> ServerUnavailableError:
-        return ServerUnavailableError(f"MCP server {self.name!r}: {redacted(reason, self._settings.server.secrets)}")
+    def _warn(self, error: ToolSearchError) -> None:
+        logger.warning("%s", error)
+
+    def _login_required(self, fault: Fault) -> LoginRequiredError:
+        remedy = f"run: toolsearch gateway login {self.name}" if self._tokens else "check its 'headers'"
+        text = f"MCP server {self.name!r} wants a login (HTTP {fault.status}), and the request did not run; {remedy}"
+        self._login_wanted = text
+        return LoginRequiredError(text)
+
+    def _left_alone(self, breaker: Breaker) -> ServerUnavailableError:
+        left_s = max((breaker.retry_at_s or 0.0) - self._clock(), 0.0)
+        when = f"in {left_s:.0f} s" if left_s >= 1 else "in a moment"
+        if breaker.faults < _DEGRADED_FAULTS:
+            return self._unavailable(f"it asked to be left alone; try again {when}", retry_after_s=left_s)
+        reason = f"it failed {breaker.faults} times in a row, and is tried again {when}"
+        return self._unavailable(reason, retry_after_s=left_s)
+
+    def _unavailable(self, reason: str, *, retry_after_s: float | None = None) -> ServerUnavailableError:
+        text = redacted(reason, self._settings.server.secrets)
+        return ServerUnavailableError(f"MCP server {self.name!r}: {text}", retry_after_s=retry_after_s)
+
+
+class _SessionExpiredError(Exception):
+    """The request was refused because its session is over."""
+
+
+class _NoAnswerError(Exception):
+    """The request was not answered by the server."""
+
+    def __init__(self, fault: Fault, session: McpSession) -> None:
+        super().__init__(fault.reason)
+        self.fault = fault
+        self.session = session
+
+
+def _unsent(error: ServerUnavailableError) -> ServerUnavailableError:
+    return ServerUnavailableError(f"{error}; the request did not run", retry_after_s=error.retry_after_s)
+
+
+async def _until(ended: asyncio.Event, *, beside: list[Coroutine[Any, Any, None]]) -> None:
+    """Wait for *ended*, and until then do what is to be done *beside*."""
+    tasks = [asyncio.create_task(work) for work in beside]
+    try:
+        await ended.wait()
+    finally:
+        for task in tasks:
+            task.cancel()
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                logger.error("a server is not followed any more", exc_info=outcome)

@@ -23,7 +23,7 @@ class Breaker:
         self._random = random
         self._retry_at_s: float | None = None
         self._is_open = False
-        self._probe: Passage | None = None
+        self.probe: Passage | None = None
         self.faults = 0  # in a row
 
     @property
@@ -37,7 +37,7 @@ class Breaker:
         if not self._is_open:
             return False
         is_too_early = self._retry_at_s is not None and self._clock() < self._retry_at_s
-        return is_too_early or self._probe is not None
+        return is_too_early or self.probe is not None
 
     def admit(self) -> Passage | None:
         """A way through, on which the outcome is to be told; None while it is open."""
@@ -45,28 +45,28 @@ class Breaker:
             return None
         passage = Passage(self)
         if self._is_open:
-            self._probe = passage
+            self.probe = passage
         return passage
 
     def answered(self) -> None:
         self.faults = 0
         self._is_open = False
         self._retry_at_s = None
-        self._probe = None
+        self.probe = None
 
     def failed(self, passage: Passage | None = None, *, asked_s: float = 0.0) -> None:
         """One more fault; *asked_s* is for how long the server itself wants to be left alone."""
-        if self._is_open and self._probe is not passage:
+        if self._is_open and self.probe is not passage:
             return  # sent before it opened; counting it too would only prolong the wait
-        self._probe = None
+        self.probe = None
         self.faults += 1
         self._retry_at_s = self._clock() + delay_s(self.faults, self._random, asked_s=asked_s)
         self._is_open = self.faults >= _MOST_FAULTS or asked_s > 0
 
     def left(self, passage: Passage) -> None:
         """Nothing was learned on *passage*: whoever took it gave up."""
-        if self._probe is passage:
-            self._probe = None
+        if self.probe is passage:
+            self.probe = None
 
 
 class Passage:
@@ -74,6 +74,10 @@ class Passage:
 
     def __init__(self, breaker: Breaker) -> None:
         self._breaker = breaker
+
+    @property
+    def is_probe(self) -> bool:
+        return self._breaker.probe is self
 
     def answered(self) -> None:
         self._breaker.answered()
