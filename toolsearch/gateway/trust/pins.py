@@ -18,7 +18,7 @@ from toolsearch.sqlite_file import SqliteFile
 from toolsearch.tools.definition import JsonObject
 
 FIRST_SIGHT: Final = "first sight"  # who approved what nobody has looked at
-_FILE = "trust.db"
+FILE: Final = "trust.db"
 _VERSION = 1
 
 # A server that changes a definition with every listing fills one row and not the disk: only the last waits.
@@ -70,7 +70,7 @@ class PinStore:
     def of(cls, config: GatewayConfig) -> Self:
         """The store in the state folder of *config*."""
         identities = {each.name: server_identity(each.server) for each in config.upstreams}
-        return cls(config.settings.state_folder / _FILE, identities)
+        return cls(config.settings.state_folder / FILE, identities)
 
     def version(self) -> int:
         """Another number once any other connection, of whatever process, has changed something; costs microseconds."""
