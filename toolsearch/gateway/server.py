@@ -17,7 +17,7 @@ from mcp.types import INVALID_PARAMS
 
 from toolsearch.calling.blocks import text_block
 from toolsearch.discovery.search_tool import TOOL_NAME
-from toolsearch.gateway.callers import Context, caller_of
+from toolsearch.gateway.callers import Context, caller_of, reach_of_request
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.content import content_handlers
 from toolsearch.gateway.downstream import SdkDownstream
@@ -64,7 +64,7 @@ def make_server(gateway: Gateway) -> Server[Any]:
         lifespan=lifespan,
         cache_hints={"tools/list": _LIST_HINT},
         # The SDK would list our tools for every call instead.
-        get_tool_input_schema=gateway.surface.input_schema,
+        get_tool_input_schema=lambda name: gateway.surface.input_schema(name, reach_of_request()),
         on_list_tools=guard.around(handlers.list_tools),
         on_call_tool=guard.around(handlers.call_tool),
         on_subscriptions_listen=guard.around(changes.listen),

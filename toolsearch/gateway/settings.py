@@ -24,12 +24,16 @@ from toolsearch.catalog.sources.files import read_document
 from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, read_mcp_config
 from toolsearch.errors import BadSettingError
+from toolsearch.gateway.principals.tokens import with_hashed_tokens
 from toolsearch.tools.definition import legal_name
 from toolsearch.tools.naming import SEPARATOR
 
 SECTION = "toolsearch"
 
 Exposing: TypeAlias = Literal["expand", "hedge", "fixed"]
+SignatureAlgorithm: TypeAlias = Literal[  # none of them with a key that the verifier knows, too
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
 
 
 class _Section(BaseModel):
@@ -81,30 +85,35 @@ class TrustSettings(_Section):
 
 
 class PrincipalSettings(_Section):
-    """One who may ask, known by a bearer token (from the environment, or its SHA-256 here) or the ``sub`` of a JWT."""
+    """One who may ask, known by a bearer token, which is kept as its hash alone, or by the ``sub`` of a JWT.
 
-    token: str | None = Field(default=None, repr=False, description="Only as ${NAME} of the environment.")
-    token_sha256: str | None = None
-    subject: str | None = None
+    In the document ``token`` stands for the hash, as ``${NAME}`` of the environment.
+    """
+
+    token_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$", repr=False)
+    subject: str | None = Field(default=None, min_length=1)
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    operator: bool = Field(default=False, description="May see the status page, which shows what everybody does.")
 
 
 class JwtSettings(_Section):
-    """How JWTs are verified, as an OAuth resource server does; rules by scope hold for principals not listed."""
+    """How JWTs are verified, as an OAuth resource server does. A subject that is no principal has no own rules."""
 
-    issuer: str
-    audience: str
-    jwks_url: str | None = None
-    algorithms: tuple[str, ...] = ("RS256", "ES256")
+    issuer: str = Field(pattern="^https?://")
+    audience: str = Field(min_length=1)
+    jwks_url: str | None = Field(default=None, description="None: as the issuer's own configuration says.")
+    algorithms: tuple[SignatureAlgorithm, ...] = Field(default=("RS256", "ES256"), min_length=1)
     required_scopes: tuple[str, ...] = ()
+    resource: str | None = Field(default=None, description="The URL that clients reach us by; None: the audience.")
 
 
 class HttpSettings(_Section):
     """Bound to loopback unless told otherwise; the address itself is an option of the command."""
 
-    allowed_hosts: tuple[str, ...] = ()
-    allowed_origins: tuple[str, ...] = ()
+    allow_anonymous: bool = Field(default=False, description="Beyond loopback too, where anybody may come by.")
+    allowed_hosts: tuple[str, ...] = Field(default=(), description="As HOST or HOST:PORT, beside what it is bound to.")
+    allowed_origins: tuple[str, ...] = Field(default=(), description="Of pages that may ask, as https://HOST:PORT.")
     max_sessions: PositiveInt = 10_000
     session_idle_s: PositiveFloat = 1_800.0
     max_body_bytes: PositiveInt = 4 * 1024 * 1024
@@ -166,7 +175,7 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
     """
     document = config if isinstance(config, Mapping) else read_document(Path(config))
     section: object = document.get(SECTION, {}) if is_object(document) else {}
-    settings = _read_section(section)
+    settings = _read_section(with_hashed_tokens(section, environment))
     mcp = read_mcp_config(config, environment)
     kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
     warnings = [*mcp.warnings]

@@ -99,12 +99,12 @@ class Surface:
             self._session(caller).state.discovered.touch(name)
         return tool
 
-    def input_schema(self, name: str) -> Mapping[str, Any] | None:
-        """Of any listed tool, in whoever's reach: for what the transport checks before a call is judged."""
+    def input_schema(self, name: str, reach: Reach) -> Mapping[str, Any] | None:
+        """Of a listed tool in *reach*: for what the transport checks, and tells of, before a call is judged."""
         own: dict[str, Mapping[str, Any]] = {entry["name"]: entry["inputSchema"] for entry in self._own_entries()}
         if name in own:
             return own[name]
-        tool = self._registry.find(name)
+        tool = self._registry.find(name) if self._engine.view(reach).allows(name) else None
         return wire_schema(tool) if tool else None
 
     def _listed(self, caller: Caller) -> Iterable[str]:

@@ -46,13 +46,23 @@ class Caller:
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-class PrincipalDirectory(Protocol):
-    """Finds the principal of what came with a request. Raises nothing: whoever is not known is None, and gets a 401."""
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a credential was good for: whose it is, and what for."""
 
-    def of_token(self, token: str) -> Principal | None:
-        """Whose bearer token this is, compared in constant time, or verified as a JWT."""
+    principal: Principal
+    scopes: tuple[str, ...] = ()
+    is_operator: bool = False
+
+
+class PrincipalDirectory(Protocol):
+    """Finds the principal of what came with a request."""
+
+    @property
+    def required_scopes(self) -> tuple[str, ...]:
+        """What a grant must be good for; a token of ours is good for all of it."""
         ...
 
-    def of_id(self, principal_id: str) -> Principal | None:
-        """The principal that `of_token` has found before for this session or request."""
+    async def of_token(self, token: str) -> Grant | None:
+        """Whose bearer token this is, compared in constant time, or verified as a JWT. Raises nothing; None: 401."""
         ...
