@@ -1,15 +1,21 @@
 """The commands under ``toolsearch gateway``: what they print, what they leave alone, and their exit codes."""
 
+import getpass
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.gateway_harness import raw_server
+from toolsearch.catalog.sources.mcp_listing import read_listing
 from toolsearch.cli import main
+from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.trust.gate import make_gate
+from toolsearch.gateway.trust.pins import PinStore
 
 
 @dataclass
@@ -46,10 +52,6 @@ def configured(tmp_path) -> Callable[..., str]:
         return str(path)
 
     return configured
-
-
-def files_below(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def test_check_tells_what_each_server_gives_refuses_and_costs(run, configured):
@@ -93,7 +95,7 @@ def test_check_names_the_setting_that_cannot_be_used(run, configured):
 def test_check_remembers_no_tool_as_seen(run, configured, tmp_path):
     run("check", "--config", configured({"raw": raw_server()}))
 
-    assert not [path for path in files_below(tmp_path) if "pins" in Path(path).name]
+    assert not (tmp_path / "state" / "trust.db").exists()
 
 
 def test_a_command_without_a_configuration_says_how_to_give_one(run):
@@ -101,3 +103,79 @@ def test_a_command_without_a_configuration_says_how_to_give_one(run):
 
     assert ran.code == 2
     assert "--config mcp.json" in ran.err
+
+
+ADD = {"name": "add", "description": "Adds two numbers.", "inputSchema": {"type": "object"}}
+CHANGED = {**ADD, "description": "Adds two numbers.\x1b[2K Twice."}
+
+
+def seen(config: str, *entries: dict[str, Any], server: str = "sums") -> None:
+    """Have a gateway of *config* judge a listing of *server*."""
+    listed, _ = read_listing(server, entries, server)
+    tools = [GatewayTool(server, each.remote_name, each.definition, each.raw) for each in listed]
+    make_gate(read_gateway_config(config, {})).judge(server, tools, others=[])
+
+
+def approvals(config: str, server: str = "sums") -> dict[str, str]:
+    """Who has approved which tool."""
+    return {name: pin.by for name, pin in PinStore.of(read_gateway_config(config, {})).approved(server).items()}
+
+
+@pytest.fixture
+def held(configured) -> str:
+    """A configuration where ``add`` was approved on first sight, and has changed since."""
+    config = configured({"sums": {"command": "sums"}, "more": {"command": "more"}})
+    seen(config, ADD)
+    seen(config, CHANGED)
+    return config
+
+
+def test_approve_shows_what_is_held_and_how_it_differs_and_decides_nothing(run, held):
+    ran = run("approve", "--config", held)
+
+    assert ran.code == 0
+    assert "sums__add" in ran.out
+    assert '-  "description": "Adds two numbers.",' in ran.out
+    assert '+  "description": "Adds two numbers.\\u001b[2K Twice.",' in ran.out
+    assert "\x1b" not in ran.out
+    assert [each["name"] for each in run("approve", "--config", held, "--json").json["held"]] == ["sums__add"]
+
+
+@pytest.mark.parametrize("target", ["sums", "sums__add", "--all"])
+def test_approve_takes_a_tool_a_server_or_everything(run, held, target):
+    ran = run("approve", target, "--config", held, "--yes")
+
+    assert ran.code == 0
+    assert approvals(held) == {"add": getpass.getuser()}
+    assert "Nothing is held." in run("approve", "--config", held).out
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 1)])
+def test_approve_asks_first(run, held, monkeypatch, answer, code, left):
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+
+    assert run("approve", "sums__add", "--config", held).code == code
+    assert len(run("approve", "--config", held, "--json").json["held"]) == left
+
+
+def test_approve_names_what_a_misspelt_tool_may_have_meant(run, held):
+    ran = run("approve", "sums__ad", "--config", held, "--yes")
+
+    assert ran.code == 1
+    assert "sums__add" in ran.err
+
+
+def test_an_approval_is_withdrawn_until_it_is_given_again(run, held):
+    run("approve", "sums__add", "--config", held, "--yes")
+
+    assert run("approve", "sums__add", "--config", held, "--revoke", "--yes").code == 0
+    assert approvals(held) == {}
+    seen(held, CHANGED)
+    assert [each["why"] for each in run("approve", "--config", held, "--json").json["held"]] == ["withdrawn"]
+
+
+def test_login_names_the_servers_there_are(run, held):
+    ran = run("login", "some", "--config", held)
+
+    assert ran.code == 2
+    assert "there are: sums, more" in ran.err

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.gateway_approve import approve
 from toolsearch.cli.gateway_check import check
+from toolsearch.cli.gateway_login import login
 from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.output import warn
 from toolsearch.errors import BadSettingError
@@ -41,7 +43,8 @@ def serve(
     return ExitCode.OK
 
 
-gateway.command("check")(check)
+for command in (check, approve, login):
+    gateway.command()(command)
 
 
 async def _serve(made: Gateway, address: tuple[str, int] | None) -> None:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.cli.exits import ExitCode
@@ -19,7 +15,7 @@ if TYPE_CHECKING:
     from toolsearch.catalog.loading import Refusal
     from toolsearch.gateway.settings import GatewayConfig
     from toolsearch.gateway.status.checkup import Checked, Checkup
-    from toolsearch.gateway.trust.protocol import Held, ToolGate
+    from toolsearch.gateway.trust.protocol import Held
 
 _COLUMNS = ("server", "transport", "state", "tools", "refused", "held", "ruled out", "tokens", "time", "error")
 _NUMBERS = ("tools", "refused", "held", "ruled out", "tokens", "time")
@@ -33,10 +29,11 @@ def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """
     from toolsearch.gateway.gateway import Gateway
     from toolsearch.gateway.status.checkup import check as check_up
+    from toolsearch.gateway.status.looking import gate_that_only_looks
 
     read = read_config(config)
-    with tempfile.TemporaryDirectory() as scratch:
-        result = asyncio.run(check_up(Gateway(read, gate=_gate_that_only_looks(read, Path(scratch)))))
+    with gate_that_only_looks(read) as gate:
+        result = asyncio.run(check_up(Gateway(read, gate=gate)))
     if as_json:
         print_json(_as_json(read, result))
     else:
@@ -44,15 +41,6 @@ def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     if not result.failed and not read.refused:
         return ExitCode.OK
     return ExitCode.NOTHING if result.failed < len(result.servers) else ExitCode.UNREADABLE
-
-
-def _gate_that_only_looks(config: GatewayConfig, scratch: Path) -> ToolGate:
-    """The gate of *config* over a copy of its pins: a first sight of a tool here is none for the gateway."""
-    from toolsearch.gateway.trust.gate import make_gate
-
-    for pins in config.settings.state_folder.glob("pins*"):
-        shutil.copy2(pins, scratch)
-    return make_gate(replace(config, settings=config.settings.model_copy(update={"state_dir": scratch})))
 
 
 def _as_json(config: GatewayConfig, result: Checkup) -> dict[str, Any]:
@@ -82,12 +70,12 @@ def _server_json(server: Checked) -> dict[str, Any]:
         "seconds": round(server.seconds, 3),
         "error": server.error,
         "refused": [{"name": each.name, "reason": each.reason} for each in row.refused],
-        "held": [_held_json(each) for each in row.held],
+        "held": [held_json(each) for each in row.held],
         "ruled_out": list(row.ruled_out),
     }
 
 
-def _held_json(held: Held) -> dict[str, Any]:
+def held_json(held: Held) -> dict[str, Any]:
     findings = [{"rule": each.rule, "place": each.place, "evidence": each.evidence} for each in held.findings]
     return {"name": held.name, "why": held.why.value, "findings": findings, "changes": list(held.changes)}
 
