@@ -56,7 +56,7 @@ class JwtVerifier:
             raise _RefusedError("the issuer has no such key")
         claims: dict[str, Any] = jwt.decode(
             token,
-            key,
+            key.key,  # what the key says of its algorithm is often left out, and ours are settled
             algorithms=list(self._settings.algorithms),
             audience=self._settings.audience,
             leeway=_LEEWAY_S,
