@@ -19,6 +19,8 @@ from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.exposure.surface import Found, Surface
 from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.proxy.calls import CallProxy
+from toolsearch.gateway.proxy.content import ContentProxy
+from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
 from toolsearch.gateway.registry import Registry, ServerTools
@@ -36,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
 
+_TRUST_POLL_S = 2.0
 _FIRST_LISTINGS_S = 10.0  # clients wait 30 s for a server's first list, or longer
 
 
@@ -67,7 +70,8 @@ class Gateway:
             ),
         )
         rules = Reach.parse(settings.rules.allow, settings.rules.deny)
-        self.registry = Registry(self.engine.catalog, gate or make_gate(config), rules)
+        self._gate = gate or make_gate(config)
+        self.registry = Registry(self.engine.catalog, self._gate, rules)
         sinks = UpstreamSinks(self._listed, self._fares)
         self.ledger = Ledger(clock)
         self._costs = WireCosts(self.engine.counter)
@@ -80,30 +84,38 @@ class Gateway:
             lambda: {name: upstream.state for name, upstream in self.upstreams.items()},
             rules,
         )
+        links = SeenLinks()
         self.relay = Relay(
             self.upstreams,
             StateSeal(os.urandom(32), clock),  # a state that a client brings back is of this process
+            links,
             secrets={each.name: each.server.secrets for each in config.upstreams},
         )
+        self.content = ContentProxy(self.registry, rules, self.relay, links)
         self._calls = CallProxy(self.surface, self.relay)
         self._awaited = set(self.upstreams)
         self._all_listed = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         if not self.upstreams:
             self._all_listed.set()
         for upstream in self.upstreams.values():
             upstream.start()
+        self._following = asyncio.create_task(self._follow_trust())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.relay.aclose()
         await self.aclose()
 
     async def aclose(self) -> None:
         """End all servers, and what was started for them."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait([self._following])
+        await self.relay.aclose()
         await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
         self.engine.close()
 
@@ -181,6 +193,24 @@ class Gateway:
         except TimeoutError:
             logger.warning("no tools yet of %s", ", ".join(sorted(self._awaited)))
             self._all_listed.set()
+
+    async def _follow_trust(self) -> None:
+        """Judge all listings anew once somebody has approved a tool, or withdrawn that, in whatever process."""
+        judged = self._gate.version()
+        while True:
+            await asyncio.sleep(_TRUST_POLL_S)
+            if (version := self._gate.version()) == judged:
+                continue
+            judged = version
+            for server in tuple(self.registry.listings):
+                await self._review(server)
+
+    async def _review(self, server: str) -> None:
+        try:
+            await self.registry.review(server)
+            self._tokens[server] = await asyncio.to_thread(self._tokens_of, server)
+        except ToolSearchError:
+            logger.exception("the tools of %s could not be judged anew", server)
 
     async def _listed(self, listing: Listing) -> None:
         try:

@@ -19,7 +19,7 @@ from toolsearch.calling.blocks import text_block
 from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.gateway.callers import Context, caller_of, reach_of_request
 from toolsearch.gateway.changes import ListChanges
-from toolsearch.gateway.content import content_handlers
+from toolsearch.gateway.content import add_logging, content_handlers
 from toolsearch.gateway.downstream import SdkDownstream
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.principals.protocol import Caller
@@ -70,6 +70,7 @@ def make_server(gateway: Gateway) -> Server[Any]:
         on_subscriptions_listen=guard.around(changes.listen),
         **content,
     )
+    add_logging(server)
     server.middleware.append(send_raw_results)
     return server
 

@@ -12,13 +12,14 @@ from typing import Any
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 _RAW = "toolsearch/raw"
+_NOT_CACHED: Mapping[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
 _EMPTY: Mapping[str, Mapping[str, Any]] = {
-    "tools/list": {"tools": []},
+    "tools/list": {"tools": []},  # which has a hint of its own
     "tools/call": {"content": []},
-    "resources/list": {"resources": []},
-    "resources/templates/list": {"resourceTemplates": []},
-    "resources/read": {"contents": []},
-    "prompts/list": {"prompts": []},
+    "resources/list": {"resources": [], **_NOT_CACHED},
+    "resources/templates/list": {"resourceTemplates": [], **_NOT_CACHED},
+    "resources/read": {"contents": [], **_NOT_CACHED},
+    "prompts/list": {"prompts": [], **_NOT_CACHED},
     "prompts/get": {"messages": []},
     "completion/complete": {"completion": {"values": []}},
 }

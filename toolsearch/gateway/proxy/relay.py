@@ -23,6 +23,7 @@ from toolsearch.catalog.sources.mcp_config import redacted
 from toolsearch.gateway.principals.protocol import Caller, Era
 from toolsearch.gateway.proxy.askable import ASKABLE
 from toolsearch.gateway.proxy.conversations import Conversations, Pending
+from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.meta import forwarded_meta
 from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
 from toolsearch.gateway.upstream.protocol import Downstream, Upstream, UpstreamRequest
@@ -34,20 +35,24 @@ _MODERN_FIELDS = ("resultType", "ttlMs", "cacheScope")
 
 
 class Relay:
-    """Requests whose answer may be a question: ``tools/call``, ``prompts/get`` and ``resources/read``."""
+    """Requests for one server, above all those whose answer may be a question: ``tools/call``, ``prompts/get`` and
+    ``resources/read``.
+    """
 
     def __init__(
         self,
         upstreams: Mapping[str, Upstream],
         seal: StateSeal,
+        links: SeenLinks,
         *,
         secrets: Mapping[str, Collection[str]] | None = None,
         conversations: Conversations | None = None,
         backoff_s: float = _ROUND_BACKOFF_S,
     ) -> None:
-        """*secrets* by server; none of them is in what a server's refusal says."""
+        """*links* remembers those in all results. *secrets* by server; none is in what a server's refusal says."""
         self._upstreams = upstreams
         self._seal = seal
+        self._links = links
         self._secrets = secrets or {}
         self._conversations = conversations or Conversations()
         self._backoff_s = backoff_s
@@ -65,6 +70,7 @@ class Relay:
             result = await self._sent(caller, upstream, binding, params, downstream)
         except MCPError as error:
             raise _without_secrets(error, self._secrets.get(server, ())) from error
+        self._links.note(caller.principal.id, server, result)
         return for_era(result, caller.era)
 
     async def aclose(self) -> None:
@@ -151,9 +157,9 @@ class Relay:
 
 
 def for_era(result: Mapping[str, Any], era: Era) -> dict[str, Any]:
-    """The result without what no version of that era has."""
+    """The result without what no version of that era has; nobody but the caller may be given it from a cache."""
     if era is Era.MODERN:
-        return dict(result)
+        return {**result, "cacheScope": "private"} if "cacheScope" in result else dict(result)
     kept = {key: value for key, value in result.items() if key not in _MODERN_FIELDS}
     meta = kept.get("_meta")
     if is_object(meta) and SERVER_INFO_META_KEY in meta:
