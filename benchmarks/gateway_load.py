@@ -101,7 +101,7 @@ async def serve_stubs(ports: Sequence[int]) -> None:
 
 @dataclass(slots=True)
 class Recorded:
-    """What the sessions saw. Seconds, in the order they came."""
+    """What the sessions saw. Seconds, in the order they came; the same place in *direct* and *proxied* is one turn."""
 
     searches: list[float] = field(default_factory=list[float])
     direct: list[float] = field(default_factory=list[float])
@@ -157,10 +157,13 @@ class Load:
                 if server not in directs:
                     directs[server] = await self._direct(stack, server)
                 direct = directs[server]
-                both = [(client, name, self.recorded.proxied), (direct, name.partition("__")[2], self.recorded.direct)]
-                chance.shuffle(both)
-                for caller, called, times in both:
-                    await self._call(caller, called, text, times)
+                both = [(client, name), (direct, name.partition("__")[2])]
+                if is_swapped := chance.random() < 0.5:
+                    both.reverse()
+                took = [await self._call(caller, called, text) for caller, called in both]
+                proxied_s, direct_s = reversed(took) if is_swapped else took
+                self.recorded.proxied.append(proxied_s)
+                self.recorded.direct.append(direct_s)
                 await asyncio.sleep(chance.expovariate(1 / self.pause_s))
 
     async def _direct(self, stack: AsyncExitStack, server: int) -> Client:
@@ -178,8 +181,9 @@ class Load:
             raise LookupError(f"nothing found for {query!r}")
         return str(names[0])
 
-    async def _call(self, client: Client, name: str, text: str, times: list[float]) -> None:
-        is_proxied = times is self.recorded.proxied
+    async def _call(self, client: Client, name: str, text: str) -> float:
+        """Call the tool of that name as this client would, and return the seconds of the call alone."""
+        is_proxied = "__" in name
         asked: tuple[str, dict[str, Any]] = (name, {"text": text})
         if is_proxied and client.protocol_version >= "2026":
             asked = ("callToolRead", {"name": name, "arguments": {"text": text}})
@@ -187,10 +191,11 @@ class Load:
             await client.list_tools(cache_mode="refresh")  # as a client does that was told its list has changed
         started_s = time.perf_counter()
         result = await client.call_tool(*asked)
-        times.append(time.perf_counter() - started_s)
+        took_s = time.perf_counter() - started_s
         said = [block.text for block in result.content if isinstance(block, types.TextContent)]
         if result.is_error or said != [text]:
             self.recorded.lost[f"{'proxied' if is_proxied else 'direct'}: {said}"[:200]] += 1
+        return took_s
 
 
 def _first_of(error: BaseException) -> BaseException:
@@ -227,7 +232,7 @@ def summary(recorded: Recorded, samples: Sequence[Sample], after: Sample) -> dic
         "search_ms": _percentiles(recorded.searches),
         "direct_ms": _percentiles(direct),
         "proxied_ms": _percentiles(proxied),
-        "added_ms": {key: round(_percentiles(proxied)[key] - _percentiles(direct)[key], 2) for key in ("p50", "p99")},
+        "added_ms": _percentiles([through - there for through, there in zip(proxied, direct, strict=True)]),
         "rss_mib": {
             "start": round(samples[0].rss_mib, 1),
             "after_warm_up": round(settled[0].rss_mib, 1),
@@ -342,7 +347,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--sessions", type=int, default=200)
-    parser.add_argument("--pause", type=float, default=6.0, metavar="S", help="mean pause of a session between turns")
+    parser.add_argument("--pause", type=float, default=30.0, metavar="S", help="mean pause of a session between turns")
     parser.add_argument("--strategy", default="auto")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--stubs", metavar="PORTS", help=argparse.SUPPRESS)
