@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from enum import Enum
 
 from toolsearch.catalog.loading import Refusal
 from toolsearch.gateway.trust.protocol import Held
@@ -49,7 +51,7 @@ class SearchRow:
 
 @dataclass(frozen=True, slots=True)
 class GatewayStatus:
-    """All of it at one moment, as JSON with `dataclasses.asdict`.
+    """All of it at one moment, as JSON with `status_json`.
 
     sessions, searches   of late, and bounded; the counts are over all since the start
     shown_tokens         over all lists and answers handed out
@@ -70,3 +72,14 @@ class GatewayStatus:
     all_tools_tokens: int = 0
     tokens_are_estimate: bool = False
     warnings: tuple[str, ...] = ()
+
+
+def status_json(status: GatewayStatus) -> str:
+    """*status* as JSON, its words of state as they are written."""
+    return json.dumps(asdict(status), default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"{value!r} is no plain data")
