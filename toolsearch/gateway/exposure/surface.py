@@ -10,6 +10,7 @@ from toolsearch.discovery.exposure import PassThrough, render_definition
 from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, render_answer, search_tool_definition
 from toolsearch.engine import ToolSearch
+from toolsearch.errors import UnknownToolError
 from toolsearch.gateway.exposure.answer import Answer, answer_with_schemas
 from toolsearch.gateway.exposure.call_tools import call_tool_entries
 from toolsearch.gateway.exposure.clients import ClientTable
@@ -92,9 +93,8 @@ class Surface:
         """The tool of that name in the caller's reach; counts as its use. Raises UnknownToolError with near names."""
         self._engine.view(caller.principal.reach).get(name)
         tool = self._registry.find(name)
-        if tool is None:  # gone between the two looks
-            self._engine.catalog.get(name)
-            raise LookupError(name)
+        if tool is None or not caller.principal.reach.allows(tool.definition):  # another one between the two looks
+            raise UnknownToolError(name)
         if caller.session_key is not None:
             self._session(caller).state.discovered.touch(name)
         return tool
