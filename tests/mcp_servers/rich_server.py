@@ -61,13 +61,12 @@ class Rich:
     name: str = "rich"
     waiting: asyncio.Event = field(default_factory=asyncio.Event)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    at_gate: asyncio.Event = field(default_factory=asyncio.Event)
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     answers: list[Any] = field(default_factory=list)
-    metas: list[Any] = field(default_factory=list)
     subscribed: list[str] = field(default_factory=list)
 
     async def call(self, ctx: Any, params: types.CallToolRequestParams) -> Any:
-        self.metas.append(dict(ctx.meta or {}))
         answers = {key: answer.model_dump() for key, answer in (params.input_responses or {}).items()}
         if ctx.protocol_version >= "2026" and params.name in ("ask", "ask_twice", "sample", "roots"):
             return _asked_modern(params, answers)
@@ -116,7 +115,7 @@ class Rich:
             self.cancelled.set()
 
     async def _gate(self, ctx: Any, params: Any) -> Any:
-        self.waiting.set()
+        self.at_gate.set()
         await self.go_on.wait()
         return _text("through the gate")
 
