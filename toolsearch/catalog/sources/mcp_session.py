@@ -41,6 +41,9 @@ _EMPTY_RESULTS: Mapping[str, Mapping[str, Any]] = {  # each fits its method in e
     "prompts/list": {"prompts": [], **_EMPTY_LISTING},
     "prompts/get": {"messages": [], "resultType": "complete"},
     "completion/complete": {"completion": {"values": []}, "resultType": "complete"},
+    "resources/subscribe": {},
+    "resources/unsubscribe": {},
+    "logging/setLevel": {},
 }
 _CLIENT = types.Implementation(name="toolsearch", version="0.1.0")
 _HTTP_TIMEOUT = httpx2.Timeout(30.0, read=None)  # how long an answer may take is set per call
