@@ -6,7 +6,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -86,6 +87,8 @@ class UpstreamActor:
         self._connecting = Breaker(clock=clock, random=random)  # of attempts to connect
         self._requests = Breaker(clock=clock, random=random)
         self._session: McpSession | None = None
+        self._in_flight: Counter[McpSession] = Counter()
+        self._over = asyncio.Event()  # the session, for new requests
         self._opening: asyncio.Task[McpSession] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._listing_lock = asyncio.Lock()
@@ -224,7 +227,7 @@ class UpstreamActor:
         changes = hear_of_changes(
             session, self._changed.set, timeout_s=self._settings.treated.connect_timeout_s, random=self._random
         )
-        await _until(session.ended, beside=[self._keep_listed(session), changes])
+        await _until([session.ended, self._over], beside=[self._keep_listed(session), changes])
 
     async def _keep_listed(self, session: McpSession) -> None:
         while True:
@@ -329,6 +332,7 @@ class UpstreamActor:
             raise self._could_not(error.fault, f"{error.fault.reason}{words}", passage) from error
         passage.answered()
         self._session = session
+        self._over = asyncio.Event()
         self._opened_at_s = self._clock()
         self._connect_s = self._opened_at_s - started_s
         self._starts += 1
@@ -456,6 +460,7 @@ class UpstreamActor:
         """Raises _NoAnswerError, or MCPError for what the server itself has refused."""
         downstream = request.downstream
         is_sent = False
+        self._in_flight[session] += 1
         try:
             async with self._talkback.turn(downstream, timeout_s=ends_at - asyncio.get_running_loop().time()):
                 is_sent = True
@@ -473,6 +478,10 @@ class UpstreamActor:
             if is_sent:
                 raise _NoAnswerError(silence(self._timeout_s(request)), session) from error
             raise
+        finally:
+            self._in_flight[session] -= 1
+            if session is not self._session:
+                self._end_if_unused(session)
 
     def _timeout_s(self, request: UpstreamRequest) -> float:
         return request.timeout_s or self._settings.treated.call_timeout_s
@@ -510,11 +519,19 @@ class UpstreamActor:
         return error
 
     def _note_session(self, fault: Fault, session: McpSession) -> None:
-        """End a session that is over, where nothing else says so; over HTTP a loss is only that of one answer."""
-        is_over = fault.kind is FaultKind.EXPIRED or (
-            fault.kind is FaultKind.LOST and isinstance(self._settings.server, StdioServer)
-        )
-        if is_over:
+        """Take a session that is over out of use. Over HTTP a loss is only that of one answer."""
+        if fault.kind is FaultKind.LOST and isinstance(self._settings.server, StdioServer):
+            session.ended.set()
+        elif fault.kind is FaultKind.EXPIRED:
+            if session is self._session:
+                self._session = None
+                self._over.set()
+            self._end_if_unused(session)
+
+    def _end_if_unused(self, session: McpSession) -> None:
+        """End a session that has been replaced, but not under requests whose answers may still come."""
+        if not self._in_flight[session]:
+            del self._in_flight[session]
             session.ended.set()
 
     # ---- told
@@ -565,11 +582,12 @@ def _unsent(error: ServerUnavailableError) -> ServerUnavailableError:
     return ServerUnavailableError(f"{error}; the request did not run", retry_after_s=error.retry_after_s)
 
 
-async def _until(ended: asyncio.Event, *, beside: list[Coroutine[Any, Any, None]]) -> None:
-    """Wait for *ended*, and until then do what is to be done *beside*."""
-    tasks = [asyncio.create_task(work) for work in beside]
+async def _until(events: Sequence[asyncio.Event], *, beside: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Wait for any of *events*, and until then do what is to be done *beside*."""
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(work) for work in beside] + waiting
     try:
-        await ended.wait()
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
