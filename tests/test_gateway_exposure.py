@@ -45,13 +45,13 @@ class FakeServer:
     def status(self) -> UpstreamStatus:
         return UpstreamStatus(self.name, "fake", self.state)
 
-    async def lists(self, *tools: str | dict[str, Any]) -> None:
+    async def lists(self, *tools: str | dict[str, Any], **content: Any) -> None:
         entries = [tool if isinstance(tool, dict) else entry(tool) for tool in tools]
         listed, refused = read_listing(self.name, entries, self.name)
         assert not refused
         self.state = UpstreamState.READY
         found = [GatewayTool(self.name, tool.remote_name, tool.definition, tool.raw) for tool in listed]
-        await self._sinks.listing(Listing(self.name, tuple(found)))
+        await self._sinks.listing(Listing(self.name, tuple(found), **content))
 
     def is_now(self, state: UpstreamState) -> None:
         self.state = state
@@ -248,6 +248,7 @@ class FakeConnection:
     def __init__(self, *, is_dead: bool = False) -> None:
         self.exit_stack = AsyncExitStack()
         self.told = 0
+        self.told_of_prompts = 0
         self._is_dead = is_dead
 
     @property
@@ -258,6 +259,9 @@ class FakeConnection:
         if self._is_dead:
             raise ConnectionError
         self.told += 1
+
+    async def send_prompt_list_changed(self) -> None:
+        self.told_of_prompts += 1
 
 
 async def told(changes: ListChanges) -> None:
@@ -290,6 +294,18 @@ async def test_a_servers_change_is_told_once_to_each_session_that_has_one_of_its
         await servers["a"].lists()
         await told(changes)
         assert (has.told, other.told) == (2, 0)
+
+
+async def test_prompts_that_change_are_told_of_and_no_other_list_is():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists("dig")
+        changes, connection = ListChanges(gateway), FakeConnection()
+        await changes.follow(connection, EXPANDING)
+        for _ in range(2):
+            await servers["a"].lists("dig", prompts=({"name": "greet"},))
+            await told(changes)
+
+    assert (connection.told, connection.told_of_prompts) == (0, 1)
 
 
 async def test_a_session_is_told_once_of_what_its_own_search_has_changed():

@@ -1,4 +1,4 @@
-"""Tells clients that their list has changed, each in its era's way, once, and only those whose list really has."""
+"""Tells clients that a list of theirs has changed, each in its era's way, once, and only where it really has."""
 
 from __future__ import annotations
 
@@ -6,40 +6,49 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import mcp.types as types
 from mcp.server.connection import Connection
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ServerEvent, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ServerEvent,
+    ToolsListChanged,
+)
 
 from toolsearch.gateway.callers import Context, caller_of
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.principals.protocol import Caller, Era
+from toolsearch.gateway.unexpected import Handler
 
 logger = logging.getLogger(__name__)
+
+_Params = TypeVar("_Params")
 
 
 @dataclass(slots=True, eq=False)
 class _Audience:
-    """Those who see one list and hear of its changes together: a session of the older era, or a principal's streams.
+    """Those who see the same lists and hear of changes together: a session of the older era, or a principal's streams.
 
-    told  a digest of the list that they know of
+    told  digests of the lists that they know of, by kind
     """
 
     caller: Caller
-    tell: Callable[[], Awaitable[None]]
-    told: str = ""
+    tell: Callable[[str], Awaitable[None]]
+    told: dict[str, str] = field(default_factory=dict[str, str])
     comparing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(slots=True, eq=False)
 class _Streams:
-    """The streams that a principal's clients of 2026 listen on; who has no other rules than it sees the same list."""
+    """The streams that a principal's clients of 2026 listen on: all of them see the same lists."""
 
     audience: _Audience
-    bus: InMemorySubscriptionBus
     handler: ListenHandler
     open: int = 0
 
@@ -55,8 +64,17 @@ class ListChanges:
         self._telling: asyncio.Task[None] | None = None
         gateway.registry.on_change(lambda _: self._registry_changed())
 
+    def following(self, handler: Handler[_Params]) -> Handler[_Params]:
+        """*handler* of a list, after which its session is told when that changes."""
+
+        async def followed(ctx: Context, params: _Params) -> Any:
+            await self.follow(ctx, caller_of(ctx))  # first, so that no change is lost in between
+            return await handler(ctx, params)
+
+        return followed
+
     async def follow(self, ctx: Context, caller: Caller) -> None:
-        """Tell *caller* from now on, whose session has asked for its list, or is about to change it."""
+        """Tell *caller* from now on, whose session asks for a list, or is about to change it."""
         key = caller.session_key
         if caller.era is not Era.LEGACY or key is None:
             return
@@ -64,11 +82,11 @@ class ListChanges:
             known.caller = caller
             return
         connection = cast("Connection", cast("Any", ctx.session)._connection)
-        audience = _Audience(caller, connection.send_tool_list_changed)
+        audience = _Audience(caller, lambda kind: _SENDING[kind](connection))
         connection.exit_stack.callback(self._sessions.pop, key, None)
         self._sessions[key] = audience
         async with audience.comparing:
-            audience.told = await self._digest(caller)
+            audience.told = await self._digests(caller)
 
     async def session_changed(self, caller: Caller) -> None:
         """Tell *caller*, whose own doing may have changed its list."""
@@ -85,17 +103,12 @@ class ListChanges:
         streams.open += 1
         try:
             async with streams.audience.comparing:
-                streams.audience.told = streams.audience.told or await self._digest(caller)
+                streams.audience.told = streams.audience.told or await self._digests(caller)
             return await streams.handler(ctx, params)
         finally:
             streams.open -= 1
             if not streams.open:
                 self._streams.pop(key, None)
-
-    async def publish(self, event: ServerEvent) -> None:
-        """Put *event* on all streams of clients of 2026; those who have not asked for its kind do not get it."""
-        for streams in list(self._streams.values()):
-            await streams.bus.publish(event)
 
     def _registry_changed(self) -> None:
         self._is_stale = True
@@ -115,24 +128,42 @@ class ListChanges:
     async def _tell_if_changed(self, audience: _Audience) -> None:
         async with audience.comparing:
             try:
-                now = await self._digest(audience.caller)
-                if now != audience.told:
-                    audience.told = now
-                    await audience.tell()
+                now = await self._digests(audience.caller)
+                changed = [kind for kind, digest in now.items() if digest != audience.told.get(kind)]
+                audience.told = now
+                for kind in changed:
+                    await audience.tell(kind)
             except Exception:  # one client that is gone must not keep the others from hearing
                 logger.warning("a client could not be told that its list has changed", exc_info=True)
 
-    async def _digest(self, caller: Caller) -> str:
+    async def _digests(self, caller: Caller) -> dict[str, str]:
         await self._gateway.settled()  # what is listed before that is no list that anybody has seen
-        return await asyncio.to_thread(_digest_of, self._gateway, caller)
+        content = self._gateway.content
+        return {
+            "tools": await asyncio.to_thread(lambda: _digest(self._gateway.surface.entries(caller))),
+            "prompts": _digest(content.prompts(caller)),
+            "resources": _digest([*content.resources(caller), *content.resource_templates(caller)]),
+        }
+
+
+_SENDING: Mapping[str, Callable[[Connection], Awaitable[None]]] = {
+    "tools": lambda connection: connection.send_tool_list_changed(),
+    "prompts": lambda connection: connection.send_prompt_list_changed(),
+    "resources": lambda connection: connection.send_resource_list_changed(),
+}
+_EVENTS: Mapping[str, ServerEvent] = {
+    "tools": ToolsListChanged(),
+    "prompts": PromptsListChanged(),
+    "resources": ResourcesListChanged(),
+}
 
 
 def _new_streams(caller: Caller) -> _Streams:
     bus = InMemorySubscriptionBus()
-    return _Streams(_Audience(caller, lambda: bus.publish(ToolsListChanged())), bus, ListenHandler(bus))
+    return _Streams(_Audience(caller, lambda kind: bus.publish(_EVENTS[kind])), ListenHandler(bus))
 
 
-def _digest_of(gateway: Gateway, caller: Caller) -> str:
+def _digest(entries: Iterable[Mapping[str, Any]]) -> str:
     """Whatever the order: a list that is only in another one has not changed."""
-    entries = sorted(json.dumps(entry, sort_keys=True) for entry in gateway.surface.entries(caller))
-    return hashlib.sha256("\n".join(entries).encode()).hexdigest()
+    lines = sorted(json.dumps(entry, sort_keys=True) for entry in entries)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

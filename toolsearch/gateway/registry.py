@@ -65,14 +65,20 @@ class Registry:
         return self._tools.get(name)
 
     def on_change(self, listener: Callable[[frozenset[str]], None]) -> None:
-        """Have *listener* told, after each change, of the names that came, went, or mean something else now."""
+        """Have *listener* told, after each change, of the tools' names that came, went, or mean something else now: of
+        none where only prompts or resources did.
+        """
         self._listeners.append(listener)
 
     async def publish(self, listing: Listing) -> ServerTools:
         """Put what *listing* lists in the place of what the same server listed before. Searchable on return."""
         async with self._writing:
+            before = self._listings.get(listing.server)
             self._listings[listing.server] = listing
-            return await self._take(listing)
+            outcome = await self._take(listing)
+            if before is None or _content_of(before) != _content_of(listing):
+                self._tell(frozenset())
+            return outcome
 
     async def review(self, server: str) -> None:
         """Judge the server's last listing anew, since a person has approved some of it, or withdrawn that."""
@@ -104,9 +110,12 @@ class Registry:
                 self._write, [now[name] for name in now if name in changed], sorted(before.keys() - now.keys())
             )
             logger.info("%s: %d tools, %d of them changed", listing.server, len(now), len(changed))
-            for listener in self._listeners:
-                listener(frozenset(changed))
+            self._tell(frozenset(changed))
         return outcome
+
+    def _tell(self, names: frozenset[str]) -> None:
+        for listener in self._listeners:
+            listener(names)
 
     def _of_others(self, server: str) -> list[GatewayTool]:
         return [tool for tool in self._tools.values() if tool.server != server]
@@ -117,6 +126,10 @@ class Registry:
             self.catalog.remove(*gone)
         if put:
             self.catalog.put(*(Tool(tool.definition, source=tool.server) for tool in put))
+
+
+def _content_of(listing: Listing) -> object:
+    return listing.prompts, listing.resources, listing.resource_templates
 
 
 def _sift(tools: Sequence[GatewayTool], server: str) -> tuple[list[GatewayTool], list[Refusal]]:

@@ -33,7 +33,7 @@ _INSTRUCTIONS = (
 
 
 class ListChangingServer(Server[Any]):
-    """Tells clients of the older era that the list may change; the SDK over HTTP never does by itself."""
+    """Says truthfully that lists may change; to clients of the older era over HTTP, the SDK by itself never does."""
 
     def create_initialization_options(
         self,
@@ -41,8 +41,17 @@ class ListChangingServer(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        options = notification_options or NotificationOptions(tools_changed=True)
+        options = notification_options or NotificationOptions(
+            prompts_changed=True, resources_changed=True, tools_changed=True
+        )
         return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+    def get_capabilities(self, *args: Any, **options: Any) -> types.ServerCapabilities:
+        """As the SDK has it, but that no resource can be subscribed to: it takes that for granted from 2026 on."""
+        capabilities = super().get_capabilities(*args, **options)
+        if capabilities.resources is not None:
+            capabilities.resources.subscribe = False
+        return capabilities
 
 
 def make_server(gateway: Gateway) -> Server[Any]:
@@ -56,7 +65,10 @@ def make_server(gateway: Gateway) -> Server[Any]:
     changes = ListChanges(gateway)
     handlers = _Handlers(gateway, changes)
     guard = FailureGuard()
-    content: dict[str, Any] = {name: guard.around(each) for name, each in content_handlers(gateway).items()}
+    content: dict[str, Any] = {
+        name: guard.around(changes.following(each) if name.startswith("on_list_") else each)
+        for name, each in content_handlers(gateway).items()
+    }
     server = ListChangingServer(
         "toolsearch",
         version=_version(),
@@ -65,7 +77,7 @@ def make_server(gateway: Gateway) -> Server[Any]:
         cache_hints={"tools/list": _LIST_HINT},
         # The SDK would list our tools for every call instead.
         get_tool_input_schema=lambda name: gateway.surface.input_schema(name, reach_of_request()),
-        on_list_tools=guard.around(handlers.list_tools),
+        on_list_tools=guard.around(changes.following(handlers.list_tools)),
         on_call_tool=guard.around(handlers.call_tool),
         on_subscriptions_listen=guard.around(changes.listen),
         **content,
@@ -83,10 +95,7 @@ class _Handlers:
     async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
-        caller = caller_of(ctx)
-        entries = await self.gateway.list_tools(caller)
-        await self.changes.follow(ctx, caller)
-        return raw_tools(entries)
+        return raw_tools(await self.gateway.list_tools(caller_of(ctx)))
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         caller = caller_of(ctx)
