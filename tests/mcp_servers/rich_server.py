@@ -64,6 +64,7 @@ class Rich:
     at_gate: asyncio.Event = field(default_factory=asyncio.Event)
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     answers: list[Any] = field(default_factory=list)
+    level: str = "warning"
     subscribed: list[str] = field(default_factory=list)
 
     async def call(self, ctx: Any, params: types.CallToolRequestParams) -> Any:
@@ -98,8 +99,11 @@ class Rich:
         return _text("done")
 
     async def _log(self, ctx: Any, params: Any) -> Any:
+        allowed = set(ctx.session._allowed_log_levels)  # of 2026, this is what the request asks for
+        if ctx.protocol_version < "2026" and self.level == "warning":
+            allowed.discard("debug")
         for level in ("debug", "warning"):
-            if level in ctx.session._allowed_log_levels:
+            if level in allowed:
                 data = {"from": self.name, "for": (params.arguments or {}).get("who", "")}
                 logged = types.LoggingMessageNotificationParams(level=level, logger="rich", data=data)
                 await ctx.session.send_notification(
@@ -168,10 +172,14 @@ class Rich:
         self.subscribed.remove(params.uri)
         return types.EmptyResult()
 
+    async def set_level(self, ctx: Any, params: types.SetLevelRequestParams) -> types.EmptyResult:
+        self.level = params.level
+        return types.EmptyResult()
+
 
 def make_server(rich: Rich | None = None) -> Server[Any]:
     rich = rich or Rich()
-    return Server(
+    server: Server[Any] = Server(
         rich.name,
         on_list_tools=rich.list_tools,
         on_call_tool=rich.call,
@@ -184,6 +192,8 @@ def make_server(rich: Rich | None = None) -> Server[Any]:
         on_subscribe_resource=rich.subscribe,
         on_unsubscribe_resource=rich.unsubscribe,
     )
+    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, rich.set_level)
+    return server
 
 
 def _asked_modern(params: types.CallToolRequestParams, answers: dict[str, Any]) -> Any:

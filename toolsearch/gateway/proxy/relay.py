@@ -24,6 +24,7 @@ from toolsearch.gateway.principals.protocol import Caller, Era
 from toolsearch.gateway.proxy.askable import ASKABLE
 from toolsearch.gateway.proxy.conversations import Conversations, Pending
 from toolsearch.gateway.proxy.links import SeenLinks
+from toolsearch.gateway.proxy.log_levels import ServerLevels
 from toolsearch.gateway.proxy.meta import forwarded_meta
 from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
 from toolsearch.gateway.upstream.protocol import Downstream, Upstream, UpstreamRequest
@@ -55,6 +56,7 @@ class Relay:
         self._links = links
         self._secrets = secrets or {}
         self._conversations = conversations or Conversations()
+        self._levels = ServerLevels()
         self._backoff_s = backoff_s
 
     async def send(
@@ -65,6 +67,8 @@ class Relay:
         Raises as `Upstream.request` does, and MCPError for a state that is not the caller's, or too old.
         """
         upstream = self._upstreams[server]
+        if downstream.log_level is not None and not upstream.is_modern:
+            await self._levels.ask_for(upstream, downstream.log_level)
         binding = Binding(caller.principal.id, server, method, str(params.get("name", params.get("uri", ""))))
         try:
             result = await self._sent(caller, upstream, binding, params, downstream)
