@@ -1,18 +1,26 @@
 """The commands under ``toolsearch gateway``: what they print, what they leave alone, and their exit codes."""
 
+import asyncio
 import getpass
 import io
 import json
-from collections.abc import Callable
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from tests.gateway_harness import raw_server
+from tests.gateway_harness import raw_server, served
 from toolsearch.catalog.sources.mcp_listing import read_listing
 from toolsearch.cli import main
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era
 from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.status.running import announced, running_gateways
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import PinStore
@@ -179,3 +187,108 @@ def test_login_names_the_servers_there_are(run, held):
 
     assert ran.code == 2
     assert "there are: sums, more" in ran.err
+
+
+def spoken(process: subprocess.Popen[bytes], request: dict[str, Any]) -> dict[str, Any]:
+    """Send a request, and take the next line of stdout as its answer."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **request}).encode() + b"\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+@pytest.fixture
+def served_over_stdio(configured) -> Iterator[subprocess.Popen[bytes]]:
+    """The real command, logging all it can, before a server that writes junk to its stdout."""
+    config = configured({"raw": raw_server("junk")})
+    command = [sys.executable, "-m", "toolsearch", "gateway", "--log-level", "debug", "--config", config]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        yield process
+        process.kill()
+
+
+HELLO = {
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+PID = {"id": 3, "method": "tools/call", "params": {"name": "callToolRead", "arguments": {"name": "raw__pid"}}}
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to end a process by")
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (None, 0)])
+def test_stdout_carries_the_protocol_alone_and_no_server_outlives_the_gateway(
+    run, served_over_stdio, tmp_path, how, code
+):
+    process = served_over_stdio
+    answers = [spoken(process, HELLO), spoken(process, {"id": 2, "method": "tools/list"}), spoken(process, PID)]
+    server_pid = int(answers[2]["result"]["content"][0]["text"])
+    if how is None:
+        process.stdin.close()
+    else:
+        process.send_signal(how)
+    process.wait(20)
+
+    assert [answer["id"] for answer in answers] == [1, 2, 3]
+    assert process.stdout.read() == b""
+    assert process.returncode == code
+    assert not is_alive(server_pid)
+    assert list((tmp_path / "state" / "running").iterdir()) == []
+    assert b"debug: " in process.stderr.read()
+
+
+async def test_status_shows_the_gateways_that_run(run, configured, tmp_path):
+    config = configured({"raw": raw_server()})
+    async with Gateway(read_gateway_config(config, {})) as gateway:
+        await gateway.list_tools(Caller(LOCAL, Era.MODERN))
+        async with announced(gateway, "stdio") as path:
+            shown = await asyncio.to_thread(run, "status", "--config", config)
+            mode = path.stat().st_mode & 0o777
+            document = json.loads(path.read_bytes())
+    ended = run("status", "--config", config)
+
+    assert (shown.code, ended.code) == (0, 1)
+    assert f"process {os.getpid()}, stdio" in shown.out
+    assert "raw" in shown.out
+    assert (mode, document["status"]["searches"]) == (0o600, [])
+    assert not path.exists()
+
+
+def test_status_passes_over_what_a_killed_gateway_left(tmp_path):
+    left = tmp_path / "running" / "1.json"
+    left.parent.mkdir()
+    left.write_text('{"pid": 1, "address": "stdio", "status": {}}')
+    written_s = left.stat().st_mtime
+
+    assert [each["pid"] for each in running_gateways(tmp_path, clock=lambda: written_s + 15)] == [1]
+    assert running_gateways(tmp_path, clock=lambda: written_s + 16) == []
+    assert not left.exists()
+
+
+async def test_status_asks_a_gateway_over_http(run, tmp_path):
+    config = {"mcpServers": {"raw": raw_server()}, "toolsearch": {"stateDir": str(tmp_path)}}
+    async with served(config) as (gateway, url):
+        await gateway.list_tools(Caller(LOCAL, Era.MODERN))
+        shown = await asyncio.to_thread(run, "status", "--url", url, "--json")
+
+    (told,) = shown.json["gateways"]
+    assert [server["upstream"]["name"] for server in told["status"]["servers"]] == ["raw"]
+
+
+def test_status_says_that_nobody_answers(run):
+    ran = run("status", "--url", "http://127.0.0.1:9")
+
+    assert ran.code == 3
+    assert "does not answer" in ran.err

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+import signal
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -12,11 +15,15 @@ from toolsearch.cli.gateway_approve import approve
 from toolsearch.cli.gateway_check import check
 from toolsearch.cli.gateway_login import login
 from toolsearch.cli.gateway_options import ConfigOption, read_config
+from toolsearch.cli.gateway_status import status
+from toolsearch.cli.logs import log_from
 from toolsearch.cli.output import warn
 from toolsearch.errors import BadSettingError
 
 if TYPE_CHECKING:
     from toolsearch.gateway.gateway import Gateway
+
+_LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 gateway = typer.Typer(invoke_without_command=True, help="Serve the tools of many MCP servers through one.")
 
@@ -29,10 +36,12 @@ def serve(
     http: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve over HTTP, at /mcp, instead of stdin and stdout.")
     ] = None,
+    log_level: Annotated[_LogLevel, typer.Option(help="What is logged, on stderr.")] = "warning",
 ) -> int:
     """Serve the tools of many MCP servers through one: 'toolsearch gateway --config mcp.json' as a client's server."""
     if context.invoked_subcommand is not None:
         return ExitCode.OK
+    log_from(log_level)
     address = None if http is None else _address(http)
     read = read_config(config)
     from toolsearch.gateway.gateway import Gateway
@@ -43,19 +52,37 @@ def serve(
     return ExitCode.OK
 
 
-for command in (check, approve, login):
+for command in (check, status, approve, login):
     gateway.command()(command)
 
 
 async def _serve(made: Gateway, address: tuple[str, int] | None) -> None:
+    """SIGTERM ends it as the client's going away does: servers end, and the exit code is 0."""
+    from toolsearch.gateway.status.running import announced
+
     if address is None:
         from toolsearch.gateway.stdio import serve_stdio
 
-        await serve_stdio(made)
+        async with announced(made, "stdio"):
+            await _until_terminated(serve_stdio(made))
     else:
         from toolsearch.gateway.http import serve_http
 
-        await serve_http(made, host=address[0], port=address[1])
+        host, port = address
+        signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn handles it, and then raises it again for whoever did
+        async with announced(made, f"http://{f'[{host}]' if ':' in host else host}:{port}"):
+            await serve_http(made, host=host, port=port)
+
+
+async def _until_terminated(serving: Coroutine[None, None, None]) -> None:
+    task = asyncio.create_task(serving)
+    with suppress(NotImplementedError):  # on Windows a process cannot be asked to end
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if (own := asyncio.current_task()) is not None and own.cancelling():  # by Ctrl-C, which is told
+            raise
 
 
 def _address(text: str) -> tuple[str, int]:
