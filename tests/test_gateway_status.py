@@ -1,5 +1,6 @@
 """What the gateway counts, and the page that shows it."""
 
+import asyncio
 import json
 import re
 
@@ -8,9 +9,12 @@ import pytest
 from mcp import Client
 
 from tests.gateway_harness import raw_server, served
+from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era, Principal
+from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.status.costs import WireCosts
 from toolsearch.gateway.status.ledger import Ledger
+from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.tokens import HeuristicTokenCounter
 
 
@@ -118,3 +122,25 @@ async def test_the_page_loads_and_runs_nothing_but_its_own(tmp_path):
     assert "unsafe" not in json.dumps(policy)
     assert re.findall(r"(?:src|href)=", answer.text) == []
     assert "innerHTML" not in answer.text
+
+
+async def test_an_approval_by_another_process_is_followed(tmp_path):
+    config = read_gateway_config(
+        {
+            "mcpServers": {"raw": raw_server()},
+            "toolsearch": {"stateDir": str(tmp_path), "trust": {"firstSeen": "quarantine"}},
+        },
+        {},
+    )
+    told = asyncio.Event()
+    async with Gateway(config, trust_poll_s=0.001) as gateway:
+        assert await gateway.list_tools(MODERN)
+        assert gateway.status().servers[0].tools == 0
+        gateway.registry.on_change(lambda _: told.set())
+        store = PinStore.of(config)
+        pins = store.waiting("raw")
+        assert store.approve("raw", "pid", pins["pid"].pin, "ann")
+        await told.wait()
+        store.close()
+
+        assert [tool.name for tool in gateway.registry.servers["raw"].admitted] == ["raw__pid"]

@@ -38,14 +38,14 @@ logger = logging.getLogger(__name__)
 
 UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
 
-_TRUST_POLL_S = 2.0
 _FIRST_LISTINGS_S = 10.0  # clients wait 30 s for a server's first list, or longer
 
 
 class Gateway:
     """To be entered before anything is asked of it, and left in the same event loop; leaving ends all servers.
 
-    *upstreams* makes what keeps one server up, and *gate* judges what they list.
+    *upstreams* makes what keeps one server up, *gate* judges what they list, and is asked every *trust_poll_s* seconds
+    whether it would judge otherwise by now.
     """
 
     def __init__(
@@ -55,9 +55,11 @@ class Gateway:
         upstreams: UpstreamFactory = UpstreamActor,
         gate: ToolGate | None = None,
         clock: Callable[[], float] = time.monotonic,
+        trust_poll_s: float = 2.0,
     ) -> None:
         self.config = config
         self._clock = clock
+        self._trust_poll_s = trust_poll_s
         self._started_s = clock()
         settings = config.settings
         self.engine = ToolSearch(
@@ -196,21 +198,21 @@ class Gateway:
 
     async def _follow_trust(self) -> None:
         """Judge all listings anew once somebody has approved a tool, or withdrawn that, in whatever process."""
-        judged = self._gate.version()
+        judged = None
         while True:
-            await asyncio.sleep(_TRUST_POLL_S)
-            if (version := self._gate.version()) == judged:
-                continue
-            judged = version
-            for server in tuple(self.registry.listings):
-                await self._review(server)
+            try:
+                version = self._gate.version()
+                if judged not in (None, version):
+                    await self._review()
+                judged = version
+            except ToolSearchError as error:
+                logger.warning("approvals cannot be followed: %s", error)
+            await asyncio.sleep(self._trust_poll_s)
 
-    async def _review(self, server: str) -> None:
-        try:
+    async def _review(self) -> None:
+        for server in tuple(self.registry.listings):
             await self.registry.review(server)
             self._tokens[server] = await asyncio.to_thread(self._tokens_of, server)
-        except ToolSearchError:
-            logger.exception("the tools of %s could not be judged anew", server)
 
     async def _listed(self, listing: Listing) -> None:
         try:
