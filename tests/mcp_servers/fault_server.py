@@ -83,6 +83,9 @@ def call(request_id: object, arguments: dict[str, str]) -> None:
     behaviour = mode()
     if behaviour == "hang":
         return
+    if behaviour == "changed":
+        for _ in range(3):
+            send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     if behaviour in ("flood", "line-flood"):
         threading.Thread(target=flood, args=[behaviour], daemon=True).start()
     send(
