@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.poisoned_tools import HARMLESS, NEIGHBOURS, POISONED, UNSEEN, UNSEEN_TOO, tool
+from toolsearch.gateway.exposure.call_tools import call_tool_entries
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.scan import Scanner
@@ -87,6 +88,13 @@ def test_a_finding_says_where_and_what():
 def test_a_name_that_two_servers_share_is_no_offence_but_one_that_only_looks_the_same_is():
     assert scan(tool("Sends.", name="send_email")) == []
     assert [finding.rule for finding in scan(tool("Sends.", name="send_em\u0430il"))] == ["borrowed-name"]
+
+
+def test_no_server_may_name_a_tool_as_one_of_ours():
+    ours = [entry["name"] for is_split in (True, False) for entry in call_tool_entries(is_split=is_split)]
+
+    for name in ["toolSearchTool", *ours]:
+        assert [finding.rule for finding in scan(tool("Adds.", name=name))] == ["borrowed-name"]
 
 
 def test_a_server_may_speak_of_its_own_tools_even_if_another_has_one_of_that_name():

@@ -17,6 +17,7 @@ from toolsearch.discovery.reach import Reach
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.exposure.surface import Found, Surface
+from toolsearch.gateway.log_guard import LogGuard
 from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.proxy.calls import CallProxy
 from toolsearch.gateway.proxy.content import ContentProxy
@@ -95,11 +96,13 @@ class Gateway:
         )
         self.content = ContentProxy(self.registry, rules, self.relay, links)
         self._calls = CallProxy(self.surface, self.relay)
+        self._log_guard = LogGuard(secret for each in config.upstreams for secret in each.server.secrets)
         self._awaited = set(self.upstreams)
         self._all_listed = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
+        self._log_guard.install()
         if not self.upstreams:
             self._all_listed.set()
         for upstream in self.upstreams.values():
@@ -120,6 +123,7 @@ class Gateway:
         await self.relay.aclose()
         await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
         self.engine.close()
+        self._log_guard.remove()
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's list, as `Surface.entries`; the first waits a while for servers that are just starting."""

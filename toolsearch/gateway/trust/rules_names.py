@@ -8,21 +8,17 @@ from typing import Any
 
 import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
-from toolsearch.gateway.exposure.call_tools import call_tool_entries
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.texts import Text, evidence, fold, printable
 from toolsearch.tools.naming import SEARCH_TOOL
+from toolsearch.tools.safety import SafetyClass
 
 _re2: Any = untyped_re2
 
 _WORDS = _re2.compile(rb"[A-Za-z][A-Za-z0-9_-]{4,127}")
-_OURS = frozenset(
-    fold(name)
-    for name in (
-        SEARCH_TOOL,
-        *(entry["name"] for split in (True, False) for entry in call_tool_entries(is_split=split)),
-    )
+_OURS = frozenset(  # the call tools are made further up, with these names
+    fold(name) for name in (SEARCH_TOOL, "callTool", *(f"callTool{each.value}" for each in SafetyClass))
 )
 
 
