@@ -1,7 +1,9 @@
 """Resources, prompts, completion and logging of the servers, through the gateway."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client, MCPError, types
@@ -89,3 +91,46 @@ async def test_arguments_of_prompts_and_templates_are_completed(two, era):
         )
     assert of_prompt.completion.values == ["greet Bob"]
     assert of_template.completion.values == ["bob-note:///{id} bob"]
+
+
+async def test_sessions_that_subscribed_hear_of_a_change_and_the_server_is_asked_once(tmp_path):
+    heard: dict[str, asyncio.Queue[str]] = {"first": asyncio.Queue(), "second": asyncio.Queue()}
+
+    def ear(name: str) -> Any:
+        async def hear(message: object) -> None:
+            if isinstance(message, types.ResourceUpdatedNotification):
+                heard[name].put_nowait(message.params.uri)
+
+        return hear
+
+    ann = Rich("ann")
+    async with rich_over_http(ann) as upstream:
+        config = {"mcpServers": {"ann": {"url": upstream, "mode": "legacy"}}, "toolsearch": {"stateDir": str(tmp_path)}}
+        async with (
+            served(config) as (_, url),
+            Client(url, mode="legacy", message_handler=ear("first")) as first,
+            Client(url, mode="legacy", message_handler=ear("second")) as second,
+        ):
+            await subscribe(first, "ann:///one")
+            await subscribe(second, "toolsearch:ann:ann:///one")
+            assert ann.subscribed == ["ann:///one"]
+
+            await first.call_tool("callToolWrite", {"name": "ann__touch"})
+            assert await heard["first"].get() == "ann:///one"
+            assert await heard["second"].get() == "toolsearch:ann:ann:///one"
+
+            await unsubscribe(first, "ann:///one")
+            assert ann.subscribed == ["ann:///one"]
+            await unsubscribe(second, "ann:///one")
+            assert ann.subscribed == []
+    assert heard["first"].empty()
+
+
+async def subscribe(client: Client, uri: str) -> None:
+    request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+    await client.session.send_request(request, types.EmptyResult)
+
+
+async def unsubscribe(client: Client, uri: str) -> None:
+    request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+    await client.session.send_request(request, types.EmptyResult)

@@ -24,6 +24,7 @@ from toolsearch.gateway.proxy.content import ContentProxy
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
+from toolsearch.gateway.proxy.subscriptions import Subscriptions
 from toolsearch.gateway.registry import Registry, ServerTools
 from toolsearch.gateway.settings import GatewayConfig, UpstreamSettings
 from toolsearch.gateway.status.costs import WireCosts
@@ -75,7 +76,7 @@ class Gateway:
         rules = Reach.parse(settings.rules.allow, settings.rules.deny)
         self._gate = gate or make_gate(config)
         self.registry = Registry(self.engine.catalog, self._gate, rules)
-        sinks = UpstreamSinks(self._listed, self._fares)
+        sinks = UpstreamSinks(self._listed, self._fares, self._updated)
         self.ledger = Ledger(clock)
         self._costs = WireCosts(self.engine.counter)
         self._tokens: dict[str, int] = {}  # of each server's tools, as it lists them now
@@ -95,6 +96,7 @@ class Gateway:
             secrets={each.name: each.server.secrets for each in config.upstreams},
         )
         self.content = ContentProxy(self.registry, rules, self.relay, links)
+        self.subscriptions = Subscriptions(self.upstreams)
         self._calls = CallProxy(self.surface, self.relay)
         self._log_guard = LogGuard(secret for each in config.upstreams for secret in each.server.secrets)
         self._awaited = set(self.upstreams)
@@ -121,6 +123,7 @@ class Gateway:
             self._following.cancel()
             await asyncio.wait([self._following])
         await self.relay.aclose()
+        await self.subscriptions.aclose()
         await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
         self.engine.close()
         self._log_guard.remove()
@@ -235,6 +238,9 @@ class Gateway:
         logger.debug("%s is %s", server, state.value)
         if state in (UpstreamState.DOWN, UpstreamState.NEEDS_LOGIN, UpstreamState.QUARANTINED):
             self._await_no_more(server)
+
+    def _updated(self, server: str, uri: str) -> None:
+        self.subscriptions.updated(server, uri)
 
     def _await_no_more(self, server: str) -> None:
         self._awaited.discard(server)

@@ -405,6 +405,8 @@ class UpstreamActor:
         self._junk_in_a_row = 0
         if isinstance(message, _CHANGES):
             self._changed.set()
+        elif isinstance(message, types.ResourceUpdatedNotification):
+            self._sinks.updated(self.name, message.params.uri)
 
     # ---- asked
 

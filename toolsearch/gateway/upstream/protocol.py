@@ -168,7 +168,9 @@ class UpstreamSinks:
 
     listing  told of every listing, in order; must not raise
     state    told of every change of state, at once; must not raise
+    updated  told which resource has changed, of those that the server was asked to tell of; must not raise
     """
 
     listing: Callable[[Listing], Awaitable[None]]
     state: Callable[[str, UpstreamState], None]
+    updated: Callable[[str, str], None] = lambda _server, _uri: None
