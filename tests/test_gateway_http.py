@@ -26,17 +26,25 @@ from toolsearch.gateway.principals.directory import Directory
 from toolsearch.gateway.principals.jwt import JwtVerifier
 from toolsearch.gateway.principals.keys import IssuerKeys
 from toolsearch.gateway.settings import JwtSettings, read_gateway_config
+from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.upstream.protocol import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.tools.definition import ToolDefinition
 
 ALICE, BOB = "alice-token-0123456789", "bob-token-abcdefghij"
 ENVIRONMENT = {"ALICE": ALICE, "BOB": BOB}
 TOKENS = {"alice": {"token": "${ALICE}", "operator": True}, "bob": {"token": "${BOB}"}}
 JSON = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 HOST = "127.0.0.1:8080"
+MODERN = "2026-07-28"
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+}
 
 
-class Silent:
-    """A server without tools."""
+class Fake:
+    """A server with one tool, whose argument clients have to repeat as a header."""
 
     is_modern = False
     state = UpstreamState.READY
@@ -51,7 +59,11 @@ class Silent:
     def start(self) -> None: ...
 
     async def list(self) -> None:
-        await self._sinks.listing(Listing(self.name, ()))
+        region = {"type": "string", "x-mcp-header": "Region"}
+        schema = {"type": "object", "properties": {"region": region}, "required": ["region"]}
+        raw = {"name": "tax", "description": "Computes a tax.", "inputSchema": schema}
+        definition = ToolDefinition("a__tax", server="a", description="Computes a tax.", input_schema=schema)
+        await self._sinks.listing(Listing(self.name, (GatewayTool("a", "tax", definition, raw),)))
 
     async def aclose(self) -> None: ...
 
@@ -61,7 +73,7 @@ def made(section: dict[str, Any] | None = None, **http: Any) -> Gateway:
         "mcpServers": {"a": {"command": "a"}},
         "toolsearch": {**(section or {}), "http": {**(section or {}).get("http", {}), **http}},
     }
-    return Gateway(read_gateway_config(document, ENVIRONMENT), upstreams=Silent)
+    return Gateway(read_gateway_config(document, ENVIRONMENT), upstreams=Fake)
 
 
 @asynccontextmanager
@@ -125,7 +137,7 @@ async def test_a_session_is_of_the_principal_that_began_it_and_of_nobody_else():
     assert [each.status_code for each in (hers, his, nobodys, deleted, still)] == [200, 404, 401, 404, 200]
 
 
-@pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("era", ["2025-11-25", MODERN])
 async def test_each_principal_is_shown_its_own_tools_in_both_eras(era, monkeypatch):
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
@@ -140,17 +152,32 @@ async def test_each_principal_is_shown_its_own_tools_in_both_eras(era, monkeypat
     assert "raw" not in answers[1].replace("draw", "")
 
 
+async def test_what_the_transport_checks_tells_nothing_of_tools_out_of_reach():
+    """Which arguments have to be repeated as headers is checked before the call is, and against a tool's schema."""
+    principals = {"alice": TOKENS["alice"], "bob": {**TOKENS["bob"], "deny": ["server:a"]}}
+    async with asked(made({"principals": principals})) as client:
+
+        async def told(token: str, name: str) -> tuple[int, str]:
+            call = rpc("tools/call", name=name, arguments={"region": "x"}, _meta=META)
+            more = {"mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": name}
+            answer = await client.post("/mcp", headers=bearer(token, **more), json=call)
+            return answer.status_code, answer.text.replace(name, "NAME")
+
+        alices = await told(ALICE, "a__tax")
+        bobs = [await told(BOB, name) for name in ("a__tax", "a__none")]
+
+    assert alices[0] == 400
+    assert "-32020" in alices[1]
+    assert bobs[0] == bobs[1]
+    assert "Unknown tool" in bobs[0][1]
+
+
 async def _found(client: httpx2.AsyncClient, url: str, token: str, era: str) -> str:
     call = {"name": "toolSearchTool", "arguments": {"query": "select:raw__pid"}}
-    if era == "2026-07-28":
-        meta = {
-            "io.modelcontextprotocol/protocolVersion": era,
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        }
+    if era == MODERN:
         more = {"mcp-protocol-version": era, "mcp-method": "tools/call", "mcp-name": "toolSearchTool"}
         answer = await client.post(
-            url, headers=bearer(token, **more), json=rpc("tools/call", **call, _meta=meta), timeout=30
+            url, headers=bearer(token, **more), json=rpc("tools/call", **call, _meta=META), timeout=30
         )
     else:
         begun = await client.post(url, headers=bearer(token), json=INITIALIZE)
