@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from mcp import MCPError
-from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from mcp.types import REQUEST_TIMEOUT
 from pydantic import ValidationError
 
 from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, Mode, StdioServer, redacted
-from toolsearch.catalog.sources.mcp_failures import explain
+from toolsearch.catalog.sources.mcp_failures import explain, is_lost_connection
 from toolsearch.catalog.sources.mcp_http import EXPIRED, FAULT, MAY_HAVE_RUN
 from toolsearch.catalog.sources.mcp_lifetime import SessionLifetime
 from toolsearch.catalog.sources.mcp_pages import read_pages
@@ -151,7 +151,7 @@ class McpConnection:
         if FAULT in data:
             outcome = "may have run" if data.get(MAY_HAVE_RUN) else "did not run"
             return self._unavailable(f"{error.message}; the call of {tool!r} {outcome}")
-        if error.code == CONNECTION_CLOSED:
+        if is_lost_connection(error):
             if isinstance(self.server, StdioServer):  # over HTTP it is only this answer's stream that broke
                 session.ended.set()  # the SDK tells the calls a moment before it ends the session
             return self._unavailable(

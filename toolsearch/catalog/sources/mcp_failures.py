@@ -9,15 +9,22 @@ from mcp.types import CONNECTION_CLOSED
 
 from toolsearch.catalog.sources.mcp_config import McpServer, StdioServer
 
+_SDKS_OWN_WORDS = ("Connection closed", "SSE stream ")
+
 
 def explain(error: BaseException, server: McpServer) -> str:
     """Why a connection could not be made, out of the nest of groups that the SDK raises."""
     error = innermost(error)
     if isinstance(error, OSError) and isinstance(server, StdioServer):
         return _explain_spawn(error, server)
-    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+    if isinstance(error, MCPError) and is_lost_connection(error):
         return "it ended before it answered"
     return str(error) or type(error).__name__
+
+
+def is_lost_connection(error: MCPError) -> bool:
+    """Whether no answer came. The code alone does not say so: -32000 is what many servers call an error of their own."""
+    return error.code == CONNECTION_CLOSED and error.message.startswith(_SDKS_OWN_WORDS)
 
 
 def innermost(error: BaseException) -> BaseException:

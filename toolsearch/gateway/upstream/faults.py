@@ -7,11 +7,10 @@ from enum import Enum
 
 import httpx2
 from mcp import MCPError
-from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
 from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.catalog.sources.mcp_config import McpServer
-from toolsearch.catalog.sources.mcp_failures import explain, innermost
+from toolsearch.catalog.sources.mcp_failures import explain, innermost, is_lost_connection
 from toolsearch.catalog.sources.mcp_http import (
     CHALLENGE,
     EXPIRED,
@@ -62,14 +61,12 @@ def silence(seconds: float) -> Fault:
 
 
 def fault_of_request(error: MCPError) -> Fault | None:
-    """None if the server itself has refused the request."""
+    """None if the server itself has refused the request. Its silence is for the caller to notice."""
     data: JsonObject = error.data if is_object(error.data) else {}
     if FAULT in data:
         return _fault_of_http(error.message, data)
-    if error.code == CONNECTION_CLOSED:
+    if is_lost_connection(error):
         return Fault(FaultKind.LOST, "the connection was lost")
-    if error.code == REQUEST_TIMEOUT:
-        return Fault(FaultKind.SILENT, "it did not answer in time")
     return None
 
 
