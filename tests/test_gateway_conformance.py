@@ -34,9 +34,14 @@ class SuiteNames:
                 message["body"] = _renamed(message["body"])
             return message
 
-        if scope["type"] == "http":  # the body grows
-            scope["headers"] = [(name, value) for name, value in scope["headers"] if name != b"content-length"]
+        if scope["type"] == "http":
+            kept = [(name, value) for name, value in scope["headers"] if name != b"content-length"]  # the body grows
+            scope["headers"] = [(name, _prefixed(value) if name == b"mcp-name" else value) for name, value in kept]
         await self._app(scope, renamed, send)
+
+
+def _prefixed(name: bytes) -> bytes:
+    return b"suite__" + name if name.startswith(b"test_") else name
 
 
 def _renamed(body: bytes) -> bytes:

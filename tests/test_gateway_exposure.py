@@ -178,6 +178,20 @@ async def test_one_sessions_finds_are_not_in_anothers_list():
         assert await names(gateway, HEDGED) == OWN
 
 
+async def test_what_a_session_found_is_forgotten_when_it_ends_and_one_that_only_calls_is_not_kept():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists("dig", "sow")
+        connection = FakeConnection()
+        await ListChanges(gateway).follow(connection, EXPANDING)
+        await search(gateway, EXPANDING, "select:a__dig")
+        gateway.surface.resolve(HEDGED, "a__dig")
+        kept = gateway.engine.sessions.ids()
+        await connection.exit_stack.aclose()
+
+        assert kept == ["local/one"]
+        assert gateway.engine.sessions.ids() == []
+
+
 # --- what an answer says ----------------------------------------------------------------------------------------------
 
 
@@ -204,6 +218,16 @@ async def test_a_single_call_tool_is_named_where_the_user_wants_one():
         assert await names(gateway, MODERN) == ["toolSearchTool", "callTool"]
         found = (await search(gateway, MODERN, "select:a__dig")).answer
         assert found.structured["tools"][0]["callWith"] == "callTool"
+
+
+async def test_a_call_tool_refuses_a_tool_that_may_do_worse_and_names_the_one_that_takes_it():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists("dig")
+        call = {"name": "callToolRead", "arguments": {"name": "a__dig"}}
+        refused = await gateway.call(MODERN, call, downstream=None)
+
+    assert refused["isError"]
+    assert refused["content"][0]["text"] == "'a__dig' is a write tool; call it with callToolWrite"
 
 
 @pytest.mark.parametrize(

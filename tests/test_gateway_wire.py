@@ -66,7 +66,8 @@ def result_of(response: httpx2.Response) -> dict[str, Any]:
 async def opened(http: httpx2.AsyncClient) -> dict[str, str]:
     """The headers of a session past its handshake."""
     response = await http.post("/mcp", json=request(1, "initialize", INITIALIZE), headers=ACCEPT)
-    assert result_of(response)["result"]["capabilities"]["tools"] == {"listChanged": True}
+    capabilities = result_of(response)["result"]["capabilities"]
+    assert capabilities["tools"] == capabilities["prompts"] == {"listChanged": True}
     session = {**ACCEPT, "mcp-session-id": response.headers["mcp-session-id"], "mcp-protocol-version": LEGACY}
     await http.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=session)
     return session
@@ -120,6 +121,8 @@ async def test_a_client_of_2026_discovers_that_tools_may_change(http):
     discovered = result_of(response)["result"]
     assert MODERN in discovered["supportedVersions"]
     assert discovered["capabilities"]["tools"] == {"listChanged": True}
+    assert discovered["capabilities"]["prompts"] == {"listChanged": True}
+    assert discovered["capabilities"]["resources"] == {"subscribe": False, "listChanged": True}
     assert discovered["instructions"].startswith("Many tools are behind toolSearchTool")
 
 

@@ -83,7 +83,7 @@ class ListChanges:
             return
         connection = cast("Connection", cast("Any", ctx.session)._connection)
         audience = _Audience(caller, lambda kind: _SENDING[kind](connection))
-        connection.exit_stack.callback(self._sessions.pop, key, None)
+        connection.exit_stack.callback(self._forget, key)
         self._sessions[key] = audience
         async with audience.comparing:
             audience.told = await self._digests(caller)
@@ -109,6 +109,10 @@ class ListChanges:
             streams.open -= 1
             if not streams.open:
                 self._streams.pop(key, None)
+
+    def _forget(self, key: str) -> None:
+        if audience := self._sessions.pop(key, None):
+            self._gateway.surface.forget(audience.caller)
 
     def _registry_changed(self) -> None:
         self._is_stale = True

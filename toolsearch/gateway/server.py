@@ -14,6 +14,7 @@ from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.types import INVALID_PARAMS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolsearch.calling.blocks import text_block
 from toolsearch.discovery.search_tool import TOOL_NAME
@@ -47,9 +48,9 @@ class ListChangingServer(Server[Any]):
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
     def get_capabilities(self, *args: Any, **options: Any) -> types.ServerCapabilities:
-        """As the SDK has it, but that no resource can be subscribed to: it takes that for granted from 2026 on."""
+        """As the SDK has it, but that clients of 2026 cannot subscribe to a resource: it takes that for granted."""
         capabilities = super().get_capabilities(*args, **options)
-        if capabilities.resources is not None:
+        if capabilities.resources is not None and options.get("protocol_version") in MODERN_PROTOCOL_VERSIONS:
             capabilities.resources.subscribe = False
         return capabilities
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ from toolsearch.discovery.exposure import PassThrough, render_definition
 from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, render_answer, search_tool_definition
 from toolsearch.engine import ToolSearch
-from toolsearch.errors import UnknownToolError
+from toolsearch.errors import UnknownSessionError, UnknownToolError
 from toolsearch.gateway.exposure.answer import Answer, answer_with_schemas
 from toolsearch.gateway.exposure.call_tools import call_tool_entries
 from toolsearch.gateway.exposure.clients import ClientTable
@@ -96,8 +97,13 @@ class Surface:
         if tool is None or not caller.principal.reach.allows(tool.definition):  # another one between the two looks
             raise UnknownToolError(name)
         if caller.session_key is not None:
-            self._session(caller).state.discovered.touch(name)
+            with suppress(UnknownSessionError):  # a client that never searches needs none
+                self._engine.sessions.get(_session_id(caller)).discovered.touch(name)
         return tool
+
+    def forget(self, caller: Caller) -> None:
+        """Say that the caller's session has ended, and with it its list."""
+        self._engine.sessions.evict(_session_id(caller))
 
     def input_schema(self, name: str, reach: Reach) -> Mapping[str, Any] | None:
         """Of a listed tool in *reach*: for what the transport checks, and tells of, before a call is judged."""
@@ -187,5 +193,8 @@ class Surface:
 
     def _session(self, caller: Caller) -> Session:
         principal = caller.principal
-        session_id = f"{principal.id}/{caller.session_key}"
-        return self._engine.session(session_id, reach=principal.reach, tenant=principal.id)
+        return self._engine.session(_session_id(caller), reach=principal.reach, tenant=principal.id)
+
+
+def _session_id(caller: Caller) -> str:
+    return f"{caller.principal.id}/{caller.session_key}"
