@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from mcp import MCPError
@@ -43,7 +44,7 @@ def reach_of_request() -> Reach:
 
 def _principal_of(ctx: Context) -> Principal:
     """Of the request itself, and not of the context: a session's task keeps that of the request that began it."""
-    scope = ctx.request.scope if ctx.request is not None else {}
+    scope: Mapping[str, Any] = ctx.request.scope if ctx.request is not None else {}
     if "auth" not in scope:  # on stdio, or where no tokens are asked for
         return LOCAL
     user = scope.get("user")

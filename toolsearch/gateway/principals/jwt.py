@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jwt
 
+from toolsearch.catalog.sources.json_values import is_list
 from toolsearch.gateway.principals.keys import IssuerKeys
 from toolsearch.gateway.settings import JwtSettings
 
@@ -87,6 +87,4 @@ def _scopes(claims: dict[str, Any]) -> tuple[str, ...]:
     given = claims.get("scope", claims.get("scp", ""))
     if isinstance(given, str):
         return tuple(given.split())
-    if isinstance(given, Sequence):
-        return tuple(scope for scope in given if isinstance(scope, str))
-    return ()
+    return tuple(scope for scope in given if isinstance(scope, str)) if is_list(given) else ()

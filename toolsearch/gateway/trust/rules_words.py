@@ -13,6 +13,7 @@ from typing import Any
 
 import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
+from toolsearch.gateway import trust
 from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.texts import Text, evidence
 
@@ -32,7 +33,7 @@ def steering_words(text: Text) -> Iterator[Finding]:
 @cache
 def _expressions() -> Mapping[str, Any]:
     """One expression for each rule, in the order of the file."""
-    document = tomllib.loads(files(__package__).joinpath("phrases.toml").read_text(encoding="utf-8"))
+    document = tomllib.loads(files(trust).joinpath("phrases.toml").read_text(encoding="utf-8"))
     parts: Mapping[str, str] = document["parts"]
     return {rule["name"]: _expression(rule["phrases"], parts) for rule in document["rules"]}
 
