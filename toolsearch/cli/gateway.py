@@ -13,6 +13,7 @@ import typer
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.gateway_approve import approve
 from toolsearch.cli.gateway_check import check
+from toolsearch.cli.gateway_import import import_servers
 from toolsearch.cli.gateway_login import login
 from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.gateway_status import status
@@ -54,6 +55,7 @@ def serve(
 
 for command in (check, status, approve, login):
     gateway.command()(command)
+gateway.command("import")(import_servers)
 
 
 async def _serve(made: Gateway, address: tuple[str, int] | None) -> None:
