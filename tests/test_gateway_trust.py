@@ -264,6 +264,12 @@ async def test_every_way_into_the_catalog_leads_through_the_gate(tmp_path, is_ca
     assert list(catalog.snapshot().tools) == ["sums__mul"]
 
 
+async def test_what_is_held_is_logged_with_its_reasons(tmp_path, caplog):
+    await Registry(Catalog(), make_gate(config(tmp_path)), Reach()).publish(Listing("sums", (listed(POISON),)))
+
+    assert caplog.messages == ["sums__add is held until it is approved: suspicious, instructions in description"]
+
+
 async def test_what_is_warned_of_is_in_the_registry_for_people_to_see(tmp_path):
     registry = Registry(Catalog(), make_gate(config(tmp_path, {"suspicious": "warn"})), Reach())
     outcome = await registry.publish(Listing("sums", (listed(POISON),)))

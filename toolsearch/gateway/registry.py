@@ -105,6 +105,7 @@ class Registry:
         for name in before:
             del self._tools[name]
         self._tools |= now
+        _tell_of(outcome)
         if changed:
             await asyncio.to_thread(
                 self._write, [now[name] for name in now if name in changed], sorted(before.keys() - now.keys())
@@ -143,3 +144,15 @@ def _sift(tools: Sequence[GatewayTool], server: str) -> tuple[list[GatewayTool],
         else:
             sound.append(tool)
     return sound, refused
+
+
+def _tell_of(outcome: ServerTools) -> None:
+    for held in outcome.held:
+        logger.warning("%s is held until it is approved: %s", held.name, _reasons(held))
+    for warning in outcome.warnings:
+        logger.warning("%s is admitted all the same: %s", warning.name, _reasons(warning))
+
+
+def _reasons(held: Held) -> str:
+    found = (f"{finding.rule} in {finding.place}" for finding in held.findings)
+    return ", ".join([held.why.value, *found, *held.changes])

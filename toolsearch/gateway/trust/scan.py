@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice
 
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import Finding
@@ -10,10 +12,12 @@ from toolsearch.gateway.trust.rules_characters import hidden_characters, out_of_
 from toolsearch.gateway.trust.rules_names import Neighbours, borrowed_name, speaks_of_others
 from toolsearch.gateway.trust.rules_payloads import packed_text, too_long
 from toolsearch.gateway.trust.rules_words import steering_words
-from toolsearch.gateway.trust.texts import texts_of
+from toolsearch.gateway.trust.texts import printable, texts_of
 from toolsearch.tools.definition import JsonObject
 
 _MAX_FINDINGS = 8  # of one definition; one is enough to hold it
+
+_SHORTEST_PHRASE = len("sidenote")
 
 _TEXT_RULES: Sequence[Callable[..., Iterator[Finding]]] = (
     hidden_characters,
@@ -48,10 +52,21 @@ class Scanner:
 
 def scan_entry(entry: JsonObject) -> list[Finding]:
     """What the definition says by itself."""
-    return [finding for text in texts_of(entry) for rule in _TEXT_RULES for finding in rule(text)][:_MAX_FINDINGS]
+    texts = (text for text in texts_of(entry) if not _is_plain_word(text.value))
+    return _told(finding for text in texts for rule in _TEXT_RULES for finding in rule(text))
 
 
 def scan_names(entry: JsonObject, name: str, neighbours: Neighbours) -> list[Finding]:
     """What it does with the names of others."""
     texts = (finding for text in texts_of(entry) for finding in speaks_of_others(text, neighbours))
-    return [*borrowed_name(name, neighbours), *texts][:_MAX_FINDINGS]
+    return _told(chain(borrowed_name(name, neighbours), texts))
+
+
+def _told(findings: Iterable[Finding]) -> list[Finding]:
+    """The first of them, with places that can be printed: the names of properties are the server's too."""
+    return [replace(finding, place=printable(finding.place)) for finding in islice(findings, _MAX_FINDINGS)]
+
+
+def _is_plain_word(value: str) -> bool:
+    """Whether it is too short to say anything and hides nothing, as most of a schema: ``type``, ``string``."""
+    return len(value) < _SHORTEST_PHRASE and value.isascii() and value.isprintable()

@@ -45,6 +45,8 @@ class Text:
 
 def fold(text: str) -> str:
     """Return *text* as `Text.folded` says."""
+    if text.isascii():
+        return " ".join(text.lower().replace("_", " ").split())
     seen = "".join(character for character in text if not is_invisible(character))
     plain = unicodedata.normalize("NFKC", seen).casefold().translate(_LOOKS_LIKE)
     return " ".join(plain.replace("_", " ").split())
@@ -80,13 +82,12 @@ def texts_of(entry: JsonObject) -> Iterator[Text]:
 def evidence(text: str, start: int = 0, end: int | None = None) -> str:
     """What stands at *start* to *end* of *text* and a little before it, on one line, odd characters written out."""
     stop = len(text) if end is None else end
-    cut = text[max(start - _CONTEXT_CHARACTERS, 0) : min(stop, start + _EVIDENCE_CHARACTERS)]
-    return "".join(map(_written_out, cut))[: 2 * _EVIDENCE_CHARACTERS]
+    return printable(text[max(start - _CONTEXT_CHARACTERS, 0) : min(stop, start + _EVIDENCE_CHARACTERS)])
 
 
 def printable(text: str, limit: int = _EVIDENCE_CHARACTERS) -> str:
-    """*text* cut to *limit* characters, every odd one written out."""
-    return evidence(text[:limit])
+    """The beginning of *text*, every odd character written out, in at most twice *limit* characters."""
+    return "".join(map(_written_out, text[: 2 * limit]))[: 2 * limit]
 
 
 def _written_out(character: str) -> str:
