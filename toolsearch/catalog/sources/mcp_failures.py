@@ -23,7 +23,7 @@ def explain(error: BaseException, server: McpServer) -> str:
 
 
 def is_lost_connection(error: MCPError) -> bool:
-    """Whether no answer came. The code alone does not say so: -32000 is what many servers call an error of their own."""
+    """Whether no answer came. The code alone does not say so: many servers have errors of their own with -32000."""
     return error.code == CONNECTION_CLOSED and error.message.startswith(_SDKS_OWN_WORDS)
 
 
