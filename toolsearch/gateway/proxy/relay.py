@@ -165,6 +165,8 @@ def for_era(result: Mapping[str, Any], era: Era) -> dict[str, Any]:
     if era is Era.MODERN:
         return {**result, "cacheScope": "private"} if "cacheScope" in result else dict(result)
     kept = {key: value for key, value in result.items() if key not in _MODERN_FIELDS}
+    if not is_object(kept.get("structuredContent", {})):
+        del kept["structuredContent"]  # which had to be an object; the content says the same
     meta = kept.get("_meta")
     if is_object(meta) and SERVER_INFO_META_KEY in meta:
         kept["_meta"] = {key: value for key, value in meta.items() if key != SERVER_INFO_META_KEY}

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from toolsearch.catalog.sources.mcp_session import SessionPeer
 from toolsearch.gateway.upstream.protocol import Downstream
-from toolsearch.gateway.upstream.turns import Turn, Turns, outside_of_turns
+from toolsearch.gateway.upstream.turns import Turns, is_of_a_stream, outside_of_turns
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +30,9 @@ class Talkback:
     """Of one server, over all its sessions.
 
     What a server asks or tells belongs to a request that runs: the one on whose stream it came, where the transport
-    tells, or else any of the one session that has requests running. Where there are several, nobody is asked: the
-    server gets an error, and from then on the sessions' requests run one after the other, so that its next try works.
+    tells, or else any of the one session that has requests running, or has cancelled one of late. Where there are
+    several, nobody is asked: the server gets an error, and from then on the sessions' requests run one after the other,
+    so that its next try works.
     """
 
     def __init__(self, *, ask_timeout_s: float = ASK_TIMEOUT_S) -> None:
@@ -56,6 +57,7 @@ class Talkback:
     def peer(self, on_message: MessageHandlerFnT) -> SessionPeer:
         """What a session is opened with, in a task made for it; *on_message* hears what is not answered here."""
         outside_of_turns()
+        self._turns.forget()
 
         async def hear(message: IncomingMessage) -> None:
             if isinstance(message, types.LoggingMessageNotification):
@@ -83,7 +85,9 @@ class Talkback:
         return await self._ask("roots/list", {}, types.ListRootsResult)
 
     async def _ask(self, method: str, params: Mapping[str, Any], expected: type[AnswerT]) -> AnswerT | types.ErrorData:
-        turns = self._meant()
+        turns = self._turns.meant()
+        if not turns and is_of_a_stream():
+            return _refused(f"{method}: the request that this belongs to is over")
         if not turns:
             self._turns.apart = True
             return _refused(f"{method}: it cannot be told which client is meant; a new call will be the only one")
@@ -104,18 +108,13 @@ class Talkback:
                 return _refused(f"{method}: the client's answer is not one")
 
     async def _tell(self, message: types.LoggingMessageNotification) -> None:
-        turns = self._meant()
+        turns = self._turns.meant()
         downstream = turns[-1].downstream if turns else None
         if downstream is None:
             self.dropped_messages += 1
             logger.debug("a log message of a server belongs to no client")
             return
         await downstream.tell(message.method, _wire(message.params))
-
-    def _meant(self) -> list[Turn]:
-        """The requests that may be meant, all of one session; the newest last."""
-        turn = self._turns.of_this_stream()
-        return [turn] if turn is not None else self._turns.of_the_only_session()
 
 
 def _wire(params: BaseModel) -> dict[str, Any]:

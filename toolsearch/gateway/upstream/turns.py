@@ -42,6 +42,9 @@ class Turn:
 _turn: ContextVar[Turn | None] = ContextVar("toolsearch_turn", default=None)
 
 
+_LEFT_BEHIND_S = 60.0  # in which a server may yet ask about a request that was cancelled
+
+
 class Turns:
     """The requests that run at one server. Once *apart*, those of one session wait for those of another, first come
     first served; the gateway's own, which nobody can be asked for, never wait.
@@ -51,6 +54,7 @@ class Turns:
         self.apart = False
         self._running: list[Turn] = []  # oldest first
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
+        self._left: list[tuple[str, float]] = []  # the session of each that was given up, and until when that counts
         self._admitted: list[str] = []  # the session of each turn that runs, or that has just been let in
 
     @asynccontextmanager
@@ -65,6 +69,10 @@ class Turns:
             self._running.append(turn)
             try:
                 yield turn
+            except asyncio.CancelledError:  # and so no answer; it is of the timeout, too
+                if key is not None:
+                    self._left.append((key, asyncio.get_running_loop().time() + _LEFT_BEHIND_S))
+                raise
             finally:
                 _turn.reset(token)
                 self._running.remove(turn)
@@ -72,16 +80,26 @@ class Turns:
                     self._admitted.remove(key)
                     self._let_in()
 
-    def of_this_stream(self) -> Turn | None:
-        """The running request on whose own stream the message being handled came, if the transport tells."""
-        turn = _turn.get()
-        return turn if turn in self._running else None
-
-    def of_the_only_session(self) -> list[Turn]:
-        """All that run for a client, if they are all for one session; else none."""
+    def meant(self) -> list[Turn]:
+        """The running requests that a message being handled now may belong to, all of one session, the newest last:
+        the one on whose own stream it came, where the transport tells, or else all, if they are all of one session.
+        """
+        if is_of_a_stream():
+            turn = _turn.get()
+            return [turn] if turn in self._running else []
         turns = [turn for turn in self._running if turn.downstream is not None]
         keys = {turn.downstream.session_key for turn in turns if turn.downstream is not None}
-        return turns if len(keys) == 1 else []
+        return turns if len(keys | self._left_behind()) == 1 else []
+
+    def forget(self) -> None:
+        """The server is another one from here on, and knows of no request of before."""
+        self._left.clear()
+
+    def _left_behind(self) -> set[str]:
+        """The sessions for which the server may be at work still, since it has not answered what they gave up."""
+        now_s = asyncio.get_running_loop().time()
+        self._left = [(key, until_s) for key, until_s in self._left if until_s > now_s]
+        return {key for key, _ in self._left}
 
     async def _admit(self, key: str) -> None:
         if not self._waiting and self._fits(key):
@@ -108,6 +126,11 @@ class Turns:
             key, ready = self._waiting.popleft()
             self._admitted.append(key)
             ready.set_result(None)
+
+
+def is_of_a_stream() -> bool:
+    """Whether the message being handled now came on the own stream of a request, running or not."""
+    return _turn.get() is not None
 
 
 def outside_of_turns() -> None:
