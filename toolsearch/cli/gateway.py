@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Coroutine
 from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
@@ -71,9 +72,13 @@ async def _serve(made: Gateway, address: tuple[str, int] | None) -> None:
         from toolsearch.gateway.http import serve_http
 
         host, port = address
-        signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn handles it, and then raises it again for whoever did
+        signal.signal(signal.SIGTERM, _take_note)  # uvicorn ends by it, and then raises it again
         async with announced(made, f"http://{f'[{host}]' if ':' in host else host}:{port}"):
             await serve_http(made, host=host, port=port)
+
+
+def _take_note(_: int, __: FrameType | None) -> None:
+    """A handler that leaves the process to end by itself."""
 
 
 async def _until_terminated(serving: Coroutine[None, None, None]) -> None:

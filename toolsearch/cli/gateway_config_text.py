@@ -129,10 +129,10 @@ class TomlText:
 
     def _server_of(self, header: str) -> str | None:
         try:
-            section = tomllib.loads(header).get(self._section)
+            section: Json = tomllib.loads(header).get(self._section)
         except tomllib.TOMLDecodeError:
             return None
-        return next(iter(section), None) if isinstance(section, dict) else None
+        return next(iter(section), None) if is_object(section) else None
 
     def _document(self, text: str) -> dict[str, Any]:
         try:
