@@ -1,4 +1,4 @@
-"""What becomes of a request between a client of one era and a server of the other, with neither of them really there."""
+"""What becomes of a request between a client of one era and a server of the other, neither of them really there."""
 
 from collections.abc import Mapping
 from typing import Any
