@@ -6,7 +6,6 @@ import asyncio
 import logging
 import random
 import time
-from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,27 +14,26 @@ import mcp.types as types
 from mcp import MCPError
 from mcp.client.session import IncomingMessage
 
-from toolsearch.catalog.sources.mcp_config import StdioServer, redacted
+from toolsearch.catalog.sources.mcp_config import StdioServer
 from toolsearch.catalog.sources.mcp_session import McpSession
 from toolsearch.errors import (
     LoginRequiredError,
-    ServerBusyError,
     ServerUnavailableError,
     ToolSearchError,
-    ToolTimeoutError,
 )
 from toolsearch.gateway.settings import UpstreamSettings
 from toolsearch.gateway.upstream.backoff import delay_s
 from toolsearch.gateway.upstream.breaker import Breaker, Passage
 from toolsearch.gateway.upstream.connector import CannotConnectError, Connector
 from toolsearch.gateway.upstream.faults import Fault, FaultKind, fault_of_request, silence
-from toolsearch.gateway.upstream.lanes import Lanes
 from toolsearch.gateway.upstream.listing import read_server
 from toolsearch.gateway.upstream.listing_store import ListingStore
 from toolsearch.gateway.upstream.oauth import stored_tokens
 from toolsearch.gateway.upstream.protocol import UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.gateway.upstream.sender import Sender
 from toolsearch.gateway.upstream.subscription import hear_of_changes
 from toolsearch.gateway.upstream.talkback import Talkback
+from toolsearch.gateway.upstream.words import Words
 
 logger = logging.getLogger(__name__)
 
@@ -81,13 +79,18 @@ class UpstreamActor:
             auth=self._tokens.auth() if self._tokens else None,
         )
         self._store = ListingStore(settings.server, settings.state_folder) if settings.state_folder else None
-        self._lanes = Lanes(
-            self.name, max_running=settings.treated.max_running, max_waiting=settings.treated.max_waiting
-        )
         self._connecting = Breaker(clock=clock, random=random)  # of attempts to connect
-        self._requests = Breaker(clock=clock, random=random)
+        self._words = Words(settings, can_log_in=self._tokens is not None, clock=clock)
+        self._sender = Sender(
+            settings,
+            self._words,
+            self._talkback,
+            Breaker(clock=clock, random=random),
+            connect=self._connected,
+            answered=self._answered,
+            suffered=self._suffered,
+        )
         self._session: McpSession | None = None
-        self._in_flight: Counter[McpSession] = Counter()
         self._over = asyncio.Event()  # the session, for new requests
         self._opening: asyncio.Task[McpSession] | None = None
         self._keeping: asyncio.Task[None] | None = None
@@ -101,7 +104,7 @@ class UpstreamActor:
         self._opened_at_s = 0.0
         self._losses = 0  # of sessions that did not last, in a row
         self._retry_at_s: float | None = None
-        self._login_wanted = ""
+        self._login_wanted = False
         self._is_idle = True
         self._reported = UpstreamState.IDLE
         self._since_s = clock()
@@ -120,8 +123,8 @@ class UpstreamActor:
             return UpstreamState.NEEDS_LOGIN
         if self._live_session() is not None:
             is_troubled = (
-                self._requests.faults >= _DEGRADED_FAULTS
-                or self._requests.is_open
+                self._sender.breaker.faults >= _DEGRADED_FAULTS
+                or self._sender.breaker.is_open
                 or self._junk_in_a_row >= _DEGRADED_JUNK
                 or self._listing_failures > 0
             )
@@ -139,20 +142,23 @@ class UpstreamActor:
 
     def status(self) -> UpstreamStatus:
         session = self._live_session()
+        breaker, lanes = self._sender.breaker, self._sender.lanes
         return UpstreamStatus(
             self.name,
             self._settings.server.transport,
             self.state,
             last_error=self._last_error,
             since_s=self._since_s,
-            retry_at_s=self._requests.retry_at_s if session and self._requests.is_open else self._retry_at_s,
+            retry_at_s=self._sender.breaker.retry_at_s
+            if session and self._sender.breaker.is_open
+            else self._retry_at_s,
             connect_s=self._connect_s,
             starts=self._starts,
             calls=self._calls,
             failed=self._failed,
-            shed=self._lanes.shed,
-            running=self._lanes.running,
-            waiting=self._lanes.waiting,
+            shed=lanes.shed,
+            running=lanes.running,
+            waiting=lanes.waiting,
             junk_lines=self._junk_lines,
             protocol_version=session.sdk.protocol_version or "" if session else "",
         )
@@ -165,7 +171,7 @@ class UpstreamActor:
         self._calls += 1
         self._stir()
         try:
-            return await self._send(request)
+            return await self._sender.send(request)
         except (ToolSearchError, MCPError):
             self._failed += 1
             raise
@@ -319,10 +325,10 @@ class UpstreamActor:
 
     async def _open(self) -> McpSession:
         if self._closed:
-            raise self._unavailable("the gateway is shutting down")
+            raise self._words.unavailable("the gateway is shutting down")
         passage = self._connecting.admit()
         if passage is None:
-            raise self._left_alone(self._connecting)
+            raise self._words.left_alone(self._connecting)
         self._update()
         started_s = self._clock()
         try:
@@ -337,7 +343,7 @@ class UpstreamActor:
         self._connect_s = self._opened_at_s - started_s
         self._starts += 1
         self._is_idle = False
-        self._login_wanted = ""
+        self._login_wanted = False
         self._retry_at_s = None
         self._junk_in_a_row = 0
         self._last_error = ""
@@ -347,11 +353,12 @@ class UpstreamActor:
     def _could_not(self, fault: Fault, reason: str, passage: Passage) -> ServerUnavailableError:
         if fault.kind is FaultKind.LOGIN:
             passage.left()
-            error: ServerUnavailableError = self._login_required(fault)
+            self._login_wanted = True
+            error: ServerUnavailableError = self._words.login_required(fault)
         else:
             passage.failed(asked_s=fault.asked_s)
-            self._login_wanted = ""
-            error = self._unavailable(reason)
+            self._login_wanted = False
+            error = self._words.unavailable(reason)
         self._last_error = str(error)
         self._update()
         return error
@@ -385,11 +392,12 @@ class UpstreamActor:
         fault = fault_of_request(error) if isinstance(error, MCPError) else silence(timeout_s)
         self._listing_failures += 1
         reason = fault.reason if fault else str(error)
-        failure = self._unavailable(f"its tools could not be listed: {reason}")
+        failure = self._words.unavailable(f"its tools could not be listed: {reason}")
         if fault is not None:
             self._note_session(fault, session)
             if fault.kind is FaultKind.LOGIN:
-                failure = self._login_required(fault)
+                self._login_wanted = True
+                failure = self._words.login_required(fault)
         self._last_error = str(failure)
         self._update()
         return failure
@@ -399,7 +407,7 @@ class UpstreamActor:
             self._junk_lines += 1
             self._junk_in_a_row += 1
             if self._junk_in_a_row == _DEGRADED_JUNK:
-                self._last_error = str(self._unavailable("it sends what is no MCP, line after line"))
+                self._last_error = str(self._words.unavailable("it sends what is no MCP, line after line"))
                 self._update()
             return
         self._junk_in_a_row = 0
@@ -410,115 +418,19 @@ class UpstreamActor:
 
     # ---- asked
 
-    async def _send(self, request: UpstreamRequest) -> dict[str, Any]:
-        timeout_s = self._timeout_s(request)
-        ends_at = asyncio.get_running_loop().time() + timeout_s
-        try:
-            async with asyncio.timeout_at(ends_at) as unsent, self._lanes.lane():
-                try:
-                    return await self._attempt(request, unsent, ends_at)
-                except _SessionExpiredError:  # refused for its session's sake, so that it did not run: the one resend
-                    unsent.reschedule(ends_at)
-                    return await self._attempt(request, unsent, ends_at)
-        except _SessionExpiredError as error:
-            raise self._unavailable("its session has expired, twice in a row; the request did not run") from error
-        except ToolTimeoutError:
-            raise
-        except TimeoutError as error:
-            if self._live_session() is None:
-                raise self._unavailable(f"no connection within {timeout_s:g} s; the request did not run") from error
-            raise ServerBusyError(
-                f"MCP server {self.name!r} had no room for this request within {timeout_s:g} s; it did not run"
-            ) from error
-
-    async def _attempt(self, request: UpstreamRequest, unsent: asyncio.Timeout, ends_at: float) -> dict[str, Any]:
-        passage = self._requests.admit()
-        if passage is None:
-            raise _unsent(self._left_alone(self._requests))
-        try:
-            session = await self._connected_for_request()
-            unsent.reschedule(None)  # from here on the turn keeps the time
-            result = await self._exchange(request, session, ends_at)
-        except _NoAnswerError as error:
-            raise self._suffered(error.fault, passage, error.session) from error.__cause__
-        except MCPError:
-            self._answered(passage)  # if only with a no
-            raise
-        except BaseException:
-            passage.left()
-            raise
-        self._answered(passage)
-        return result
-
-    async def _connected_for_request(self) -> McpSession:
-        try:
-            return await self._connected()
-        except LoginRequiredError:
-            raise
-        except ServerUnavailableError as error:
-            raise _unsent(error) from error
-
-    async def _exchange(self, request: UpstreamRequest, session: McpSession, ends_at: float) -> dict[str, Any]:
-        """Raises _NoAnswerError, or MCPError for what the server itself has refused."""
-        downstream = request.downstream
-        is_sent = False
-        self._in_flight[session] += 1
-        try:
-            async with self._talkback.turn(downstream, timeout_s=ends_at - asyncio.get_running_loop().time()):
-                is_sent = True
-                return await session.request(
-                    request.method,
-                    request.params,
-                    on_progress=downstream.progress if downstream else None,
-                    capabilities=downstream.capabilities if downstream else None,
-                )
-        except MCPError as error:
-            if fault := fault_of_request(error):
-                raise _NoAnswerError(fault, session) from error
-            raise
-        except TimeoutError as error:
-            if is_sent:
-                raise _NoAnswerError(silence(self._timeout_s(request)), session) from error
-            raise
-        finally:
-            self._in_flight[session] -= 1
-            if session is not self._session:
-                self._end_if_unused(session)
-
-    def _timeout_s(self, request: UpstreamRequest) -> float:
-        return request.timeout_s or self._settings.treated.call_timeout_s
-
-    def _answered(self, passage: Passage) -> None:
-        passage.answered()
+    def _answered(self) -> None:
         self._junk_in_a_row = 0
-        self._login_wanted = ""
+        self._login_wanted = False
         if not self._listing_failures:
             self._last_error = ""
         self._update()
 
-    def _suffered(self, fault: Fault, passage: Passage, session: McpSession) -> Exception:
-        was_probe = passage.is_probe
-        if fault.counts or fault.asked_s:
-            passage.failed(asked_s=fault.asked_s)
-        else:
-            passage.left()
+    def _suffered(self, fault: Fault, session: McpSession, error: Exception) -> None:
         self._note_session(fault, session)
-        if was_probe and fault.kind is FaultKind.SILENT and isinstance(self._settings.server, StdioServer):
-            session.ended.set()  # silent again after the wait: only another process can help
-        if fault.kind is FaultKind.EXPIRED:
-            self._update()
-            return _SessionExpiredError()
-        if fault.kind is FaultKind.LOGIN:
-            error: Exception = self._login_required(fault)
-        elif fault.kind is FaultKind.SILENT:
-            error = ToolTimeoutError(f"MCP server {self.name!r}: {fault.reason}; the call may have run")
-        elif fault.kind is FaultKind.LOST and not fault.status and fault.may_have_run:
-            error = self._unavailable(f"{fault.reason} during the call, which may have run")
-        else:
-            error = self._unavailable(f"{fault.reason}; the call {fault.outcome}", retry_after_s=fault.asked_s or None)
-        self._last_error = str(error)
+        if fault.kind is not FaultKind.EXPIRED:
+            self._login_wanted = fault.kind is FaultKind.LOGIN
+            self._last_error = str(error)
         self._update()
-        return error
 
     def _note_session(self, fault: Fault, session: McpSession) -> None:
         """Take a session that is over out of use. Over HTTP a loss is only that of one answer."""
@@ -528,13 +440,7 @@ class UpstreamActor:
             if session is self._session:
                 self._session = None
                 self._over.set()
-            self._end_if_unused(session)
-
-    def _end_if_unused(self, session: McpSession) -> None:
-        """End a session that has been replaced, but not under requests whose answers may still come."""
-        if not self._in_flight[session]:
-            del self._in_flight[session]
-            session.ended.set()
+            self._sender.retire(session)
 
     # ---- told
 
@@ -547,41 +453,6 @@ class UpstreamActor:
 
     def _warn(self, error: ToolSearchError) -> None:
         logger.warning("%s", error)
-
-    def _login_required(self, fault: Fault) -> LoginRequiredError:
-        remedy = f"run: toolsearch gateway login {self.name}" if self._tokens else "check its 'headers'"
-        text = f"MCP server {self.name!r} wants a login (HTTP {fault.status}), and the request did not run; {remedy}"
-        self._login_wanted = text
-        return LoginRequiredError(text)
-
-    def _left_alone(self, breaker: Breaker) -> ServerUnavailableError:
-        left_s = max((breaker.retry_at_s or 0.0) - self._clock(), 0.0)
-        when = f"in {left_s:.0f} s" if left_s >= 1 else "in a moment"
-        if breaker.faults < _DEGRADED_FAULTS:
-            return self._unavailable(f"it asked to be left alone; try again {when}", retry_after_s=left_s)
-        reason = f"it failed {breaker.faults} times in a row, and is tried again {when}"
-        return self._unavailable(reason, retry_after_s=left_s)
-
-    def _unavailable(self, reason: str, *, retry_after_s: float | None = None) -> ServerUnavailableError:
-        text = redacted(reason, self._settings.server.secrets)
-        return ServerUnavailableError(f"MCP server {self.name!r}: {text}", retry_after_s=retry_after_s)
-
-
-class _SessionExpiredError(Exception):
-    """The request was refused because its session is over."""
-
-
-class _NoAnswerError(Exception):
-    """The request was not answered by the server."""
-
-    def __init__(self, fault: Fault, session: McpSession) -> None:
-        super().__init__(fault.reason)
-        self.fault = fault
-        self.session = session
-
-
-def _unsent(error: ServerUnavailableError) -> ServerUnavailableError:
-    return ServerUnavailableError(f"{error}; the request did not run", retry_after_s=error.retry_after_s)
 
 
 async def _until(events: Sequence[asyncio.Event], *, beside: Sequence[Coroutine[Any, Any, None]]) -> None:
