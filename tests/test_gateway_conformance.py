@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests import gateway_harness
 from tests.gateway_harness import SERVERS, served
 
 SUITE = SERVERS / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+SUITE_OF_2026 = SERVERS / "node_modules" / "conformance-of-2026" / "dist" / "index.js"
 NODE = shutil.which("node")
 
 pytestmark = pytest.mark.skipif(
@@ -53,25 +55,52 @@ def _renamed(body: bytes) -> bytes:
     return json.dumps(request).encode()
 
 
-def config(folder: Path) -> dict[str, Any]:
-    server = {"command": sys.executable, "args": [str(SERVERS / "conformance_server.py")], "mode": "legacy"}
+def config(folder: Path, server: str, **more: str) -> dict[str, Any]:
+    entry = {"command": sys.executable, "args": [str(SERVERS / server)], **more}
     exposure = {"passThroughTools": 100, "passThroughTokens": 100_000}
-    return {"mcpServers": {"suite": server}, "toolsearch": {"exposure": exposure, "stateDir": str(folder / "state")}}
+    return {"mcpServers": {"suite": entry}, "toolsearch": {"exposure": exposure, "stateDir": str(folder / "state")}}
 
 
-@pytest.mark.parametrize("names", ["gateway", "suite"])
-async def test_what_fails_of_the_conformance_suite_is_what_is_known_to(tmp_path, monkeypatch, names):
-    if names == "suite":
-        make_app = gateway_harness.http_app
-        monkeypatch.setattr(gateway_harness, "http_app", lambda gateway: SuiteNames(make_app(gateway)))
+@pytest.fixture
+def by_suite_names(monkeypatch) -> None:
+    make_app = gateway_harness.http_app
+    monkeypatch.setattr(gateway_harness, "http_app", lambda gateway: SuiteNames(make_app(gateway)))
 
-    async with served(config(tmp_path)) as (_, url):
-        baseline = SERVERS / f"conformance-by-{names}-names.yml"
-        command = [str(SUITE), "server", "--url", url, "--expected-failures", str(baseline)]
+
+@pytest.fixture
+def node_22() -> None:
+    version = subprocess.run([str(NODE), "--version"], capture_output=True, text=True, check=True).stdout
+    if int(version.removeprefix("v").split(".")[0]) < 22:
+        pytest.skip(f"the suite of 2026 needs Node.js 22, and this is {version.strip()}")
+
+
+async def run(suite: Path, config: dict[str, Any], folder: Path, baseline: str, *options: str) -> None:
+    """Fails where anything but what *baseline* lists fails, or anything of that passes."""
+    async with served(config) as (_, url):
+        arguments = ["server", "--url", url, "--expected-failures", str(SERVERS / baseline), *options]
         process = await asyncio.create_subprocess_exec(
-            str(NODE), *command, cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+            *[str(NODE), str(suite), *arguments],
+            cwd=folder,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
         )
         output, _ = await process.communicate()
-
     assert process.returncode == 0, output.decode()[-4_000:]
     assert b"Total:" in output
+
+
+async def test_what_fails_against_the_gateway_as_it_is_are_calls_by_a_servers_own_names(tmp_path):
+    older = config(tmp_path, "conformance_server.py", mode="legacy")
+    await run(SUITE, older, tmp_path, "conformance-by-gateway-names.yml")
+
+
+@pytest.mark.usefixtures("by_suite_names")
+async def test_nothing_of_2025_fails_once_the_suite_calls_by_the_gateways_names(tmp_path):
+    older = config(tmp_path, "conformance_server.py", mode="legacy")
+    await run(SUITE, older, tmp_path, "conformance-by-suite-names.yml")
+
+
+@pytest.mark.usefixtures("by_suite_names", "node_22")
+async def test_nothing_that_2026_requires_fails_once_the_suite_calls_by_the_gateways_names(tmp_path):
+    newer = config(tmp_path, "conformance_2026_server.py")
+    await run(SUITE_OF_2026, newer, tmp_path, "conformance-of-2026.yml", "--requirements", "2026-07-28")

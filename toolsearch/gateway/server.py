@@ -118,4 +118,4 @@ def _version() -> str:
     try:
         return version("toolsearch")
     except PackageNotFoundError:
-        return ""
+        return "0"  # not installed; the protocol wants one
