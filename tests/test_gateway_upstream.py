@@ -197,6 +197,7 @@ async def test_a_listing_kept_in_vain_is_no_listing_and_an_eager_server_waits_fo
         async with running(settings) as (_, told):
             await told.until(lambda: bool(told.listings))
             assert not told.listings[0].is_cached
+            await until(lambda: '"work"' in kept.read_text())
     async with running(settings) as (actor, told):
         await told.until(lambda: len(told.listings) == 2)
         assert [listing.is_cached for listing in told.listings] == [True, False]

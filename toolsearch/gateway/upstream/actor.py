@@ -149,9 +149,7 @@ class UpstreamActor:
             self.state,
             last_error=self._last_error,
             since_s=self._since_s,
-            retry_at_s=self._sender.breaker.retry_at_s
-            if session and self._sender.breaker.is_open
-            else self._retry_at_s,
+            retry_at_s=breaker.retry_at_s if session and breaker.is_open else self._retry_at_s,
             connect_s=self._connect_s,
             starts=self._starts,
             calls=self._calls,
