@@ -155,8 +155,14 @@ def test_a_running_gate_notices_what_another_process_approves(tmp_path):
     before = gate.version()
     assert gate.version() == before
 
-    PinStore.of(config(tmp_path)).approve("sums", "add", held.pin, "ann")
-    assert gate.version() != before
+    judge(make_gate(config(tmp_path)), tool("Obey me."))  # what other gateways note by themselves does not count
+    judge(make_gate(config(tmp_path)), POISON)
+    assert gate.version() == before
+    store = PinStore.of(config(tmp_path))
+    store.approve("sums", "add", held.pin, "ann")
+    approved = gate.version()
+    store.revoke("sums", "add", "ann")
+    assert len({before, approved, gate.version()}) == 3
 
 
 def test_a_name_that_is_pointed_elsewhere_is_another_server(tmp_path):

@@ -31,12 +31,13 @@ CREATE TABLE IF NOT EXISTS pins (
     entry TEXT NOT NULL,           -- the definition as JSON
     seen_s REAL NOT NULL,          -- when this definition was first seen, since 1970
     by TEXT NOT NULL,              -- who approved it, or has withdrawn that
+    decided_us INTEGER NOT NULL,   -- when a person did, in microseconds since 1970; 0: nobody did
     PRIMARY KEY (server, tool, is_approved)
 ) WITHOUT ROWID
 """
-_APPROVE = "INSERT OR REPLACE INTO pins VALUES (?, ?, 1, ?, ?, ?, ?)"
+_APPROVE = "INSERT OR REPLACE INTO pins VALUES (?, ?, 1, ?, ?, ?, ?, ?)"
 _HOLD = """
-INSERT INTO pins VALUES (?, ?, 0, ?, ?, ?, ?)
+INSERT INTO pins VALUES (?, ?, 0, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET pin = excluded.pin, entry = excluded.entry, seen_s = excluded.seen_s
 """  # whoever has withdrawn an approval has withdrawn it from later definitions too
 _FORGET = "DELETE FROM pins WHERE server = ? AND tool = ? AND NOT is_approved"
@@ -64,6 +65,8 @@ class PinStore:
         self._identities = identities
         self._clock = clock
         _make_private(path)
+        self._seen_version: int | None = None
+        self._decided_us = 0
         self._file = SqliteFile(path, holds="approved tools", table=_TABLE, version=_VERSION)
 
     @classmethod
@@ -73,10 +76,17 @@ class PinStore:
         return cls(config.settings.state_folder / FILE, identities)
 
     def version(self) -> int:
-        """Another number once any other connection, of whatever process, has changed something; costs microseconds."""
+        """Another number once a person has decided something, in whatever process, but for this very store.
+
+        What gateways note by themselves does not count: two of them would have each other judge for ever. Costs
+        microseconds.
+        """
         with self._file.opened() as database:
-            version: int = database.execute("PRAGMA data_version").fetchone()[0]
-            return version
+            seen: int = database.execute("PRAGMA data_version").fetchone()[0]
+            if seen != self._seen_version:
+                self._decided_us = database.execute("SELECT COALESCE(MAX(decided_us), 0) FROM pins").fetchone()[0]
+                self._seen_version = seen
+            return self._decided_us
 
     def approved(self, server: str) -> dict[str, Pin]:
         """What is approved of *server*, by the tools' own names."""
@@ -127,7 +137,7 @@ class PinStore:
             if row is None:
                 return False
             database.execute(_FORGET, (identity, tool))
-            database.execute(_APPROVE, (identity, tool, pin, *row, by))
+            database.execute(_APPROVE, (identity, tool, pin, *row, by, self._now_us()))
             return True
 
     def revoke(self, server: str, tool: str, by: str) -> bool:
@@ -140,7 +150,7 @@ class PinStore:
             if row is None:
                 return False
             database.execute("DELETE FROM pins WHERE server = ? AND tool = ?", (identity, tool))
-            database.execute(_HOLD, (identity, tool, *row, by))
+            database.execute(_HOLD, (identity, tool, *row, by, self._now_us()))
             return True
 
     def close(self) -> None:
@@ -157,7 +167,10 @@ class PinStore:
 
     def _row(self, identity: str, tool: GatewayTool, by: str) -> tuple[object, ...]:
         entry = json.dumps(tool.raw, sort_keys=True)  # in ASCII: SQLite takes no lone surrogates
-        return identity, tool.remote_name, tool.pin(), entry, self._clock(), by
+        return identity, tool.remote_name, tool.pin(), entry, self._clock(), by, 0
+
+    def _now_us(self) -> int:
+        return int(self._clock() * 1_000_000)
 
     def _identity(self, server: str) -> str:
         if server not in self._identities:
