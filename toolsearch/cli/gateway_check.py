@@ -24,7 +24,7 @@ _NUMBERS = ("tools", "refused", "held", "ruled out", "tokens", "time")
 def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """Start every server once and show what it gives, what is refused or held and why, and what it costs in tokens.
 
-    Nothing is approved or remembered by it. Exit code 1 if a server is left out or does not list its tools, 3 if none
+    Nothing is approved by it. Exit code 1 if a server is left out or does not list its tools, 3 if none
     does.
     """
     from toolsearch.gateway.gateway import Gateway

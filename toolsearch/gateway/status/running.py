@@ -63,12 +63,16 @@ class _File:
         status = replace(self.gateway.status(), searches=())
         try:
             if self._written is None or _lasting(status) != _lasting(self._written):
-                await asyncio.to_thread(write_private, self.path, _document(status, self.address))
+                await asyncio.to_thread(self._write, status)
                 self._written = status
             else:
                 await asyncio.to_thread(self.path.touch)
         except OSError as error:
             logger.warning("'toolsearch gateway status' cannot be told of this gateway: %s", error.strerror)
+
+    def _write(self, status: GatewayStatus) -> None:
+        document = {"pid": os.getpid(), "address": self.address, "status": json.loads(status_json(status))}
+        write_private(self.path, json.dumps(document).encode())
 
 
 async def _keep_on(file: _File, every_s: float) -> None:
@@ -80,8 +84,3 @@ async def _keep_on(file: _File, every_s: float) -> None:
 def _lasting(status: GatewayStatus) -> GatewayStatus:
     """All but what changes by the clock alone."""
     return replace(status, uptime_s=0, sessions=tuple(replace(session, idle_s=0) for session in status.sessions))
-
-
-def _document(status: GatewayStatus, address: str) -> bytes:
-    document = {"pid": os.getpid(), "address": address, "status": json.loads(status_json(status))}
-    return json.dumps(document).encode()
