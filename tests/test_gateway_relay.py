@@ -40,6 +40,7 @@ class Client:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.params: list[Mapping[str, Any]] = []
 
     async def progress(self, *_: Any) -> None: ...
 
@@ -47,6 +48,7 @@ class Client:
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         self.asked.append(f"{method} {params.get('message')}")
+        self.params.append(params)
         return {"action": "accept"}
 
 
@@ -72,6 +74,15 @@ async def test_an_older_client_is_asked_in_rounds_and_the_server_called_again_wi
         {**CALL, "inputResponses": answers, "requestState": "1"},
         {**CALL, "inputResponses": {}, "requestState": "2"},
     ]
+
+
+async def test_an_older_client_is_sent_to_a_page_with_an_id_as_its_version_wants_it():
+    page = {"mode": "url", "message": "Log in", "url": "https://example.org"}
+    wanted = {"it": {"method": "elicitation/create", "params": page}}
+    client = Client()
+    server = Server({"resultType": "input_required", "inputRequests": wanted}, {"content": []})
+    await relay(server).send(Caller(LOCAL, Era.LEGACY), "it", "tools/call", CALL, client)
+    assert client.params == [{**page, "elicitationId": "toolsearch-1"}]
 
 
 async def test_a_server_that_never_stops_asking_is_given_up():

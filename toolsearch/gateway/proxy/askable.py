@@ -33,3 +33,10 @@ def as_input_request(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """What an older server asks, as the protocol of 2026 has it in a result that asks for input."""
     kept = {key: value for key, value in params.items() if key not in ("_meta", "task", "elicitationId")}
     return {"method": method, **({"params": kept} if kept else {})}
+
+
+def as_live_request(params: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """What a server of 2026 asks, as older clients are asked it: there a page to be visited has an id."""
+    if params.get("mode") == "url" and "elicitationId" not in params:
+        return {**params, "elicitationId": f"toolsearch-{number}"}
+    return dict(params)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Collection, Mapping
+from itertools import count
 from typing import Any
 
 from mcp import MCPError
@@ -21,7 +22,7 @@ from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY, SERVER_INFO_META_KEY
 from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.catalog.sources.mcp_config import redacted
 from toolsearch.gateway.principals.protocol import Caller, Era
-from toolsearch.gateway.proxy.askable import ASKABLE
+from toolsearch.gateway.proxy.askable import ASKABLE, as_live_request
 from toolsearch.gateway.proxy.conversations import Conversations, Pending
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.log_levels import ServerLevels
@@ -57,6 +58,7 @@ class Relay:
         self._secrets = secrets or {}
         self._conversations = conversations or Conversations()
         self._levels = ServerLevels()
+        self._asked = count(1)
         self._backoff_s = backoff_s
 
     async def send(
@@ -107,7 +109,9 @@ class Relay:
                 return result
             wanted = result.get("inputRequests")
             answers = {
-                key: await downstream.ask(str(each.get("method")), each.get("params") or {})
+                key: await downstream.ask(
+                    str(each.get("method")), as_live_request(each.get("params") or {}, next(self._asked))
+                )
                 for key, each in (wanted.items() if is_object(wanted) else ())
                 if is_object(each)
             }
