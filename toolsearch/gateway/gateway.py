@@ -181,7 +181,8 @@ class Gateway:
     def _row(self, upstream: Upstream) -> ServerRow:
         tools = self.registry.servers.get(upstream.name, ServerTools())
         tokens = self._tokens.get(upstream.name, 0)
-        return ServerRow(upstream.status(), len(tools.admitted), tokens, tools.held, tools.refused, tools.ruled_out)
+        held, refused, ruled_out, warnings = tools.held, tools.refused, tools.ruled_out, tools.warnings
+        return ServerRow(upstream.status(), len(tools.admitted), tokens, held, refused, ruled_out, warnings)
 
     def _list(self, caller: Caller) -> tuple[list[dict[str, Any]], int, int]:
         """The list, what it costs, and what all of the caller's reach would."""
@@ -236,7 +237,7 @@ class Gateway:
 
     def _fares(self, server: str, state: UpstreamState) -> None:
         logger.debug("%s is %s", server, state.value)
-        if state in (UpstreamState.DOWN, UpstreamState.NEEDS_LOGIN, UpstreamState.QUARANTINED):
+        if state not in (UpstreamState.IDLE, UpstreamState.STARTING, UpstreamState.READY):
             self._await_no_more(server)
 
     def _updated(self, server: str, uri: str) -> None:

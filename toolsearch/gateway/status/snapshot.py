@@ -21,6 +21,7 @@ class ServerRow:
     held: tuple[Held, ...] = ()
     refused: tuple[Refusal, ...] = ()
     ruled_out: tuple[str, ...] = ()
+    warnings: tuple[Held, ...] = ()  # of tools that are admitted all the same
 
 
 @dataclass(frozen=True, slots=True)
