@@ -12,12 +12,11 @@ from toolsearch.cli.options import JsonOption
 from toolsearch.cli.output import line, print_json, seconds, stdout, table
 
 if TYPE_CHECKING:
-    from toolsearch.catalog.loading import Refusal
     from toolsearch.gateway.settings import GatewayConfig
     from toolsearch.gateway.status.checkup import Checked, Checkup
     from toolsearch.gateway.trust.protocol import Held
 
-_COLUMNS = ("server", "transport", "state", "tools", "refused", "held", "ruled out", "tokens", "time", "error")
+_COLUMNS = ("server", "transport", "state", "tools", "refused", "held", "ruled out", "tokens", "time")
 _NUMBERS = ("tools", "refused", "held", "ruled out", "tokens", "time")
 
 
@@ -81,7 +80,7 @@ def held_json(held: Held) -> dict[str, Any]:
 
 
 def _show(config: GatewayConfig, result: Checkup) -> None:
-    shown = table(f"Servers of {config.origin}", _COLUMNS, numbers=_NUMBERS, flexible="error")
+    shown = table(f"Servers of {config.origin}", _COLUMNS, numbers=_NUMBERS)
     for server in result.servers:
         row = server.row
         shown.add_row(
@@ -90,13 +89,24 @@ def _show(config: GatewayConfig, result: Checkup) -> None:
             line(row.upstream.state.value, "red" if server.error else "green"),
             *(f"{count:,}" for count in (row.tools, len(row.refused), len(row.held), len(row.ruled_out), row.tokens)),
             seconds(server.seconds),
-            line(server.error),
         )
-    for refusal in config.refused:
-        shown.add_row(line(refusal.name), "", line("left out", "red"), *[""] * 6, line(refusal.reason))
     stdout().print(shown)
-    _show_refused([refusal for server in result.servers for refusal in server.row.refused])
+    _show_reasons(
+        "These servers list no tools",
+        "server",
+        [
+            *((server.row.upstream.name, server.error) for server in result.servers if server.error),
+            *((refusal.name, refusal.reason) for refusal in config.refused),
+        ],
+    )
+    _show_reasons(
+        "Refused: these are no tools that could be called",
+        "name",
+        [(refusal.name, refusal.reason) for server in result.servers for refusal in server.row.refused],
+    )
     _show_held([held for server in result.servers for held in server.row.held])
+    if not result.tools:
+        return
     how = "estimated" if result.tokens_are_estimate else "counted with o200k_base"
     stdout().print(
         f"A client is shown {result.shown_tools:,} tools at first, {result.shown_tokens:,} tokens, "
@@ -104,12 +114,12 @@ def _show(config: GatewayConfig, result: Checkup) -> None:
     )
 
 
-def _show_refused(refused: Sequence[Refusal]) -> None:
-    if not refused:
+def _show_reasons(title: str, column: str, reasons_of: Sequence[tuple[str, str]]) -> None:
+    if not reasons_of:
         return
-    shown = table("Refused: these are no tools that could be called", ("name", "server", "why"), flexible="why")
-    for refusal in refused:
-        shown.add_row(line(refusal.name), line(refusal.source), line(refusal.reason))
+    shown = table(title, (column, "why"), flexible="why")
+    for name, reason in reasons_of:
+        shown.add_row(line(name), line(reason))
     stdout().print(shown)
 
 
