@@ -123,7 +123,7 @@ async def test_a_client_of_2026_discovers_that_tools_may_change(http):
     assert discovered["capabilities"]["tools"] == {"listChanged": True}
     assert discovered["capabilities"]["prompts"] == {"listChanged": True}
     assert discovered["capabilities"]["resources"] == {"subscribe": False, "listChanged": True}
-    assert discovered["instructions"].startswith("Many tools are behind toolSearchTool")
+    assert discovered["instructions"].startswith("If you have toolSearchTool, many more tools are behind it")
 
 
 async def test_a_list_of_the_older_era_is_byte_for_byte_the_same_until_it_changes(http):

@@ -28,8 +28,9 @@ from toolsearch.gateway.proxy.raw_results import raw_call_result, raw_tools, sen
 from toolsearch.gateway.unexpected import FailureGuard
 
 _LIST_HINT = CacheHint(ttl_ms=60_000, scope="private")
-_INSTRUCTIONS = (
-    f"Many tools are behind {TOOL_NAME}: search for what you need in a few words before you say that you cannot do it."
+_INSTRUCTIONS = (  # true of few tools too, which are listed without it
+    f"If you have {TOOL_NAME}, many more tools are behind it: "
+    "search for what you need in a few words before you say that you cannot do it."
 )
 
 
