@@ -79,15 +79,18 @@ class StdioFault:
 class HttpFault:
     """An MCP server over HTTP, in this process, of the era that has sessions.
 
-    mode  ok; a status that every request is answered with; ``after``: calls run and are then answered with 503
+    mode  ok; a status that every request is answered with, with *headers* and *body*;
+          ``after``: calls run and are then answered with 503
     """
 
     def __init__(self) -> None:
         self.mode = "ok"
         self.headers: dict[str, str] = {}
+        self.body = "no"
         self.runs: Counter[str] = Counter()
         self.sessions: set[str] = set()
         self.opened = 0
+        self.no_session: Response = JSONResponse({"error": "Session not found"}, 404)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self._port: int = probe.getsockname()[1]
@@ -106,13 +109,13 @@ class HttpFault:
 
     async def _answer(self, request: Request) -> Response:
         if self.mode.isdecimal():
-            return Response("no", int(self.mode), headers=self.headers)
+            return Response(self.body, int(self.mode), headers=self.headers)
         if request.method != "POST":
             return Response(status_code=405)
         message: dict[str, Any] = await request.json()
         session = request.headers.get("mcp-session-id")
         if session is not None and session not in self.sessions:
-            return JSONResponse({"error": "Session not found"}, 404)
+            return self.no_session
         match message["method"]:
             case "initialize":
                 self.opened += 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import Response
 
 from benchmarks.fault_kit import Bench, HttpFault, StdioFault, bench, is_true, recovered, until
 from toolsearch.gateway.upstream.protocol import UpstreamState
@@ -152,6 +153,14 @@ async def test_a_refused_connection_costs_the_calls_of_that_moment(http, tmp_pat
         assert http.runs == {"first": 1, "next": 1}
 
 
+async def test_a_status_says_more_than_the_error_in_its_body(http, tmp_path):
+    async with unnoticed(http, tmp_path) as gateway:
+        http.body = '{"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "no"}}'
+        http.mode, http.headers = "401", {"Content-Type": "application/json"}
+        assert (await gateway.work("spoilt"))[0] == "did not run"
+        assert gateway.gateway.upstreams["faulty"].state is UpstreamState.NEEDS_LOGIN
+
+
 @pytest.mark.parametrize(
     ("status", "headers", "outcome", "state"),
     [
@@ -176,7 +185,9 @@ async def test_a_status_in_place_of_an_answer_is_told_and_passes(http, tmp_path,
         assert gateway.gateway.upstreams["faulty"].state is UpstreamState.READY
 
 
-async def test_calls_in_an_expired_session_run_once_in_a_new_one(http, tmp_path):
+@pytest.mark.parametrize(("status", "body"), [(404, "gone"), (400, "Bad Request: No valid session ID provided")])
+async def test_calls_in_an_expired_session_run_once_in_a_new_one(http, tmp_path, status, body):
+    http.no_session = Response(body, status)
     async with unnoticed(http, tmp_path) as gateway:
         http.sessions.clear()
         outcomes = await asyncio.gather(*(gateway.work(f"call{number}") for number in range(4)))

@@ -24,6 +24,7 @@ CHALLENGE = "toolsearch/www-authenticate"
 
 _INTERNAL_ERROR = -32603
 _SESSION_HEADER = "mcp-session-id"  # only the older protocol has sessions; there a 404 means that this one is over
+_TOLD_BY_STATUS = (401, 429, 503)  # whatever an error in the body says besides
 _ADVICE = {
     401: "the server wants other credentials; check its 'headers'",
     403: "the server does not allow this; check its 'headers'",
@@ -52,13 +53,19 @@ def _readable_by_sdk(request: httpx2.Request, response: httpx2.Response) -> http
     status = response.status_code
     if status < 400 or request.method != "POST":
         return response
-    if status == 404 and _SESSION_HEADER in request.headers:
+    if _SESSION_HEADER in request.headers and _means_no_session(response):
         return fault_answer(request, status, "its session has expired", {EXPIRED: True, STATUS: status})
-    if _is_jsonrpc_error(response):
+    is_told_by_status = status in _TOLD_BY_STATUS or "www-authenticate" in response.headers
+    if _is_jsonrpc_error(response) and not is_told_by_status:
         return response
     advice = f": {_ADVICE[status]}" if status in _ADVICE else ""
     facts = {MAY_HAVE_RUN: status >= 500, **response_facts(response)}
     return fault_answer(request, status, f"HTTP {status}{advice}", facts)
+
+
+def _means_no_session(response: httpx2.Response) -> bool:
+    """404 as the protocol has it, or 400 with a word on the session, as many servers have it."""
+    return response.status_code == 404 or (response.status_code == 400 and b"session id" in response.content.lower())
 
 
 def response_facts(response: httpx2.Response) -> dict[str, Any]:

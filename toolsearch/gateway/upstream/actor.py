@@ -319,7 +319,12 @@ class UpstreamActor:
         if self._opening is None or self._opening.done():
             self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(lambda opening: opening.cancelled() or opening.exception())
-        return await asyncio.shield(self._opening)
+        try:
+            return await asyncio.shield(self._opening)
+        except asyncio.CancelledError:
+            if self._closed and self._opening.cancelled():  # not who asks has been cancelled, but the attempt
+                raise self._words.unavailable("the gateway is shutting down") from None
+            raise
 
     async def _open(self) -> McpSession:
         if self._closed:
