@@ -17,7 +17,7 @@ class UpstreamState(Enum):
     STARTING ──> READY <──> DEGRADED        ready: connected. degraded: connected, and calls of late have failed
        │           │            │
        └────────> DOWN <────────┘            not connected; tried again after a while, or at once when used
-       └──> NEEDS_LOGIN                      not tried again until somebody has logged in
+       └──> NEEDS_LOGIN                      not tried again by itself until somebody has logged in; use tries it
     IDLE: known from last time and not started, until a call wants it. QUARANTINED: held by trust, never started by use.
     """
 
