@@ -13,7 +13,8 @@ from starlette.responses import Response
 from benchmarks.fault_kit import Bench, HttpFault, StdioFault, bench, is_true, recovered, until
 from toolsearch.gateway.upstream.protocol import UpstreamState
 
-IMPATIENT = {"callTimeoutS": 0.5, "connectTimeoutS": 3}
+PATIENT = {"callTimeoutS": 20, "connectTimeoutS": 20}  # however busy the machine is
+IMPATIENT = {"callTimeoutS": 0.5, "connectTimeoutS": 20}
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ async def http() -> AsyncIterator[HttpFault]:
 @asynccontextmanager
 async def unnoticed(server: StdioFault | HttpFault, folder: Path, **options: Any) -> AsyncIterator[Bench]:
     """A gateway whose neighbour must have lost nothing at the end, though it was called all the time."""
-    async with bench(server.entry, folder, **{"treated": IMPATIENT, "random": lambda: 0.0, **options}) as gateway:
+    async with bench(server.entry, folder, **{"treated": PATIENT, "random": lambda: 0.0, **options}) as gateway:
         assert (await gateway.work("first"))[0] == "done"
         yield gateway
         await neighbour_calls(gateway, 3)
@@ -62,7 +63,7 @@ async def test_a_server_killed_while_idle_is_started_again_though_nobody_calls(s
 
 
 async def test_a_call_without_an_answer_costs_its_time_and_the_session_goes_on(stdio, tmp_path):
-    async with unnoticed(stdio, tmp_path) as gateway:
+    async with unnoticed(stdio, tmp_path, treated=IMPATIENT) as gateway:
         stdio.mode = "hang"
         outcome, text = await gateway.work("hanging")
         stdio.mode = "ok"
@@ -75,7 +76,7 @@ async def test_a_call_without_an_answer_costs_its_time_and_the_session_goes_on(s
 
 
 async def test_five_silent_calls_open_the_breaker_and_the_sixth_is_not_sent(stdio, tmp_path):
-    async with unnoticed(stdio, tmp_path, random=lambda: 0.999) as gateway:
+    async with unnoticed(stdio, tmp_path, treated=IMPATIENT, random=lambda: 0.999) as gateway:
         stdio.mode = "hang"
         outcomes = await asyncio.gather(*(gateway.work(f"hanging{number}") for number in range(5)))
         assert {outcome for outcome, _ in outcomes} == {"may have run"}
@@ -112,7 +113,7 @@ async def test_junk_between_the_answers_is_counted_and_harms_none(stdio, tmp_pat
 
 @pytest.mark.parametrize("mode", ["flood", "line-flood"])
 async def test_a_flood_is_slowed_down_and_kept_out_of_memory(stdio, tmp_path, mode):
-    async with unnoticed(stdio, tmp_path) as gateway:
+    async with unnoticed(stdio, tmp_path, treated=IMPATIENT) as gateway:
         before_kb = resident_kb()
         stdio.mode = mode
         await gateway.work("flooding")
