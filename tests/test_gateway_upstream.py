@@ -20,7 +20,7 @@ from starlette.routing import Mount, Route
 from benchmarks.fault_kit import HttpFault, StdioFault, serving, until
 from tests.upstream_actors import call, free_port, running, settings_of, text
 from toolsearch.catalog.sources.mcp_stdio import OverlongLineError, lines
-from toolsearch.errors import ServerBusyError, ServerUnavailableError
+from toolsearch.errors import ServerBusyError, ServerUnavailableError, ToolTimeoutError
 from toolsearch.gateway.upstream.backoff import delay_s
 from toolsearch.gateway.upstream.breaker import Breaker
 from toolsearch.gateway.upstream.lanes import Lanes
@@ -239,6 +239,29 @@ async def test_ending_an_actor_ends_its_process_and_leaves_nothing_open(stdio):
         os.kill(stdio.pids[0], 0)
     await until(lambda: open_files() <= before)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_junk_line_after_line_shows_until_there_is_an_answer(stdio):
+    async with running(settings_of(stdio.entry)) as (actor, told):
+        await told.until(lambda: bool(told.listings))
+        stdio.mode = "noise"
+        await actor.request(call(id="1"))
+        await told.until(lambda: actor.status().junk_lines == 60)
+        assert told.states[-2:] == [UpstreamState.DEGRADED, UpstreamState.READY]
+
+
+async def test_a_process_that_stays_silent_after_the_wait_is_replaced(stdio):
+    async with running(settings_of(stdio.entry, callTimeoutS=0.3)) as (actor, told):
+        await told.until(lambda: bool(told.listings))
+        stdio.mode = "hang"
+        calls = (actor.request(call(id=str(number))) for number in range(5))
+        await asyncio.gather(*calls, return_exceptions=True)
+        assert len(stdio.pids) == 1
+        with pytest.raises(ToolTimeoutError, match="the call may have run"):
+            await actor.request(call(id="probe"))
+        stdio.mode = "ok"
+        await actor.request(call(id="next"))
+        assert len(stdio.pids) == 2
 
 
 async def test_requests_beyond_its_lanes_wait_and_then_are_refused_without_being_sent(stdio):

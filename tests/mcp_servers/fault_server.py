@@ -2,7 +2,8 @@
 
 python fault_server.py FOLDER
 
-FOLDER/mode  looked at with every message: ok, silent, hang, junk, slow-list, pages, bad, changed, line-flood, flood
+FOLDER/mode  looked at with every message: ok, silent, hang, junk, noise (more of it), slow-list, pages, bad, changed,
+             line-flood, flood
 FOLDER/pids  one line for every start; FOLDER/runs  one for every call that was run, with its argument
 """
 
@@ -123,9 +124,9 @@ def main() -> None:
         behaviour = mode()
         if behaviour == "silent":
             continue
-        if behaviour == "junk":
+        if behaviour in ("junk", "noise"):
             with writing:
-                sys.stdout.write("Loading... 100%\n{ half a message\n[]\n")
+                sys.stdout.write("Loading... 100%\n{ half a message\n[]\n" * (1 if behaviour == "junk" else 20))
         if message.get("method") == "tools/list":
             threading.Thread(target=answer, args=[message], daemon=True).start()  # a slow one holds up no call
         else:
