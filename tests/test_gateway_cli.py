@@ -292,3 +292,13 @@ def test_status_says_that_nobody_answers(run):
 
     assert ran.code == 3
     assert "does not answer" in ran.err
+
+
+def test_check_tells_of_what_the_settings_show_all_the_same(run, configured):
+    config = configured({"raw": raw_server()}, trust={"changed": "warn"})
+    listed = {"name": "pid", "description": "Another.", "inputSchema": {"type": "object"}}
+    seen(config, listed, server="raw")
+    ran = run("check", "--config", config)
+
+    assert "Shown all the same" in ran.out
+    assert "changed: ~ description" in ran.out

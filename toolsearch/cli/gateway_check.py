@@ -70,6 +70,7 @@ def _server_json(server: Checked) -> dict[str, Any]:
         "error": server.error,
         "refused": [{"name": each.name, "reason": each.reason} for each in row.refused],
         "held": [held_json(each) for each in row.held],
+        "warnings": [held_json(each) for each in row.warnings],
         "ruled_out": list(row.ruled_out),
     }
 
@@ -104,7 +105,11 @@ def _show(config: GatewayConfig, result: Checkup) -> None:
         "name",
         [(refusal.name, refusal.reason) for server in result.servers for refusal in server.row.refused],
     )
-    _show_held([held for server in result.servers for held in server.row.held])
+    doubted = [(row.held, row.warnings) for row in (server.row for server in result.servers)]
+    _show_doubts(
+        "Held until approved: see 'toolsearch gateway approve'", [each for held, _ in doubted for each in held]
+    )
+    _show_doubts("Shown all the same, by the settings", [each for _, warned in doubted for each in warned])
     if not result.tools:
         return
     how = "estimated" if result.tokens_are_estimate else "counted with o200k_base"
@@ -123,12 +128,11 @@ def _show_reasons(title: str, column: str, reasons_of: Sequence[tuple[str, str]]
     stdout().print(shown)
 
 
-def _show_held(held: Sequence[Held]) -> None:
-    if not held:
+def _show_doubts(title: str, doubted: Sequence[Held]) -> None:
+    if not doubted:
         return
-    title = "Held until approved: see 'toolsearch gateway approve'"
     shown = table(title, ("tool", "why", "what was found"), flexible="what was found")
-    for each in held:
+    for each in doubted:
         shown.add_row(line(each.name), each.why.value, line(reasons(each)))
     stdout().print(shown)
 
