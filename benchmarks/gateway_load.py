@@ -164,7 +164,8 @@ class Load:
                 proxied_s, direct_s = reversed(took) if is_swapped else took
                 self.recorded.proxied.append(proxied_s)
                 self.recorded.direct.append(direct_s)
-                await asyncio.sleep(chance.expovariate(1 / self.pause_s))
+                pause_s = chance.expovariate(1 / self.pause_s)
+                await asyncio.sleep(max(0, min(pause_s, self.until - time.monotonic())))
 
     async def _direct(self, stack: AsyncExitStack, server: int) -> Client:
         """A connection of this session's own, since one that many share would make the direct calls wait."""

@@ -207,14 +207,17 @@ class Gateway:
     async def _follow_trust(self) -> None:
         """Judge all listings anew once somebody has approved a tool, or withdrawn that, in whatever process."""
         judged = None
+        told = ""
         while True:
             try:
                 version = self._gate.version()
                 if judged not in (None, version):
                     await self._review()
-                judged = version
+                judged, told = version, ""
             except ToolSearchError as error:
-                logger.warning("approvals cannot be followed: %s", error)
+                if str(error) != told:
+                    logger.warning("approvals cannot be followed: %s", error)
+                told = str(error)
             await asyncio.sleep(self._trust_poll_s)
 
     async def _review(self) -> None:
