@@ -32,6 +32,7 @@ from toolsearch.gateway.status.page import status_routes
 _PATH = "/mcp"
 _HEALTH = "/healthz"
 _METADATA = "/.well-known/oauth-protected-resource"
+_KEEP_ALIVE_S = 75  # longer than clients keep idle connections: one that both ends close at once costs a call
 _RETRY_AFTER_S = 60  # sessions end when clients do: nobody can know when, but not each second
 
 
@@ -78,7 +79,15 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
 async def serve_http(gateway: Gateway, *, host: str, port: int) -> None:
     """Serve until a signal ends the process. Logs go to stderr."""
     app = http_app(gateway, host=host, port=port)
-    config = uvicorn.Config(app, host=host, port=port, log_config=None, ws="none", server_header=False)
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        ws="none",
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+    )
     await uvicorn.Server(config).serve()
 
 
