@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -53,6 +54,7 @@ _ERAS = ("legacy", "auto")
 _CLIENT = types.Implementation(name="claude-code", version="1")  # a client whose list grows, in the older protocol
 _TURNS = (5, 15)  # of a session, before another takes its place
 _READ_S = 60.0
+_KEEP_ALIVE_S = 75  # of the stub servers, longer than any client keeps an idle connection
 _SAMPLE_S = 2.0
 _WARM_UP = 1 / 3  # of the samples, which the slope leaves out
 
@@ -93,7 +95,9 @@ async def serve_stubs(ports: Sequence[int]) -> None:
     apps = [stub_server(number).streamable_http_app() for number in range(len(ports))]
     await asyncio.gather(
         *(
-            uvicorn.Server(uvicorn.Config(app, port=port, log_level="warning", ws="none")).serve()
+            uvicorn.Server(
+                uvicorn.Config(app, port=port, log_level="warning", ws="none", timeout_keep_alive=_KEEP_ALIVE_S)
+            ).serve()
             for app, port in zip(apps, ports, strict=True)
         )
     )
@@ -141,7 +145,11 @@ class Load:
                     await client.list_tools()
                     await self._converse(client, chance)
             except Exception as error:  # noqa: BLE001  a session that breaks is a loss, whatever broke it
-                self.recorded.lost[f"session: {_first_of(error)!r}"[:200]] += 1
+                first = _first_of(error)
+                places = [
+                    frame.name for frame in traceback.extract_tb(error.__traceback__) if frame.filename == __file__
+                ]
+                self.recorded.lost[f"{places[-1]}: {first!r}"[:200]] += 1
                 await asyncio.sleep(self.pause_s)
 
     async def _converse(self, client: Client, chance: random.Random) -> None:
