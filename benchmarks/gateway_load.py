@@ -124,10 +124,13 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Runs sessions against the gateway at *url* and, for comparison, its servers at *stubs*, until *until*."""
+    """Runs sessions against the gateway at *url* and, for comparison, its servers by *stubs*, until *until*.
+
+    Those are shared, since a client of its own for each session costs more than all that is measured.
+    """
 
     url: str
-    stubs: Sequence[str]
+    stubs: Sequence[Client]
     pause_s: float
     until: float
     recorded: Recorded
@@ -153,33 +156,22 @@ class Load:
                 await asyncio.sleep(self.pause_s)
 
     async def _converse(self, client: Client, chance: random.Random) -> None:
-        directs: dict[int, Client] = {}
-        async with AsyncExitStack() as stack:
-            for _ in range(chance.randint(*_TURNS)):
-                if time.monotonic() >= self.until:
-                    return
-                verb, noun = chance.choice(_PAIRS)
-                name = await self._search(client, f"{verb} a {noun}")
-                text = f"{chance.random()}"
-                server = int(name.removeprefix("stub").partition("__")[0])
-                if server not in directs:
-                    directs[server] = await self._direct(stack, server)
-                direct = directs[server]
-                both = [(client, name), (direct, name.partition("__")[2])]
-                if is_swapped := chance.random() < 0.5:
-                    both.reverse()
-                took = [await self._call(caller, called, text) for caller, called in both]
-                proxied_s, direct_s = reversed(took) if is_swapped else took
-                self.recorded.proxied.append(proxied_s)
-                self.recorded.direct.append(direct_s)
-                pause_s = chance.expovariate(1 / self.pause_s)
-                await asyncio.sleep(max(0, min(pause_s, self.until - time.monotonic())))
-
-    async def _direct(self, stack: AsyncExitStack, server: int) -> Client:
-        """A connection of this session's own, since one that many share would make the direct calls wait."""
-        direct = await stack.enter_async_context(Client(self.stubs[server], read_timeout_seconds=_READ_S))
-        await direct.list_tools()
-        return direct
+        for _ in range(chance.randint(*_TURNS)):
+            if time.monotonic() >= self.until:
+                return
+            verb, noun = chance.choice(_PAIRS)
+            name = await self._search(client, f"{verb} a {noun}")
+            text = f"{chance.random()}"
+            server = int(name.removeprefix("stub").partition("__")[0])
+            both = [(client, name), (self.stubs[server], name.partition("__")[2])]
+            if is_swapped := chance.random() < 0.5:
+                both.reverse()
+            took = [await self._call(caller, called, text) for caller, called in both]
+            proxied_s, direct_s = reversed(took) if is_swapped else took
+            self.recorded.proxied.append(proxied_s)
+            self.recorded.direct.append(direct_s)
+            pause_s = chance.expovariate(1 / self.pause_s)
+            await asyncio.sleep(max(0, min(pause_s, self.until - time.monotonic())))
 
     async def _search(self, client: Client, query: str) -> str:
         started_s = time.perf_counter()
@@ -309,9 +301,13 @@ async def _load(
         await first.list_tools()
     recorded = Recorded()
     samples: list[Sample] = []
-    load = Load(url, stubs, pause_s, time.monotonic() + 60 * minutes, recorded)
-    async with watched(pid, samples):
-        await asyncio.gather(*(load.keep_busy(number) for number in range(sessions)))
+    async with AsyncExitStack() as stack:
+        direct = [await stack.enter_async_context(Client(stub, read_timeout_seconds=_READ_S)) for stub in stubs]
+        for client in direct:
+            await client.list_tools()
+        load = Load(url, direct, pause_s, time.monotonic() + 60 * minutes, recorded)
+        async with watched(pid, samples):
+            await asyncio.gather(*(load.keep_busy(number) for number in range(sessions)))
     await asyncio.sleep(_SAMPLE_S)  # for what is closed late
     return summary(recorded, samples, _sample(pid, 60 * minutes))
 
