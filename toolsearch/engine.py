@@ -27,7 +27,7 @@ from toolsearch.session import Session, SessionOptions
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.tools.definition import ToolReference
-from toolsearch_indexes.encoders.opening import open_encoder
+from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import STRATEGIES, ToolSearchIndex
 from toolsearch_indexes.vector_cache import VectorCache
@@ -39,7 +39,8 @@ class ToolSearch:
     """Searches *catalog*, and opens sessions over it. Safe to share between threads.
 
     strategy   what ranks unless a search says otherwise: "auto" is hybrid where there is an encoder, else keyword
-    encoder    an Encoder, or what `open_encoder` takes: a folder, or the name of a sentence-transformers model
+    encoder    an Encoder, or what `open_encoder` takes: "built-in", a folder, or the name of a sentence-transformers
+               model; None searches without meaning
     index_dir  where the index is kept between starts; None keeps it in memory
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
     cache      of vectors, to share with other engines; it is closed with the engine
@@ -54,7 +55,7 @@ class ToolSearch:
         catalog: Catalog,
         *,
         strategy: str = "auto",
-        encoder: Encoder | str | Path | None = None,
+        encoder: Encoder | str | Path | None = BUILT_IN,
         index_dir: str | Path | None = None,
         sessions: SessionStore | None = None,
         options: SessionOptions | None = None,
@@ -84,7 +85,7 @@ class ToolSearch:
         self._directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
         self._encoder_spec = str(encoder) if isinstance(encoder, str | Path) else None
         self._cache = cache or (
-            self._directory.vector_cache() if self._directory and encoder is not None else VectorCache()
+            self._directory.vector_cache() if self._directory and encoder not in (None, BUILT_IN) else VectorCache()
         )
         self._followed = self._follow(self._load(encoder), is_stored=_is_stored)
         self.vocabulary = IndexVocabulary(self.index)

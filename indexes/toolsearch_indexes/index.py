@@ -8,14 +8,24 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from toolsearch_indexes.calibration import hybrid_scale, keyword_scale, semantic_scale
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import BadQueryError
+from toolsearch_indexes.fusion import semantic_weight
 from toolsearch_indexes.keyword import KeywordParameters, KeywordStatistics
 from toolsearch_indexes.keyword_query import KeywordQuery, read_query
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.query_forms import Pattern, Select, Words, name_candidates, read_form
-from toolsearch_indexes.ranking import KeywordArm, SearchSpace, rank_hybrid, rank_keyword, rank_regex, rank_semantic
+from toolsearch_indexes.ranking import (
+    KeywordArm,
+    MeaningArm,
+    SearchSpace,
+    rank_hybrid,
+    rank_keyword,
+    rank_regex,
+    rank_semantic,
+)
 from toolsearch_indexes.regex import compile_pattern
 from toolsearch_indexes.segments import Segment, build_segment, tidy
 from toolsearch_indexes.selection import Selection
@@ -172,13 +182,21 @@ class ToolSearchIndex:
 
     def _rank(self, state: IndexState, space: SearchSpace, text: str, strategy: str, limit: int) -> list[Hit]:
         query = read_query(text, self.lexicon, state.keyword, self.parameters)
+        tools = state.keyword.documents
         if strategy == "keyword" or self.arm is None or state.semantic is None:
-            return rank_keyword(space, self._keyword_arm(state, space, query), limit)
-        vector = self.arm.query_vector(text)
-        floor = self.arm.floor(state.semantic.documents, is_known=query.is_known)
+            return rank_keyword(space, self._keyword_arm(state, space, query), keyword_scale(query.ideal, tools), limit)
+        arm = MeaningArm(self.arm.meaning(text), self.arm.unrelated, semantic_weight(text))
+        familiarity = arm.unrelated.deviations_of(state.semantic.mean_cosine(arm.meaning.whole))
+        sense = self._sense(query)
         if strategy == "semantic":
-            return rank_semantic(space, vector, floor, limit)
-        return rank_hybrid(space, self._keyword_arm(state, space, query), vector, state.semantic, floor, limit)
+            return rank_semantic(space, arm, semantic_scale(familiarity, tools, sense), limit)
+        scale = hybrid_scale(familiarity, tools, sense)
+        return rank_hybrid(space, self._keyword_arm(state, space, query), arm, scale, limit)
+
+    def _sense(self, query: KeywordQuery) -> float:
+        """The share of the query's words that a tool holds or the encoder knows."""
+        foreign = sum(not (self.arm and self.arm.knows(word)) for word in query.unknown)
+        return 1 - foreign / query.words if query.words else 0.0
 
     def _keyword_arm(self, state: IndexState, space: SearchSpace, query: KeywordQuery) -> KeywordArm:
         return KeywordArm.of(space, query, state.keyword.means, self.parameters)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.documents import Hit
-from toolsearch_indexes.fusion import DoubleArray, fuse, spread, standardise
+from toolsearch_indexes.calibration import SURE_SCORE, Scale
+from toolsearch_indexes.documents import Confidence, Hit
+from toolsearch_indexes.fusion import Unrelated, fuse
 from toolsearch_indexes.keyword import BoolArray, FloatArray, KeywordParameters
 from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores
 from toolsearch_indexes.regex import CompiledPattern
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.selection import Selection, allowed_rows
-from toolsearch_indexes.semantic import SemanticStatistics
+from toolsearch_indexes.semantic import Meaning
 
 RowArray = NDArray[np.int64]
 
@@ -48,61 +49,65 @@ class KeywordArm(NamedTuple):
         return cls(tuple(keyword_scores(s.keyword, query, means, parameters) for s in space.segments), query.ideal)
 
 
-def rank_keyword(space: SearchSpace, arm: KeywordArm, limit: int) -> list[Hit]:
-    """Scores are the share of what an ideal tool, full of all words of the query, would get."""
+class MeaningArm(NamedTuple):
+    """One query's vectors, what unrelated cosines are, and the weight of one deviation of them next to the words."""
+
+    meaning: Meaning
+    unrelated: Unrelated
+    weight: float
+
+
+def rank_keyword(space: SearchSpace, arm: KeywordArm, scale: Scale, limit: int) -> list[Hit]:
     found: list[tuple[float, str]] = []
     for segment, scores, allowed in zip(space.segments, arm.scores, space.allowed, strict=True):
         visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
         rows = _top_rows(visible, limit)
         found += _named(segment, rows, visible[rows])
-    return _hits(found, limit, lambda score: min(1.0, score / arm.ideal))
+    return _judged(found, scale, limit)
 
 
-def rank_semantic(space: SearchSpace, query: FloatArray, floor: float, limit: int) -> list[Hit]:
-    """Scores are cosines; what does not exceed *floor* fits nothing."""
+def rank_semantic(space: SearchSpace, arm: MeaningArm, scale: Scale, limit: int) -> list[Hit]:
     found: list[tuple[float, str]] = []
     for segment, allowed in zip(space.segments, space.allowed, strict=True):
-        if segment.vectors is not None:
-            rows, cosines = segment.vectors.search(query, limit, allowed)
-            above = cosines > max(floor, 0.0)
-            found += _named(segment, rows[above], cosines[above])
-    return _hits(found, limit, lambda score: min(1.0, score))
+        rows = _near_rows(segment, arm.meaning, limit, allowed)[0]
+        found += _named(segment, rows, arm.unrelated.deviations(_cosines(segment, arm.meaning, rows)))
+    return _judged(found, scale, limit)
 
 
-def rank_hybrid(
-    space: SearchSpace,
-    arm: KeywordArm,
-    query: FloatArray,
-    statistics: SemanticStatistics,
-    floor: float,
-    limit: int,
-) -> list[Hit]:
-    """Fuse both arms' scores of the best rows of each. A row that holds no word of the query must exceed *floor*."""
-    keyword_mean, keyword_deviation = _keyword_spread(space, arm)
-    semantic_mean, semantic_deviation = statistics.spread(query)
+def rank_hybrid(space: SearchSpace, words: KeywordArm, arm: MeaningArm, scale: Scale, limit: int) -> list[Hit]:
+    """Add both arms' scores for the best rows of each."""
     found: list[tuple[float, str]] = []
-    candidates = _candidates(space, arm, query, max(_CANDIDATES, 4 * limit))
-    for segment, scores, rows in zip(space.segments, arm.scores, candidates, strict=True):
-        words, cosines = scores[rows], _cosines(segment, query, rows)
-        relevant = (words > 0) | (cosines > floor)
-        fused = fuse(
-            standardise(words[relevant], keyword_mean, keyword_deviation),
-            standardise(cosines[relevant], semantic_mean, semantic_deviation),
-        )
-        found += _named(segment, rows[relevant], fused)
-    return _hits(found, limit, float)
+    candidates = _candidates(space, words, arm.meaning, max(_CANDIDATES, 4 * limit))
+    for segment, scores, rows in zip(space.segments, words.scores, candidates, strict=True):
+        nearness = arm.unrelated.deviations(_cosines(segment, arm.meaning, rows))
+        found += _named(segment, rows, fuse(scores[rows], nearness, arm.weight))
+    return _judged(found, scale, limit)
 
 
-def _candidates(space: SearchSpace, arm: KeywordArm, query: FloatArray, count: int) -> list[RowArray]:
+def _candidates(space: SearchSpace, words: KeywordArm, meaning: Meaning, count: int) -> list[RowArray]:
     """Return, for each segment, its rows among the best *count* allowed ones of either arm in the whole index."""
     by_word: list[tuple[RowArray, FloatArray]] = []
     by_meaning: list[tuple[RowArray, FloatArray]] = []
-    for segment, scores, allowed in zip(space.segments, arm.scores, space.allowed, strict=True):
+    for segment, scores, allowed in zip(space.segments, words.scores, space.allowed, strict=True):
         visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
         rows = _top_rows(visible, count)
         by_word.append((rows, visible[rows]))
-        by_meaning.append(segment.vectors.search(query, count, allowed) if segment.vectors else (_NO_ROWS, _NO_SCORES))
+        by_meaning.append(_near_rows(segment, meaning, count, allowed))
     return list(map(np.union1d, _best_of_all(by_word, count), _best_of_all(by_meaning, count)))
+
+
+def _near_rows(
+    segment: Segment, meaning: Meaning, count: int, allowed: BoolArray | None
+) -> tuple[RowArray, FloatArray]:
+    """The *count* rows nearest to the whole request or to a part of it, and how near the nearest of these is."""
+    if segment.vectors is None:
+        return _NO_ROWS, _NO_SCORES
+    rows, cosines = segment.vectors.search(meaning.whole, count, allowed)
+    if not len(meaning.parts):
+        return rows, cosines
+    found = [rows, *(segment.vectors.search(part, count, allowed)[0] for part in meaning.parts)]
+    rows = np.unique(np.concatenate(found))
+    return rows, _cosines(segment, meaning, rows)
 
 
 def _best_of_all(proposed: Sequence[tuple[RowArray, FloatArray]], count: int) -> list[RowArray]:
@@ -112,20 +117,8 @@ def _best_of_all(proposed: Sequence[tuple[RowArray, FloatArray]], count: int) ->
     return [rows[scores >= least] for rows, scores in proposed]
 
 
-def _cosines(segment: Segment, query: FloatArray, rows: RowArray) -> FloatArray:
-    return segment.vectors.cosines(query, rows) if segment.vectors else np.zeros(len(rows), np.float32)
-
-
-def _keyword_spread(space: SearchSpace, arm: KeywordArm) -> tuple[float, float]:
-    """Mean and deviation of the keyword scores over all living rows, seen or not."""
-    total = squares = 0.0
-    count = 0
-    for segment, scores in zip(space.segments, arm.scores, strict=True):
-        living = (scores if segment.alive is None else scores[segment.alive]).astype(np.float64)
-        total += float(living.sum())
-        squares += float(np.dot(living, living))
-        count += len(living)
-    return spread(total, squares, count)
+def _cosines(segment: Segment, meaning: Meaning, rows: RowArray) -> FloatArray:
+    return meaning.cosines(segment.vectors, rows) if segment.vectors else np.zeros(len(rows), np.float32)
 
 
 def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list[Hit]:
@@ -134,7 +127,7 @@ def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list
         rows, scores = segment.regex.scan(pattern, allowed, limit=limit)
         best = _top_rows(scores, limit)
         found += _named(segment, rows[best], scores[best])
-    return _hits(found, limit, float)
+    return [Hit(name, score) for score, name in _best(found, limit)]
 
 
 def _top_rows(scores: FloatArray, limit: int) -> RowArray:
@@ -149,11 +142,19 @@ def _top_rows(scores: FloatArray, limit: int) -> RowArray:
     return places
 
 
-def _named(segment: Segment, rows: RowArray, scores: FloatArray | DoubleArray) -> list[tuple[float, str]]:
+def _named(segment: Segment, rows: RowArray, scores: FloatArray) -> list[tuple[float, str]]:
     names = segment.names.names
     return [(score, names[row]) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
 
 
-def _hits(found: Sequence[tuple[float, str]], limit: int, public: Callable[[float], float]) -> list[Hit]:
-    best = sorted(found, key=lambda scored: (-scored[0], scored[1]))
-    return [Hit(name, public(score)) for score, name in best[:limit]]
+def _judged(found: Sequence[tuple[float, str]], scale: Scale, limit: int) -> list[Hit]:
+    """The best *limit*, if the best of them fits at all: what comes after it may be what was meant."""
+    best = _best(found, limit)
+    if not best or not scale.fits(best[0][0]):
+        return []
+    confidence: Confidence = "high" if scale.score(best[0][0]) >= SURE_SCORE else "low"
+    return [Hit(name, scale.score(raw), confidence) for raw, name in best]
+
+
+def _best(found: Sequence[tuple[float, str]], limit: int) -> list[tuple[float, str]]:
+    return sorted(found, key=lambda scored: (-scored[0], scored[1]))[:limit]

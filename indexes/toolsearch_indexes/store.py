@@ -26,7 +26,7 @@ from toolsearch_indexes.semantic import SemanticStatistics
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
 
-FORMAT = 2  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
+FORMAT = 3  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
 MANIFEST = "manifest.json"
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -91,7 +91,7 @@ def _arrays(lexicon: Lexicon, state: IndexState) -> dict[str, NDArray[Any]]:
         arrays |= {f"regex.{name}": array for name, array in whole.regex.arrays().items()}
         if whole.vectors and state.semantic:
             arrays |= {f"vectors.{name}": array for name, array in whole.vectors.arrays().items()}
-            arrays |= {"semantic.total": state.semantic.total, "semantic.products": state.semantic.products}
+            arrays["semantic.total"] = state.semantic.total
     return arrays
 
 
@@ -110,9 +110,7 @@ def _state(arrays: Arrays, *, with_vectors: bool) -> IndexState:
     sizes = {segment.size, segment.keyword.size, segment.regex.rows, segment.size if vectors is None else vectors.rows}
     if len(sizes) > 1:
         raise ValueError("the arms differ in size")
-    semantic = (
-        SemanticStatistics(len(names), arrays["semantic.total"], arrays["semantic.products"]) if vectors else None
-    )
+    semantic = SemanticStatistics(len(names), arrays["semantic.total"]) if vectors else None
     return IndexState((segment,), keyword, semantic)
 
 

@@ -67,7 +67,7 @@ class CatalogIndex:
         for hit in self.index.search(query, limit=limit, strategy=strategy, within=within):
             tool = self.catalog.find(hit.name)
             if tool is not None:  # else it was removed this moment
-                references.append(ToolReference(hit.name, hit.score, summary_of(tool.definition)))
+                references.append(ToolReference(hit.name, hit.score, summary_of(tool.definition), hit.confidence))
         return references
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError, EncoderError, ToolSearchError
 from toolsearch.session import Savings, Session, SessionOptions
+from toolsearch_indexes.encoders.opening import BUILT_IN
 
 if TYPE_CHECKING:
     from toolsearch.catalog.catalog import Catalog
@@ -124,7 +125,7 @@ def open_engine(catalog: Catalog, encoder: str | None) -> ToolSearch:
     """An engine whose clock only counts, so that the same tools are evicted at every run."""
     ticks = count()
     options = SessionOptions(budget=BUDGET)
-    return ToolSearch(catalog, encoder=encoder, options=options, clock=lambda: float(next(ticks)))
+    return ToolSearch(catalog, encoder=encoder or BUILT_IN, options=options, clock=lambda: float(next(ticks)))
 
 
 def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], float]) -> Iterator[Search]:

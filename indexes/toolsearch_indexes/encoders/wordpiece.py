@@ -36,6 +36,12 @@ class WordPieces:
             found += self._remember(word) if numbers is None else numbers
         return found
 
+    def knows(self, word: str) -> bool:
+        """Whether all of *word* is in the vocabulary in whole parts, or in an unspaced script at least some of it."""
+        if self._unspaced is not None and _UNSPACED.search(word):
+            return self._unspaced.search(word) is not None
+        return all(part in self._pieces for part in (parts(word).lower() if word.isascii() else folded(word)).split())
+
     def _remember(self, word: str) -> tuple[int, ...]:
         if len(self._known) >= _REMEMBERED_WORDS:
             self._known.clear()
