@@ -16,8 +16,8 @@ from toolsearch_indexes.analysis import words
 
 FloatArray = NDArray[np.float32]
 
-# What one deviation of a cosine is worth in BM25F, by the kind of request. On the train parts of the labelled sets 3 to 6
-# find the same within a point of recall@5, for identifiers, few words and long requests alike.
+# What one deviation of a cosine is worth in BM25F. On the train parts of the labelled sets 3 to 6 find the same within
+# a point of recall@5, for identifiers, few words and long requests alike.
 _FEW_WORDS = 8
 _WEIGHT_OF_FEW = 5.5
 _WEIGHT_OF_MANY = 4.0  # a long request says enough words that its own decide more
@@ -39,8 +39,3 @@ class Unrelated(NamedTuple):
 
 def semantic_weight(request: str) -> float:
     return _WEIGHT_OF_FEW if len(words(request)) <= _FEW_WORDS else _WEIGHT_OF_MANY
-
-
-def fuse(keyword: FloatArray, deviations: FloatArray, semantic_weight: float) -> FloatArray:
-    """Return the score (n,) of n tools from their BM25F scores and their cosines in deviations."""
-    return keyword + np.float32(semantic_weight) * deviations

@@ -240,6 +240,14 @@ class KeywordPart:
             self._postings[term] = found
             return found
 
+    def posting(self, term: int, row: int) -> int | None:
+        """The place of *term*'s posting for *row*, if there is one."""
+        where = self.postings(term)
+        if where is None:
+            return None
+        place = where.start + int(np.searchsorted(self.rows[where], row))
+        return place if place < where.stop and self.rows[place] == row else None
+
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         return {name: getattr(self, name) for name in _ARRAYS}
 

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.calibration import SURE_SCORE, Scale
+from toolsearch_indexes.calibration import SURE_SCORE
 from toolsearch_indexes.documents import Confidence, Hit
-from toolsearch_indexes.fusion import Unrelated, fuse
-from toolsearch_indexes.keyword import BoolArray, FloatArray, KeywordParameters
-from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores
+from toolsearch_indexes.keyword import BoolArray, FloatArray
 from toolsearch_indexes.regex import CompiledPattern
+from toolsearch_indexes.request import Request
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.selection import Selection, allowed_rows
-from toolsearch_indexes.semantic import Meaning
 
 RowArray = NDArray[np.int64]
 
 _NO_ROWS: RowArray = np.empty(0, np.int64)
 _NO_SCORES: FloatArray = np.empty(0, np.float32)
 _CANDIDATES = 100  # rows that each arm proposes to a fusion, at least
+_MOVED = 4  # times the limit: from how far down favour may bring a tool up
+_FAVOUR = 0.7  # log odds
 
 
 class SearchSpace(NamedTuple):
@@ -36,78 +36,56 @@ class SearchSpace(NamedTuple):
         return cls(segments, tuple(allowed_rows(segment, selection) for segment in segments))
 
 
-class KeywordArm(NamedTuple):
-    """One query's keyword scores: an array (n,) float32 for each segment, 0 where nothing matches."""
-
-    scores: tuple[FloatArray, ...]
-    ideal: float
-
-    @classmethod
-    def of(
-        cls, space: SearchSpace, query: KeywordQuery, means: tuple[float, ...], parameters: KeywordParameters
-    ) -> KeywordArm:
-        return cls(tuple(keyword_scores(s.keyword, query, means, parameters) for s in space.segments), query.ideal)
-
-
-class MeaningArm(NamedTuple):
-    """One query's vectors, what unrelated cosines are, and the weight of one deviation of them next to the words."""
-
-    meaning: Meaning
-    unrelated: Unrelated
-    weight: float
-
-
-def rank_keyword(space: SearchSpace, arm: KeywordArm, scale: Scale, limit: int) -> list[Hit]:
+def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> list[Hit]:
+    """The best *limit* rows that fit. *favour*, in [0, 1] by name, moves them among each other by a small step."""
+    scale = request.scale
+    looked_at = _MOVED * limit if favour else limit
     found: list[tuple[float, str]] = []
-    for segment, scores, allowed in zip(space.segments, arm.scores, space.allowed, strict=True):
-        visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
-        rows = _top_rows(visible, limit)
-        found += _named(segment, rows, visible[rows])
-    return _judged(found, scale, limit)
+    for segment, rows, scores in _candidates(space, request, looked_at):
+        found += _named(segment, rows, request.raw(segment, rows, scores))
+    best = [(raw, name) for raw, name in _best(found, looked_at) if scale.fits(raw)]
+    confidence: Confidence = "high" if best and scale.score(best[0][0]) >= SURE_SCORE else "low"
+    if favour:
+        step = _FAVOUR / scale.slope
+        best = _best([(raw + step * min(1.0, favour.get(name, 0.0)), name) for raw, name in best], limit)
+    return [Hit(name, scale.score(raw), confidence) for raw, name in best]
 
 
-def rank_semantic(space: SearchSpace, arm: MeaningArm, scale: Scale, limit: int) -> list[Hit]:
-    found: list[tuple[float, str]] = []
-    for segment, allowed in zip(space.segments, space.allowed, strict=True):
-        rows = _near_rows(segment, arm.meaning, limit, allowed)[0]
-        found += _named(segment, rows, arm.unrelated.deviations(_cosines(segment, arm.meaning, rows)))
-    return _judged(found, scale, limit)
+def _candidates(space: SearchSpace, request: Request, looked_at: int) -> Iterator[tuple[Segment, RowArray, FloatArray]]:
+    """Give, for each segment, its rows among the best of either arm in the whole index, and their word scores.
+
+    Both arms propose many rows where they are fused, for the best sum need not be the best of either.
+    """
+    is_fused = request.words is not None and request.nearness is not None
+    count = max(_CANDIDATES, looked_at) if is_fused else looked_at
+    scores = [request.word_scores(segment) for segment in space.segments]
+    by_word = [_by_word(*given, count) for given in zip(scores, space.allowed, strict=True)]
+    by_meaning = [_by_meaning(*given, request, count) for given in zip(space.segments, space.allowed, strict=True)]
+    proposed = map(np.union1d, _best_of_all(by_word, count), _best_of_all(by_meaning, count))
+    for segment, rows, of_segment in zip(space.segments, proposed, scores, strict=True):
+        yield segment, rows, of_segment[rows]
 
 
-def rank_hybrid(space: SearchSpace, words: KeywordArm, arm: MeaningArm, scale: Scale, limit: int) -> list[Hit]:
-    """Add both arms' scores for the best rows of each."""
-    found: list[tuple[float, str]] = []
-    candidates = _candidates(space, words, arm.meaning, max(_CANDIDATES, 4 * limit))
-    for segment, scores, rows in zip(space.segments, words.scores, candidates, strict=True):
-        nearness = arm.unrelated.deviations(_cosines(segment, arm.meaning, rows))
-        found += _named(segment, rows, fuse(scores[rows], nearness, arm.weight))
-    return _judged(found, scale, limit)
+def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> tuple[RowArray, FloatArray]:
+    visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
+    rows = _top_rows(visible, count)
+    return rows, visible[rows]
 
 
-def _candidates(space: SearchSpace, words: KeywordArm, meaning: Meaning, count: int) -> list[RowArray]:
-    """Return, for each segment, its rows among the best *count* allowed ones of either arm in the whole index."""
-    by_word: list[tuple[RowArray, FloatArray]] = []
-    by_meaning: list[tuple[RowArray, FloatArray]] = []
-    for segment, scores, allowed in zip(space.segments, words.scores, space.allowed, strict=True):
-        visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
-        rows = _top_rows(visible, count)
-        by_word.append((rows, visible[rows]))
-        by_meaning.append(_near_rows(segment, meaning, count, allowed))
-    return list(map(np.union1d, _best_of_all(by_word, count), _best_of_all(by_meaning, count)))
-
-
-def _near_rows(
-    segment: Segment, meaning: Meaning, count: int, allowed: BoolArray | None
+def _by_meaning(
+    segment: Segment, allowed: BoolArray | None, request: Request, count: int
 ) -> tuple[RowArray, FloatArray]:
-    """The *count* rows nearest to the whole request or to a part of it, and how near the nearest of these is."""
-    if segment.vectors is None:
+    """The *count* rows nearest to the whole request or to a part of it, and how near these are."""
+    if segment.vectors is None or request.nearness is None:
         return _NO_ROWS, _NO_SCORES
+    meaning = request.nearness.meaning
     rows, cosines = segment.vectors.search(meaning.whole, count, allowed)
     if not len(meaning.parts):
         return rows, cosines
-    found = [rows, *(segment.vectors.search(part, count, allowed)[0] for part in meaning.parts)]
-    rows = np.unique(np.concatenate(found))
-    return rows, _cosines(segment, meaning, rows)
+    rows = np.unique(
+        np.concatenate([rows, *(segment.vectors.search(part, count, allowed)[0] for part in meaning.parts)])
+    )
+    return rows, meaning.cosines(segment.vectors, rows)
 
 
 def _best_of_all(proposed: Sequence[tuple[RowArray, FloatArray]], count: int) -> list[RowArray]:
@@ -115,10 +93,6 @@ def _best_of_all(proposed: Sequence[tuple[RowArray, FloatArray]], count: int) ->
     scores = np.concatenate([_NO_SCORES, *(scores for _, scores in proposed)])
     least = np.partition(scores, -count)[-count] if len(scores) > count else -np.inf
     return [rows[scores >= least] for rows, scores in proposed]
-
-
-def _cosines(segment: Segment, meaning: Meaning, rows: RowArray) -> FloatArray:
-    return meaning.cosines(segment.vectors, rows) if segment.vectors else np.zeros(len(rows), np.float32)
 
 
 def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list[Hit]:
@@ -147,14 +121,15 @@ def _named(segment: Segment, rows: RowArray, scores: FloatArray) -> list[tuple[f
     return [(score, names[row]) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
 
 
-def _judged(found: Sequence[tuple[float, str]], scale: Scale, limit: int) -> list[Hit]:
-    """The best *limit*, if the best of them fits at all: what comes after it may be what was meant."""
-    best = _best(found, limit)
-    if not best or not scale.fits(best[0][0]):
-        return []
-    confidence: Confidence = "high" if scale.score(best[0][0]) >= SURE_SCORE else "low"
-    return [Hit(name, scale.score(raw), confidence) for raw, name in best]
-
-
 def _best(found: Sequence[tuple[float, str]], limit: int) -> list[tuple[float, str]]:
     return sorted(found, key=lambda scored: (-scored[0], scored[1]))[:limit]
+
+
+def with_places_for(ranked: Sequence[Hit], sure: Sequence[Hit], limit: int) -> list[Hit]:
+    """Return the best of *ranked*, with those of *sure* that are not among them in place of the last."""
+    hits = list(ranked[:limit])
+    names = {hit.name for hit in hits}
+    missing = list({hit.name: hit for hit in sure if hit.name not in names}.values())[: limit - 1]
+    if not missing:
+        return hits
+    return sorted([*hits[: limit - len(missing)], *missing], key=lambda hit: (-hit.score, hit.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ class SemanticArm:
         """How the cosines of tools with what other tools do spread."""
         vectors = self._embedded(_UNRELATED_TOOLS)
         cosines = (vectors @ vectors.T)[~np.eye(len(vectors), dtype=np.bool_)]
-        return Unrelated(float(cosines.mean()), float(cosines.std()))
+        return Unrelated(float(cosines.mean()), float(cosines.std()) or math.inf)  # all alike tell nothing
 
     def _embedded(self, texts: Sequence[str]) -> FloatArray:
         if isinstance(self.encoder, StaticEncoder):

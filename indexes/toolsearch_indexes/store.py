@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import IndexStoreError
-from toolsearch_indexes.index import IndexState, ToolSearchIndex
+from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import FIELDS, KeywordPart, KeywordStatistics
 from toolsearch_indexes.lexicon import Lexicon, pack, unpack
 from toolsearch_indexes.regex import RegexPart
 from toolsearch_indexes.segments import Names, Segment, merge_segments
 from toolsearch_indexes.semantic import SemanticStatistics
+from toolsearch_indexes.state import IndexState
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
 
