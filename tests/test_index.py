@@ -63,8 +63,8 @@ def test_a_search_stays_within_the_given_names(index: ToolSearchIndex, strategy:
     within = Selection.of(names) if as_selection else names
 
     hits = index.search("calendar", strategy=strategy, within=within)
-    by_meaning_too = ["git__git_log"] if strategy in ("semantic", "hybrid") else []  # nearest of what may be seen
-    assert [hit.name for hit in hits] == ["cal__create_event", *by_meaning_too]
+    assert hits[0].name == "cal__create_event"
+    assert {hit.name for hit in hits} <= names  # by meaning, the other may be near enough
     assert index.search("calendar", strategy=strategy, within=[]) == []
 
 
