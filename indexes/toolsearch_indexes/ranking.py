@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.selection import Selection, allowed_rows
 
 RowArray = NDArray[np.int64]
+_Scored: TypeAlias = tuple[RowArray, FloatArray]  # rows of one segment and a score for each
 
 _NO_ROWS: RowArray = np.empty(0, np.int64)
 _NO_SCORES: FloatArray = np.empty(0, np.float32)
@@ -41,8 +42,9 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
     scale = request.scale
     looked_at = _MOVED * limit if favour else limit
     found: list[tuple[float, str]] = []
-    for segment, rows, scores in _candidates(space, request, looked_at):
-        found += _named(segment, rows, request.raw(segment, rows, scores))
+    scored = _best_of_all(list(_scored(space, request, looked_at)), looked_at)
+    for segment, (rows, raws) in zip(space.segments, scored, strict=True):
+        found += _named(segment, rows, raws)
     best = [(raw, name) for raw, name in _best(found, looked_at) if scale.fits(raw)]
     confidence: Confidence = "high" if best and scale.score(best[0][0]) >= SURE_SCORE else "low"
     if favour:
@@ -51,8 +53,8 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
     return [Hit(name, scale.score(raw), confidence) for raw, name in best]
 
 
-def _candidates(space: SearchSpace, request: Request, looked_at: int) -> Iterator[tuple[Segment, RowArray, FloatArray]]:
-    """Give, for each segment, its rows among the best of either arm in the whole index, and their word scores.
+def _scored(space: SearchSpace, request: Request, looked_at: int) -> Iterator[_Scored]:
+    """Give, for each segment, its rows among the best of either arm in the whole index, and their raw scores.
 
     Both arms propose many rows where they are fused, for the best sum need not be the best of either.
     """
@@ -61,20 +63,19 @@ def _candidates(space: SearchSpace, request: Request, looked_at: int) -> Iterato
     scores = [request.word_scores(segment) for segment in space.segments]
     by_word = [_by_word(*given, count) for given in zip(scores, space.allowed, strict=True)]
     by_meaning = [_by_meaning(*given, request, count) for given in zip(space.segments, space.allowed, strict=True)]
-    proposed = map(np.union1d, _best_of_all(by_word, count), _best_of_all(by_meaning, count))
-    for segment, rows, of_segment in zip(space.segments, proposed, scores, strict=True):
-        yield segment, rows, of_segment[rows]
+    proposed = zip(_best_of_all(by_word, count), _best_of_all(by_meaning, count), strict=True)
+    for segment, of_segment, ((one, _), (other, _)) in zip(space.segments, scores, proposed, strict=True):
+        rows = np.union1d(one, other)
+        yield rows, request.raw(segment, rows, of_segment[rows])
 
 
-def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> tuple[RowArray, FloatArray]:
+def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> _Scored:
     visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
     rows = _top_rows(visible, count)
     return rows, visible[rows]
 
 
-def _by_meaning(
-    segment: Segment, allowed: BoolArray | None, request: Request, count: int
-) -> tuple[RowArray, FloatArray]:
+def _by_meaning(segment: Segment, allowed: BoolArray | None, request: Request, count: int) -> _Scored:
     """The *count* rows nearest to the whole request or to a part of it, and how near these are."""
     if segment.vectors is None or request.nearness is None:
         return _NO_ROWS, _NO_SCORES
@@ -88,11 +89,13 @@ def _by_meaning(
     return rows, meaning.cosines(segment.vectors, rows)
 
 
-def _best_of_all(proposed: Sequence[tuple[RowArray, FloatArray]], count: int) -> list[RowArray]:
-    """Cut the rows that the segments propose, with their scores, to the best *count* together and all that tie."""
+def _best_of_all(proposed: Sequence[_Scored], count: int) -> list[_Scored]:
+    """Cut the rows that the segments propose to the best *count* together and all that tie."""
     scores = np.concatenate([_NO_SCORES, *(scores for _, scores in proposed)])
-    least = np.partition(scores, -count)[-count] if len(scores) > count else -np.inf
-    return [rows[scores >= least] for rows, scores in proposed]
+    if len(scores) <= count:
+        return list(proposed)
+    least = np.partition(scores, -count)[-count]
+    return [(rows[scores >= least], scores[scores >= least]) for rows, scores in proposed]
 
 
 def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list[Hit]:
