@@ -129,7 +129,7 @@ def open_engine(catalog: Catalog, encoder: str | None) -> ToolSearch:
 
 
 def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], float]) -> Iterator[Search]:
-    """Search in every way there is; or say why there is none. *servers* are those of a configuration."""
+    """Search in every way there is, or say why one cannot be. *servers* are those of a configuration."""
     words = "shorten a text to a width"
     asked = [
         ("name", "select:statistics__median", "auto", None),

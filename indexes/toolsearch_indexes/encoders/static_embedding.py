@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,20 @@ def write_static_embedding(encoder: StaticEncoder, folder: str | Path) -> None:
     """
     models = require("sentence_transformers", what="write_static_embedding", extra="semantic")
     torch = require("torch", what="write_static_embedding", extra="semantic")
-    parts = require("sentence_transformers.models", what="write_static_embedding", extra="semantic")
+    parts = _modules()
     tokenizer = tokenizer_of(encoder)
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     rows = [encoder.pieces.get(piece, 0) for piece in sorted(vocabulary, key=vocabulary.__getitem__)]
     weights = torch.tensor(encoder.table[rows].astype(np.float32))
     embedding = parts.StaticEmbedding(tokenizer, embedding_weights=weights)
     models.SentenceTransformer(modules=[embedding, parts.Normalize()], device="cpu").save(str(folder))
+
+
+def _modules() -> Any:
+    try:
+        return importlib.import_module("sentence_transformers.sentence_transformer.modules")
+    except ImportError:  # where they were before version 6
+        return require("sentence_transformers.models", what="write_static_embedding", extra="semantic")
 
 
 def tokenizer_of(encoder: StaticEncoder) -> Any:
