@@ -12,7 +12,8 @@ import math
 from typing import NamedTuple
 
 LEAST = -2.1  # in log odds; what 1 % of the best hits for requests with a right tool do not reach
-SURE = -0.15  # what 5 % of the best hits for requests without one reach
+SURE = -0.2  # what 6 % of the best hits for requests without one reach
+_NONSENSE = -6.6  # where no word means anything
 _FEW = 5  # tools; among fewer, some are not much less likely to be near by chance
 _SHRINKAGE = 20  # tools after which what a catalog says of itself counts for more than what is usual
 
@@ -36,18 +37,21 @@ SURE_SCORE = Scale(1, 0).score(SURE)
 
 def keyword_scale(ideal: float, tools: int) -> Scale:
     """*ideal* is what a tool full of every word would score."""
-    return Scale(0.18 + 4.4 / ideal if ideal else 0.18, 0.24 - 0.46 * _size(tools))
+    return Scale(0.2 + 4.7 / ideal if ideal else 0.2, 0.25 - 0.54 * _size(tools))
 
 
 def semantic_scale(familiarity: float, tools: int, sense: float) -> Scale:
-    return Scale(0.85, 0.75 * _shrunk(familiarity, tools) - 0.23 * _size(tools) + 2.3 * sense - 4.2)
+    """See `hybrid_scale`."""
+    offset = 0.49 * _shrunk(familiarity, tools) - 0.3 * _size(tools) + 1.2 * sense - 3.4
+    return Scale(0.99, offset if sense else offset + _NONSENSE)
 
 
 def hybrid_scale(familiarity: float, tools: int, sense: float) -> Scale:
     """*familiarity*: how near all *tools* are to the request on average, in deviations of unrelated cosines; *sense*:
     the share of its words that a tool holds or the encoder knows, which is next to nothing for gibberish.
     """
-    return Scale(0.14, 0.35 * _shrunk(familiarity, tools) - 0.43 * _size(tools) + 1.75 * sense - 2.7)
+    offset = 0.73 * _shrunk(familiarity, tools) - 0.32 * _size(tools) + 1.5 * sense - 2.9
+    return Scale(0.09 + 0.11 / _size(tools), offset if sense else offset + _NONSENSE)
 
 
 def _size(tools: int) -> float:

@@ -15,6 +15,7 @@ CASE = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"  # where an identifier
 _CASE = re.compile(CASE)
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")  # no space between words
 LONGEST_WORD = 100  # characters; longer ones are data, not words
+_TELLING = 4  # letters of a word's beginning that tell what it is about: ``calendarevents``
 _REMEMBERED_WORDS = 100_000
 
 
@@ -38,10 +39,13 @@ class WordPieces:
         return found
 
     def knows(self, word: str) -> bool:
-        """Whether all of *word* is in the vocabulary in whole parts, or in an unspaced script at least some of it."""
+        """Whether *word*, or at least a beginning of some letters, means something; gibberish falls into shreds."""
         if self._unspaced is not None and _UNSPACED.search(word):
             return self._unspaced.search(word) is not None
-        return all(part in self._pieces for part in (parts(word).lower() if word.isascii() else folded(word)).split())
+        return all(self._knows_part(part) for part in (word if word.isascii() else folded(word)).lower().split())
+
+    def _knows_part(self, part: str) -> bool:
+        return part in self._pieces or any(part[:end] in self._pieces for end in range(_TELLING, len(part)))
 
     def _remember(self, word: str) -> tuple[int, ...]:
         if len(self._known) >= _REMEMBERED_WORDS:
