@@ -33,8 +33,10 @@ class Unrelated(NamedTuple):
         return (cosine - self.mean) / self.deviation
 
     def deviations(self, cosines: FloatArray) -> FloatArray:
-        """How many deviations *cosines* lie above the mean."""
-        return ((cosines - np.float32(self.mean)) / np.float32(self.deviation)).astype(np.float32)
+        """How many deviations *cosines* lie above the mean; 0 below it, where they tell nothing more."""
+        above = np.maximum(cosines - np.float32(self.mean), np.float32(0))
+        deviations: FloatArray = above / np.float32(self.deviation)
+        return deviations
 
 
 def semantic_weight(request: str) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +25,7 @@ _NO_SCORES: FloatArray = np.empty(0, np.float32)
 _CANDIDATES = 100  # rows that each arm proposes to a fusion, at least
 _MOVED = 4  # times the limit: from how far down favour may bring a tool up
 _FAVOUR = 0.7  # log odds
+_SURE_BY_WORDS = 0.5  # the score by words from which a rare word, of a parameter say, outweighs what the text is about
 
 
 class SearchSpace(NamedTuple):
@@ -38,35 +40,34 @@ class SearchSpace(NamedTuple):
 
 
 def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> list[Hit]:
-    """The best *limit* rows that fit. *favour*, in [0, 1] by name, moves them among each other by a small step."""
-    scale = request.scale
-    looked_at = _MOVED * limit if favour else limit
-    found: list[tuple[float, str]] = []
-    scored = _best_of_all(list(_scored(space, request, looked_at)), looked_at)
-    for segment, (rows, raws) in zip(space.segments, scored, strict=True):
-        found += _named(segment, rows, raws)
-    best = [(raw, name) for raw, name in _best(found, looked_at) if scale.fits(raw)]
-    confidence: Confidence = "high" if best and scale.score(best[0][0]) >= SURE_SCORE else "low"
-    if favour:
-        step = _FAVOUR / scale.slope
-        best = _best([(raw + step * min(1.0, favour.get(name, 0.0)), name) for raw, name in best], limit)
-    return [Hit(name, scale.score(raw), confidence) for raw, name in best]
+    """The best *limit* rows that fit, and in a fusion also the best by its words alone, if these make sure of it.
 
-
-def _scored(space: SearchSpace, request: Request, looked_at: int) -> Iterator[_Scored]:
-    """Give, for each segment, its rows among the best of either arm in the whole index, and their raw scores.
-
-    Both arms propose many rows where they are fused, for the best sum need not be the best of either.
+    *favour*, in [0, 1] by name, moves what fits among each other by a small step.
     """
-    is_fused = request.words is not None and request.nearness is not None
-    count = max(_CANDIDATES, looked_at) if is_fused else looked_at
-    scores = [request.word_scores(segment) for segment in space.segments]
-    by_word = [_by_word(*given, count) for given in zip(scores, space.allowed, strict=True)]
-    by_meaning = [_by_meaning(*given, request, count) for given in zip(space.segments, space.allowed, strict=True)]
-    proposed = zip(_best_of_all(by_word, count), _best_of_all(by_meaning, count), strict=True)
-    for segment, of_segment, ((one, _), (other, _)) in zip(space.segments, scores, proposed, strict=True):
-        rows = np.union1d(one, other)
-        yield rows, request.raw(segment, rows, of_segment[rows])
+    looked_at = _MOVED * limit if favour else limit
+    count = (
+        max(_CANDIDATES, looked_at) if request.is_fused else looked_at
+    )  # the best sum need not be the best of either
+    word_scores = [request.word_scores(segment) for segment in space.segments]
+    by_word = _best_of_all(list(map(_by_word, word_scores, space.allowed, repeat(count))), count)
+    near = [_by_meaning(*given, request, count) for given in zip(space.segments, space.allowed, strict=True)]
+    found: list[_Scored] = []
+    for segment, scores, (rows, _), (others, _) in zip(
+        space.segments, word_scores, by_word, _best_of_all(near, count), strict=True
+    ):
+        candidates = np.union1d(rows, others)
+        found.append((candidates, request.raw(segment, candidates, scores[candidates])))
+    best = [(raw, name) for raw, name in _best(space, found, looked_at) if request.scale.fits(raw)]
+    confidence: Confidence = "high" if best and request.scale.score(best[0][0]) >= SURE_SCORE else "low"
+    if favour:
+        step = _FAVOUR / request.scale.slope
+        moved = [(raw + step * min(1.0, favour.get(name, 0.0)), name) for raw, name in best]
+        best = sorted(moved, key=_by_score_and_name)[:limit]
+    hits = [Hit(name, request.scale.score(raw), confidence) for raw, name in best]
+    if not request.is_fused:
+        return hits
+    alone = [Hit(name, request.word_scale.score(raw)) for raw, name in _best(space, by_word, 1)]
+    return with_places_for(hits, [hit for hit in alone if hit.score >= _SURE_BY_WORDS], limit)
 
 
 def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> _Scored:
@@ -99,12 +100,12 @@ def _best_of_all(proposed: Sequence[_Scored], count: int) -> list[_Scored]:
 
 
 def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list[Hit]:
-    found: list[tuple[float, str]] = []
+    found: list[_Scored] = []
     for segment, allowed in zip(space.segments, space.allowed, strict=True):
         rows, scores = segment.regex.scan(pattern, allowed, limit=limit)
         best = _top_rows(scores, limit)
-        found += _named(segment, rows[best], scores[best])
-    return [Hit(name, score) for score, name in _best(found, limit)]
+        found.append((rows[best], scores[best]))
+    return [Hit(name, score) for score, name in _best(space, found, limit)]
 
 
 def _top_rows(scores: FloatArray, limit: int) -> RowArray:
@@ -119,13 +120,17 @@ def _top_rows(scores: FloatArray, limit: int) -> RowArray:
     return places
 
 
-def _named(segment: Segment, rows: RowArray, scores: FloatArray) -> list[tuple[float, str]]:
-    names = segment.names.names
-    return [(score, names[row]) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+def _best(space: SearchSpace, found: Sequence[_Scored], count: int) -> list[tuple[float, str]]:
+    """The best *count* rows of all segments, by name."""
+    named: list[tuple[float, str]] = []
+    for segment, (rows, scores) in zip(space.segments, _best_of_all(found, count), strict=True):
+        names = segment.names.names
+        named += [(score, names[row]) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+    return sorted(named, key=_by_score_and_name)[:count]
 
 
-def _best(found: Sequence[tuple[float, str]], limit: int) -> list[tuple[float, str]]:
-    return sorted(found, key=lambda scored: (-scored[0], scored[1]))[:limit]
+def _by_score_and_name(scored: tuple[float, str]) -> tuple[float, str]:
+    return -scored[0], scored[1]
 
 
 def with_places_for(ranked: Sequence[Hit], sure: Sequence[Hit], limit: int) -> list[Hit]:

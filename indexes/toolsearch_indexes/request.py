@@ -33,14 +33,22 @@ class Nearness:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A raw score is BM25F plus *weight* times deviations. Without *words* or *nearness* their part is left out."""
+    """A raw score is BM25F plus *weight* times deviations. Without *words* or *nearness* their part is left out.
+
+    *scale* is of raw scores, *word_scale* of those by words alone.
+    """
 
     words: KeywordQuery | None
     nearness: Nearness | None
     weight: float
     scale: Scale
+    word_scale: Scale
     means: tuple[float, ...]
     parameters: KeywordParameters
+
+    @property
+    def is_fused(self) -> bool:
+        return self.words is not None and self.nearness is not None
 
     def word_scores(self, segment: Segment) -> FloatArray:
         """The BM25F score of every row, (n,); 0 where no word matches."""
@@ -67,13 +75,14 @@ def read_request(
     """*strategy* is "keyword", or with an *arm* "semantic" or "hybrid"."""
     words = read_query(text, lexicon, state.keyword, parameters)
     tools, means = state.keyword.documents, state.keyword.means
+    by_words = keyword_scale(words.ideal, tools)
     if strategy == "keyword" or arm is None or state.semantic is None:
-        return Request(words, None, 0.0, keyword_scale(words.ideal, tools), means, parameters)
+        return Request(words, None, 0.0, by_words, by_words, means, parameters)
     nearness = Nearness(arm.meaning(text), arm.unrelated)
     familiarity = arm.unrelated.deviations_of(state.semantic.mean_cosine(nearness.meaning.whole))
     foreign = sum(not arm.knows(word) for word in words.unknown)
     sense = 1 - foreign / words.words if words.words else 0.0
     if strategy == "semantic":
-        return Request(None, nearness, 1.0, semantic_scale(familiarity, tools, sense), means, parameters)
+        return Request(None, nearness, 1.0, semantic_scale(familiarity, tools, sense), by_words, means, parameters)
     scale = hybrid_scale(familiarity, tools, sense)
-    return Request(words, nearness, semantic_weight(text), scale, means, parameters)
+    return Request(words, nearness, semantic_weight(text), scale, by_words, means, parameters)

@@ -84,6 +84,7 @@ def _arrays(lexicon: Lexicon, state: IndexState) -> dict[str, NDArray[Any]]:
         "statistics.df": state.keyword.df,
         "statistics.surface_df": state.keyword.surface_df,
         "statistics.lengths": state.keyword.lengths,
+        "statistics.filled": state.keyword.filled,
     }
     if state.segments:
         whole = merge_segments(state.segments)
@@ -98,9 +99,10 @@ def _arrays(lexicon: Lexicon, state: IndexState) -> dict[str, NDArray[Any]]:
 
 def _state(arrays: Arrays, *, with_vectors: bool) -> IndexState:
     names = unpack(arrays["names"])
-    keyword = KeywordStatistics(
-        len(names), arrays["statistics.df"], arrays["statistics.surface_df"], arrays["statistics.lengths"]
+    df, surface_df, lengths, filled = (
+        arrays[f"statistics.{name}"] for name in ("df", "surface_df", "lengths", "filled")
     )
+    keyword = KeywordStatistics(len(names), df, surface_df, lengths, filled)
     vectors = VectorPart.from_arrays(_group(arrays, "vectors")) if with_vectors else None
     segment = Segment(
         Names(names, unpack(arrays["own_names"])),
