@@ -1,6 +1,7 @@
 """Does a search answer with nothing when nothing fits, and only then? On requests with a right tool and without one.
 
-python -m benchmarks.abstention [--sets ../shared/eval] [--unanswerable FILE] [--encoder FOLDER_OR_NAME] [--json FILE]
+python -m benchmarks.abstention [--sets ../shared/eval] [--unanswerable FILE] [--encoder SPEC] [--left-out FOLDER]
+                               [--json FILE]
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.box import SIMPLE
@@ -18,7 +20,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.labelled import LabelledSet, read_set
-from benchmarks.recall import Search, systems_to_measure
+from benchmarks.recall import encoder_without, encoders_to_measure, index_of
+from toolsearch_indexes.documents import Hit
+from toolsearch_indexes.encoders.protocol import Encoder
+
+Search = Callable[[str], Sequence[Hit]]
 
 KINDS = ("no_tool", "other_domain", "smalltalk", "gibberish")
 SAMPLE = 500  # answerable queries of a set at most
@@ -45,6 +51,7 @@ class Outcome:
 
     kind: str
     is_answered: bool
+    is_sure: bool = False  # answered with confidence "high"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +60,15 @@ class Abstention:
 
     answered   of the requests that nothing serves, those answered with a tool; by kind, too
     refused    of the requests that have a right tool, those answered with none
+    sure       of the requests that nothing serves, those answered with high confidence
+    unsure     of the requests that have a right tool, those not answered with high confidence
     """
 
     answered: float | None
     answered_by_kind: Mapping[str, float | None]
     refused: float | None
+    sure: float | None
+    unsure: float | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,14 +79,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not folders:
         print(f"no labelled sets in {options.sets} that {options.unanswerable} has requests for", file=sys.stderr)
         return 2
-    systems = systems_to_measure(options.encoder)
-    if options.systems:
-        systems = {name: systems[name] for name in options.systems.split(",")}
+    chosen = options.systems.split(",") if options.systems else None
     outcomes: dict[str, dict[str, list[Outcome]]] = {}
     for labelled in map(read_set, folders):
         here = [request for request in unanswerable if request.set == labelled.name]
-        outcomes[labelled.name] = {s: ask(system(labelled.tools), labelled, here) for s, system in systems.items()}
-    outcomes[ALL] = {s: [outcome for by_system in outcomes.values() for outcome in by_system[s]] for s in systems}
+        searches = searches_to_measure(
+            labelled, encoders_to_measure(options.encoder, left_out=encoder_without(labelled.name, options.left_out))
+        )
+        outcomes[labelled.name] = {
+            name: ask(search, labelled, here) for name, search in searches.items() if chosen is None or name in chosen
+        }
+    names = list(next(iter(outcomes.values())))
+    outcomes[ALL] = {s: [outcome for by_system in outcomes.values() for outcome in by_system[s]] for s in names}
     results = {name: {s: judge(found) for s, found in by_system.items()} for name, by_system in outcomes.items()}
     _print_table(results)
     if options.json:
@@ -88,21 +103,37 @@ def read_unanswerable(path: Path) -> list[Unanswerable]:
     return [Unanswerable(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def searches_to_measure(labelled: LabelledSet, encoders: Mapping[str, Encoder]) -> dict[str, Search]:
+    searches: dict[str, Search] = {"keyword": partial(index_of(labelled.tools, None).search, limit=1)}
+    for which, encoder in encoders.items():
+        index = index_of(labelled.tools, encoder)
+        for strategy in ("semantic", "hybrid"):
+            searches[f"{strategy}{which}"] = partial(index.search, limit=1, strategy=strategy)
+    return searches
+
+
 def ask(search: Search, labelled: LabelledSet, unanswerable: Iterable[Unanswerable]) -> list[Outcome]:
     """Put the requests that nothing serves, then a fixed random sample of those that some tool does."""
     answerable = labelled.queries
     if len(answerable) > SAMPLE:
         answerable = random.Random(_SEED).sample(answerable, SAMPLE)
-    outcomes = [Outcome(request.kind, is_answered=bool(search(request.query))) for request in unanswerable]
-    return outcomes + [Outcome("", is_answered=bool(search(query.text))) for query in answerable]
+    asked = [(request.kind, request.query) for request in unanswerable] + [("", query.text) for query in answerable]
+    return [_outcome(kind, search(query)) for kind, query in asked]
+
+
+def _outcome(kind: str, hits: Sequence[Hit]) -> Outcome:
+    return Outcome(kind, is_answered=bool(hits), is_sure=bool(hits) and hits[0].confidence == "high")
 
 
 def judge(outcomes: Sequence[Outcome]) -> Abstention:
-    refused = _share(not outcome.is_answered for outcome in outcomes if not outcome.kind)
+    unanswerable = [outcome for outcome in outcomes if outcome.kind]
+    answerable = [outcome for outcome in outcomes if not outcome.kind]
     return Abstention(
-        answered=_share(outcome.is_answered for outcome in outcomes if outcome.kind),
-        answered_by_kind={kind: _share(o.is_answered for o in outcomes if o.kind == kind) for kind in KINDS},
-        refused=refused,
+        answered=_share(outcome.is_answered for outcome in unanswerable),
+        answered_by_kind={kind: _share(o.is_answered for o in unanswerable if o.kind == kind) for kind in KINDS},
+        refused=_share(not outcome.is_answered for outcome in answerable),
+        sure=_share(outcome.is_sure for outcome in unanswerable),
+        unsure=_share(not outcome.is_sure for outcome in answerable),
     )
 
 
@@ -116,10 +147,12 @@ def _plain(results: Mapping[str, Mapping[str, Abstention]]) -> dict[str, dict[st
 
 
 def _print_table(results: Mapping[str, Mapping[str, Abstention]]) -> None:
-    table = Table("set", "system", "answered", *(f"- {kind}" for kind in KINDS), "refused", box=SIMPLE)
+    table = Table(
+        "set", "system", "answered", *(f"- {kind}" for kind in KINDS), "refused", "sure", "unsure", box=SIMPLE
+    )
     for name, by_system in results.items():
         for system, judged in by_system.items():
-            shares = (judged.answered, *judged.answered_by_kind.values(), judged.refused)
+            shares = (judged.answered, *judged.answered_by_kind.values(), judged.refused, judged.sure, judged.unsure)
             table.add_row(name, system, *("" if share is None else f"{share:.1%}" for share in shares))
         table.add_section()
     Console().print(table)
@@ -130,8 +163,9 @@ def _parser() -> argparse.ArgumentParser:
     here = Path(__file__).parent
     parser.add_argument("--sets", type=Path, default=here.parents[1] / "shared" / "eval", help="a folder for each set")
     parser.add_argument("--unanswerable", type=Path, default=here / "unanswerable.jsonl", help="what nothing serves")
-    parser.add_argument("--encoder", help="also measure semantic and hybrid, with this model")
-    parser.add_argument("--systems", help="only these, by comma: 'rank-bm25 plain,keyword'")
+    parser.add_argument("--encoder", help="also measure semantic and hybrid with this model")
+    parser.add_argument("--left-out", type=Path, help="a folder of encoders' folders, each trained without some sets")
+    parser.add_argument("--systems", help="only these, by comma: 'keyword,hybrid'")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 

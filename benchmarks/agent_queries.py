@@ -1,6 +1,6 @@
 """Short queries as an agent writes them, over real catalogues: how many of the right tools does a search find?
 
-python -m benchmarks.agent_queries [--encoder FOLDER_OR_NAME] [--json FILE]
+python -m benchmarks.agent_queries [--encoder SPEC] [--json FILE]
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import SourceError
 from toolsearch.evaluation.measures import Quality, quality
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch_indexes.encoders.onnx import OnnxEncoder
+from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
-from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 
 DEPTH = 10
@@ -55,6 +54,9 @@ _MIXED = (
 _OF_EACH = 20  # tools of a service in the mixed catalogue
 
 
+_STRATEGIES = ("keyword", "semantic", "hybrid")
+
+
 @dataclass(frozen=True, slots=True)
 class AgentQuery:
     """What an agent asks for, and the names of all tools that serve it equally well; at least one."""
@@ -77,7 +79,7 @@ class AgentSet:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    encoder = _encoder(options.encoder) if options.encoder else None
+    encoder = open_encoder(options.encoder)
     results: dict[str, dict[str, dict[str, Quality]]] = {}
     for name in options.catalogues.split(","):
         try:
@@ -116,11 +118,10 @@ def read_queries(path: Path, names: Collection[str]) -> tuple[list[AgentQuery], 
     return queries, len(rows) - len(queries)
 
 
-def measure(agent_set: AgentSet, encoder: Encoder | None) -> dict[str, dict[str, Quality]]:
-    """Judge each strategy that there is an encoder for: by style, then ``all``."""
+def measure(agent_set: AgentSet, encoder: Encoder) -> dict[str, dict[str, Quality]]:
+    """Judge each strategy: by style, then ``all``."""
     index = ToolSearchIndex([document_of(tool) for tool in agent_set.tools], encoder=encoder)
-    strategies = ("keyword", "semantic", "hybrid") if encoder else ("keyword",)
-    return {strategy: _judge(agent_set.queries, partial(_search, index, strategy)) for strategy in strategies}
+    return {strategy: _judge(agent_set.queries, partial(_search, index, strategy)) for strategy in _STRATEGIES}
 
 
 def _judge(queries: Sequence[AgentQuery], search: Callable[[str], list[str]]) -> dict[str, Quality]:
@@ -178,13 +179,6 @@ CATALOGUES: Mapping[str, Callable[[], list[ToolDefinition]]] = {
 }
 
 
-def _encoder(name: str) -> Encoder:
-    """Take a folder with an ONNX model, any other sentence-transformers model by folder or name."""
-    if any(Path(name).glob("**/*.onnx")):
-        return OnnxEncoder(name)
-    return SentenceTransformerEncoder(name)
-
-
 def _plain(results: Mapping[str, Mapping[str, Mapping[str, Quality]]]) -> dict[str, Any]:
     return {
         name: {
@@ -213,7 +207,7 @@ def _print_table(results: Mapping[str, Mapping[str, Mapping[str, Quality]]]) -> 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.agent_queries", description=__doc__.partition("\n")[0])
     parser.add_argument("--catalogues", default=",".join(CATALOGUES), help="only these, by comma")
-    parser.add_argument("--encoder", help="also measure semantic and hybrid, with this model")
+    parser.add_argument("--encoder", default=BUILT_IN, help="what semantic and hybrid embed with")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 

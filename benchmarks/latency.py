@@ -29,6 +29,8 @@ from benchmarks.baselines import RankBm25, content_words, prepared_words
 from benchmarks.catalogues import real_catalogue, synthetic_documents
 from toolsearch.catalog.indexing import document_of
 from toolsearch_indexes.documents import ToolDocument
+from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
+from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.store import load_index, save_index
 
@@ -57,7 +59,7 @@ class Figure:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    figures = [import_time()]
+    figures = [import_time(), *encoder_figures()]
     for size in options.real:
         figures += measure(map(document_of, real_catalogue(size)))
     for size in options.synthetic:
@@ -78,10 +80,24 @@ def import_time() -> Figure:
     return _figure(0, "import toolsearch", [seconds * 1000 for seconds in runs])
 
 
+def encoder_figures() -> list[Figure]:
+    """Measure the built-in encoder: loading it, a query of five words, and a thousand tool descriptions."""
+    documents = list(synthetic_documents(1_000, _SEED))
+    encoder = StaticEncoder()
+    queries = _queries(documents)
+    texts = [document.description for document in documents]
+    encoder.encode_documents([*queries, *texts])  # a running encoder has met most words
+    return [
+        _timed(0, "load the encoder", lambda _: StaticEncoder(), range(_REPEATS)),
+        _timed(0, "encode a query", lambda query: encoder.encode_queries([query]), queries),
+        _timed(0, "encode 1,000 descriptions", lambda _: encoder.encode_documents(texts), range(_REPEATS)),
+    ]
+
+
 def measure(given: Iterable[ToolDocument]) -> list[Figure]:
     """Measure one size. Where *given* are made as they are read, their making counts as indexing."""
     documents: list[ToolDocument] = []
-    index = ToolSearchIndex()
+    index = ToolSearchIndex(encoder=open_encoder(BUILT_IN))
 
     def build(_: None) -> None:
         documents.extend(given)
@@ -92,9 +108,12 @@ def measure(given: Iterable[ToolDocument]) -> list[Figure]:
     search = _search(index, "keyword")
     for query in queries:  # a running index has met most words before; the first meeting costs about 2 us a word
         search(query)
+    misspelt = [_misspelt(query) for query in queries]
     figures = [
         replace(built, tools=len(documents)),
         _timed(len(documents), "keyword", search, queries),
+        _timed(len(documents), "hybrid", _search(index, "hybrid"), queries),
+        _timed(len(documents), "hybrid, a typo", _search(index, "hybrid"), misspelt),
         *(_timed(len(documents), f"regex {p}", _search(index, "regex"), [p] * _REPEATS) for p in BROAD_PATTERNS),
         _timed(len(documents), "change one, search", _change(index), zip(documents[:_CHANGES], queries, strict=False)),
         _warm_start(index),
@@ -112,7 +131,7 @@ def _change(index: ToolSearchIndex) -> Callable[[tuple[ToolDocument, str]], obje
     def change(given: tuple[ToolDocument, str]) -> None:
         document, query = given
         index.update(add=[replace(document, name=f"{document.name}_2")], remove=[document.name])
-        index.search(query, limit=5, strategy="keyword")
+        index.search(query, limit=5)
 
     return change
 
@@ -124,7 +143,7 @@ def _warm_start(index: ToolSearchIndex) -> Figure:
         return _timed(
             len(index),
             "load, first search",
-            lambda _: load_index(Path(folder)).search("list users", strategy="keyword"),
+            lambda _: load_index(Path(folder), encoder=open_encoder(BUILT_IN)).search("list users"),
             range(_REPEATS),
         )
 
@@ -152,6 +171,13 @@ def _queries(documents: Sequence[ToolDocument]) -> list[str]:
     chosen = generator.choices(documents, k=_QUERIES)
     texts = [content_words(f"{document.own_name} {document.description}") for document in chosen]
     return [" ".join(generator.sample(words, min(5, len(words)))) for words in texts]
+
+
+def _misspelt(query: str) -> str:
+    """Swap two letters in the middle of the longest word."""
+    word = max(query.split(), key=len, default="")
+    half = len(word) // 2
+    return query.replace(word, word[: half - 1] + word[half : half + 1] + word[half - 1 : half] + word[half + 1 :])
 
 
 def _text(document: ToolDocument) -> str:

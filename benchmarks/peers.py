@@ -28,7 +28,8 @@ from rich.table import Column, Table
 
 from benchmarks.labelled import LabelledQuery, LabelledSet, Quality, quality, read_set
 from benchmarks.peer_adapters import load_adapters, peer_system, probe
-from benchmarks.recall import System, systems_to_measure
+from benchmarks.recall import System, encoder_without, systems_to_measure
+from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 
 PEERS = {  # an adapter, and the package whose code it calls
     "fastmcp-bm25": "fastmcp",
@@ -63,25 +64,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"no labelled sets in {options.sets}: folders with tools.jsonl and queries.test.jsonl", file=sys.stderr)
         return 2
     adapters = load_adapters(options.adapters)
-    ours = systems_to_measure(options.encoder)
+    any_encoder = open_encoder(BUILT_IN) if options.left_out else None  # which ours are, whatever the set
+    names = systems_to_measure(options.encoder, left_out=any_encoder)
     peers = {
         name: peer_system(partial(adapters.make, name), with_schemas=name not in WITHOUT_SCHEMAS) for name in PEERS
     }
     if options.systems:
         chosen = set(options.systems.split(","))
-        if unknown := chosen - set(ours | peers):
-            print(f"no system {', '.join(sorted(unknown))}; there are {', '.join(ours | peers)}", file=sys.stderr)
+        if unknown := chosen - set(names | peers):
+            print(f"no system {', '.join(sorted(unknown))}; there are {', '.join(names | peers)}", file=sys.stderr)
             return 2
-        ours, peers = ({name: each[name] for name in each if name in chosen} for each in (ours, peers))
+        names, peers = ({name: each[name] for name in each if name in chosen} for each in (names, peers))
     report = _stored(options.json)
     report["versions"] |= {PEERS[name]: _version(PEERS[name]) for name in peers}
     for labelled in [*sets, union(sets)]:
-        for name, system in (ours | peers).items():
+        ours = systems_to_measure(options.encoder, left_out=encoder_without(labelled.name, options.left_out))
+        for name, system in ({name: ours[name] for name in names if name in ours} | peers).items():
             row = _measured_or_missing(name, system, labelled)
             report["sets"].setdefault(labelled.name, {})[name] = row
             _store(report, options.json)
     if options.probes:
-        report["probes"] |= probe(options.probes, adapters, ours, peers)
+        report["probes"] |= probe(options.probes, adapters, names, peers)
         _store(report, options.json)
     _print_table(report["sets"])
     _print_probes(report["probes"])
@@ -212,7 +215,8 @@ def _parser() -> argparse.ArgumentParser:
     beside_the_checkout = Path(__file__).parents[2] / "shared" / "eval"
     parser.add_argument("--adapters", type=Path, required=True, help="the file with an adapter for each peer")
     parser.add_argument("--sets", type=Path, default=beside_the_checkout, help="a folder with a folder for each set")
-    parser.add_argument("--encoder", help="also measure our semantic and hybrid, with this model")
+    parser.add_argument("--encoder", help="also measure our semantic and hybrid with this model")
+    parser.add_argument("--left-out", type=Path, help="a folder of encoders' folders, each trained without some sets")
     parser.add_argument("--systems", help="only these, ours and peers, by comma: 'keyword,ratel-bm25'")
     parser.add_argument("--probes", type=Path, help="run this script of probes, too")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too; others' in it are kept")

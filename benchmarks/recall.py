@@ -1,6 +1,9 @@
 """Does a search find the right tools? Recall, nDCG and MRR on labelled sets, against rank-bm25.
 
-python -m benchmarks.recall [--sets ../shared/eval] [--encoder FOLDER_OR_NAME] [--json FILE]
+python -m benchmarks.recall [--sets ../shared/eval] [--encoder FOLDER_OR_NAME] [--left-out FOLDER] [--json FILE]
+
+The built-in encoder has learnt from the train parts of these sets. What it does for a catalog that it has not seen is
+told by "left out": encoders trained as it was, but without the set that they are asked about.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ from rich.table import Table
 
 from benchmarks.baselines import RankBm25, name_and_description, plain_words, prepared_words, with_parameters
 from benchmarks.labelled import LabelledSet, Quality, quality, read_set
-from toolsearch_indexes.encoders.onnx import OnnxEncoder
+from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
-from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
+from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.schema_text import document_from_schema
 
@@ -51,13 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not folders:
         print(f"no labelled sets in {options.sets}: folders with tools.jsonl and queries.test.jsonl", file=sys.stderr)
         return 2
-    systems = systems_to_measure(options.encoder)
-    if options.systems:
-        systems = {name: systems[name] for name in options.systems.split(",")}
+    chosen = set(options.systems.split(",")) if options.systems else None
     results: dict[str, dict[str, Quality]] = {}
     for folder in folders:
         labelled = read_set(folder)
-        results[labelled.name] = {name: measure(system, labelled) for name, system in systems.items()}
+        systems = systems_to_measure(options.encoder, left_out=encoder_without(labelled.name, options.left_out))
+        results[labelled.name] = {
+            name: measure(system, labelled) for name, system in systems.items() if chosen is None or name in chosen
+        }
     _print_table(results)
     if options.json:
         options.json.write_text(json.dumps(_plain(results), indent=2) + "\n", encoding="utf-8")
@@ -70,16 +74,34 @@ def measure(system: System, labelled: LabelledSet) -> Quality:
     return quality([(search(query.text), query.relevant) for query in labelled.queries])
 
 
-def systems_to_measure(encoder_name: str | None) -> dict[str, System]:
-    systems: dict[str, System] = {
+def systems_to_measure(encoder: str | None = None, *, left_out: Encoder | None = None) -> dict[str, System]:
+    """Baselines, and ours with each of `encoders_to_measure`."""
+    encoders = encoders_to_measure(encoder, left_out=left_out)
+    return {
         "rank-bm25 plain": partial(_rank_bm25, name_and_description, plain_words),
         "rank-bm25 prepared": partial(_rank_bm25, with_parameters, prepared_words),
         "keyword": partial(_engine, None, "keyword"),
+        **{f"semantic{which}": partial(_engine, each, "semantic") for which, each in encoders.items()},
+        **{f"hybrid{which}": partial(_engine, each, "hybrid") for which, each in encoders.items()},
     }
-    if encoder_name:
-        encoder = _encoder(encoder_name)
-        systems |= {strategy: partial(_engine, encoder, strategy) for strategy in ("semantic", "hybrid")}
-    return systems
+
+
+def encoders_to_measure(encoder: str | None, *, left_out: Encoder | None) -> dict[str, Encoder]:
+    """What is built in, without a name; the one *left_out* of training what is asked; *encoder*, under its own name."""
+    encoders = {"": open_encoder(BUILT_IN)}
+    if left_out:
+        encoders[" (left out)"] = left_out
+    if encoder:
+        encoders[f" ({Path(encoder).name})"] = open_encoder(encoder)
+    return encoders
+
+
+def encoder_without(name: str, folder: Path | None) -> Encoder | None:
+    """Return an encoder out of *folder*'s folders whose training left the set *name* out."""
+    for about in sorted(folder.glob("*/about.json")) if folder else ():
+        if name in json.loads(about.read_text(encoding="utf-8"))["left_out"]:
+            return StaticEncoder(about.parent)
+    return None
 
 
 def _rank_bm25(text: Callable[[Mapping[str, Any]], str], tokenize: Callable[[str], list[str]], tools: Tools) -> Search:
@@ -88,6 +110,11 @@ def _rank_bm25(text: Callable[[Mapping[str, Any]], str], tokenize: Callable[[str
 
 
 def _engine(encoder: Encoder | None, strategy: str, tools: Tools) -> Search:
+    index = index_of(tools, encoder)
+    return lambda query: [hit.name for hit in index.search(query, limit=DEPTH, strategy=strategy)]
+
+
+def index_of(tools: Tools, encoder: Encoder | None) -> ToolSearchIndex:
     documents = [
         document_from_schema(
             name=tool["id"],
@@ -98,15 +125,7 @@ def _engine(encoder: Encoder | None, strategy: str, tools: Tools) -> Search:
         )
         for tool in tools
     ]
-    index = ToolSearchIndex(documents, encoder=encoder)
-    return lambda query: [hit.name for hit in index.search(query, limit=DEPTH, strategy=strategy)]
-
-
-def _encoder(name: str) -> Encoder:
-    """Take a folder with an ONNX model, any other sentence-transformers model by folder or name."""
-    if any(Path(name).glob("**/*.onnx")):
-        return OnnxEncoder(name)
-    return SentenceTransformerEncoder(name)
+    return ToolSearchIndex(documents, encoder=encoder)
 
 
 def _plain(results: Mapping[str, Mapping[str, Quality]]) -> dict[str, dict[str, dict[str, float]]]:
@@ -133,7 +152,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall", description=__doc__.partition("\n")[0])
     beside_the_checkout = Path(__file__).parents[2] / "shared" / "eval"
     parser.add_argument("--sets", type=Path, default=beside_the_checkout, help="a folder with a folder for each set")
-    parser.add_argument("--encoder", help="also measure semantic and hybrid, with this model")
+    parser.add_argument("--encoder", help="also measure semantic and hybrid with this model")
+    parser.add_argument("--left-out", type=Path, help="a folder of encoders' folders, each trained without some sets")
     parser.add_argument("--systems", help="only these, by comma: 'rank-bm25 plain,keyword'")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser

@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 
-# What reasons for skipping may name: data beside the checkout that not everybody has, and an extra of gigabytes.
-_MAY_BE_ABSENT = ("../shared", "the semantic extra")
+# What reasons for skipping may name: data that not everybody has beside the checkout, and extras of much to download.
+_MAY_BE_ABSENT = ("../shared", "the semantic extra", "'.[bench]'")
 
 
 _runs = count()

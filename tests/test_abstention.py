@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.abstention import ALL, KINDS, SAMPLE, Outcome, Unanswerable, ask, judge, main, read_unanswerable
 from benchmarks.labelled import LabelledQuery, LabelledSet
+from toolsearch_indexes.documents import Hit
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 LISTS = {"unanswerable_dev.jsonl": 150, "unanswerable.jsonl": 100}
@@ -16,18 +17,19 @@ def test_shares_are_of_the_queries_without_and_with_a_right_tool() -> None:
     outcomes = [
         Outcome("gibberish", is_answered=False),
         Outcome("gibberish", is_answered=False),
-        Outcome("no_tool", is_answered=True),
+        Outcome("no_tool", is_answered=True, is_sure=True),
         Outcome("no_tool", is_answered=False),
         Outcome("", is_answered=False),
         Outcome("", is_answered=True),
-        Outcome("", is_answered=True),
-        Outcome("", is_answered=True),
-        Outcome("", is_answered=True),
+        Outcome("", is_answered=True, is_sure=True),
+        Outcome("", is_answered=True, is_sure=True),
+        Outcome("", is_answered=True, is_sure=True),
     ]
 
     judged = judge(outcomes)
 
     assert (judged.answered, judged.refused) == (1 / 4, 1 / 5)
+    assert (judged.sure, judged.unsure) == (1 / 4, 2 / 5)
     assert judged.answered_by_kind == {"no_tool": 1 / 2, "other_domain": None, "smalltalk": None, "gibberish": 0}
 
 
@@ -35,9 +37,9 @@ def test_a_search_is_asked_what_nothing_serves_and_at_most_a_sample_of_what_some
     queries = [LabelledQuery(f"mail {i}", frozenset({"send_mail"})) for i in range(SAMPLE + 1)]
     asked: list[str] = []
 
-    def search(query: str) -> list[str]:
+    def search(query: str) -> list[Hit]:
         asked.append(query)
-        return ["send_mail"] if "mail" in query else []
+        return [Hit("send_mail", 0.5, "low")] if "mail" in query else []
 
     outcomes = ask(search, LabelledSet("s", [], queries), [Unanswerable("s", "xqzv", "gibberish")])
 

@@ -87,7 +87,7 @@ def test_an_engine_searches_as_it_was_set():
 
 def test_a_strategy_without_the_encoder_that_it_needs_is_refused():
     with pytest.raises(BadSettingError, match="needs an encoder"):
-        build_engine(settings(INDEX__STRATEGY="semantic"), Catalog([GET_TIME]))
+        build_engine(settings(INDEX__STRATEGY="semantic", INDEX__ENCODER="none"), Catalog([GET_TIME]))
 
 
 def test_tools_are_searched_for_only_if_that_is_enabled():
@@ -103,7 +103,7 @@ async def test_a_client_searches_for_tools_and_records_what_it_does():
     recorder = Recorder()
     model = ScriptedModel(calls(("toolSearchTool", '{"query": "time"}')), calls(TIME), says("It is noon."))
     client = build_client(
-        settings(ADVISOR__ENABLED="true", PASS_THROUGH__MAX_TOOLS="0"),
+        settings(ADVISOR__ENABLED="true", INDEX__ENCODER="none", PASS_THROUGH__MAX_TOOLS="0"),
         model,
         tools=[GET_TIME, FAIL],
         system="Be brief.",

@@ -11,6 +11,7 @@ from benchmarks.agent_queries import CATALOGUES, STYLES, AgentQuery, AgentSet, m
 from benchmarks.catalogues import real_catalogue
 from toolsearch.errors import SourceError
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch_indexes.encoders.hashing import HashingEncoder
 
 FILES = Path(agent_queries.__file__).parent / "agent_queries"
 
@@ -83,7 +84,7 @@ def test_quality_is_told_by_style_and_over_all():
         AgentQuery("2", "unrelated request", frozenset({"send_mail"}), "need"),
     ]
 
-    judged = measure(AgentSet("two", tools, queries, 0), None)["keyword"]
+    judged = measure(AgentSet("two", tools, queries, 0), HashingEncoder(16))["keyword"]
 
     assert {style: quality.recall_1 for style, quality in judged.items()} == {"words": 1.0, "need": 0.0, "all": 0.5}
 

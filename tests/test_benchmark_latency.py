@@ -11,6 +11,8 @@ def test_every_operation_of_a_size_is_measured() -> None:
     assert [figure.what for figure in figures if not figure.what.startswith("regex")] == [
         "index",
         "keyword",
+        "hybrid",
+        "hybrid, a typo",
         "change one, search",
         "load, first search",
         "rank-bm25",

@@ -29,8 +29,8 @@ def names(found: Sequence[ToolReference]) -> list[str]:
 
 
 def test_a_reference_has_name_score_and_the_first_paragraph() -> None:
-    (found,) = ToolSearch(catalog()).search("calendar events")
-    assert (found.name, found.summary) == ("cal__list", "List the events of a calendar.")
+    found = ToolSearch(catalog()).search("calendar events")[0]
+    assert (found.name, found.summary, found.confidence) == ("cal__list", "List the events of a calendar.", "high")
     assert 0 < found.score <= 1
 
 
@@ -45,7 +45,7 @@ def test_the_index_follows_the_catalog() -> None:
     tools = catalog()
     engine = ToolSearch(tools, encoder=HashingEncoder())
     tools.add(ToolDefinition("watch", "Watch a volcano"))
-    assert names(engine.search("volcano")) == ["watch"]
+    assert names(engine.search("volcano", limit=1)) == ["watch"]
 
     tools.replace(ToolDefinition("watch", "Watch a glacier"))
     assert names(engine.search("volcano", strategy="keyword")) == []
@@ -53,7 +53,7 @@ def test_the_index_follows_the_catalog() -> None:
 
     tools.remove("watch")
     for query in ("glacier", "watch", "select:watch", "/watch/"):
-        assert names(engine.search(query)) == []
+        assert "watch" not in names(engine.search(query))
 
 
 def test_a_closed_engine_follows_no_more() -> None:
@@ -76,7 +76,7 @@ def test_only_tools_in_reach_are_found_in_every_form_of_query() -> None:
 
 
 def test_a_server_narrows_a_search_to_its_tools() -> None:
-    engine = ToolSearch(catalog())
+    engine = ToolSearch(catalog(), encoder=None)
     assert names(engine.search("list", server="mail")) == ["mail__list"]
     assert names(engine.search("select:send", server="pay")) == ["pay__send"]
 
@@ -122,6 +122,12 @@ def test_the_strategies_that_can_be_named_come_default_first(
     assert ToolSearch(catalog(), strategy=strategy, encoder=encoder).strategies == able
 
 
+def test_meaning_is_searched_for_unless_that_is_ruled_out() -> None:
+    assert ToolSearch(catalog()).strategies == ("hybrid", "keyword", "semantic", "regex")
+    assert names(ToolSearch(catalog()).search("transfer cash", limit=1)) == ["pay__send"]
+    assert names(ToolSearch(catalog(), encoder=None).search("transfer cash")) == []
+
+
 def test_the_engines_strategy_ranks_unless_a_search_names_another() -> None:
     engine = ToolSearch(catalog(), strategy="regex")
     assert names(engine.search("^(cal|mail)__list$")) == ["cal__list", "mail__list"]
@@ -132,11 +138,11 @@ def test_bad_strategies_are_refused_at_the_start_and_in_a_search() -> None:
     with pytest.raises(BadSettingError, match="unknown strategy 'fuzzy'; use one of auto, hybrid"):
         ToolSearch(catalog(), strategy="fuzzy")
     with pytest.raises(BadSettingError, match="'semantic' needs an encoder"):
-        ToolSearch(catalog(), strategy="semantic")
+        ToolSearch(catalog(), strategy="semantic", encoder=None)
     with pytest.raises(BadQueryError, match="unknown strategy 'fuzzy'"):
         ToolSearch(catalog()).search("mail", strategy="fuzzy")
     with pytest.raises(BadQueryError, match="needs an encoder"):
-        ToolSearch(catalog()).search("mail", strategy="hybrid")
+        ToolSearch(catalog(), encoder=None).search("mail", strategy="hybrid")
 
 
 def extra_missing(spec: str | Path) -> HashingEncoder:
@@ -233,7 +239,7 @@ def test_a_change_that_the_encoder_fails_on_is_made_up_for_with_the_next(caplog:
 
     encoder.documents = False
     engine.catalog.remove("gone")
-    assert names(engine.search("volcano", strategy="semantic")) == ["watch"]
+    assert names(engine.search("volcano", strategy="semantic", limit=1)) == ["watch"]
     assert sorted(engine.index.names()) == sorted(engine.catalog.names())
 
 

@@ -30,7 +30,7 @@ QUERIES = [
 
 @pytest.fixture(scope="module")
 def engine() -> ToolSearch:
-    return ToolSearch(Catalog(TOOLS))
+    return ToolSearch(Catalog(TOOLS), encoder=None)
 
 
 def test_each_measure_is_that_of_its_queries(engine):
@@ -64,7 +64,7 @@ def test_the_worst_misses_come_first_ties_in_the_order_of_the_queries(engine):
 def test_every_strategy_that_ranks_words_is_measured_the_engines_own_first():
     catalog = Catalog(TOOLS)
     hybrid = ToolSearch(catalog, encoder=HashingEncoder())
-    keyword = ToolSearch(catalog)
+    keyword = ToolSearch(catalog, encoder=None)
     regex = ToolSearch(catalog, strategy="regex")
 
     def strategies(evaluation: Evaluation) -> list[str]:

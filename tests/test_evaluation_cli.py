@@ -75,7 +75,7 @@ def test_the_exit_code_says_whether_recall_reaches_the_bar(run, bar, code):
     ran = run("queries.jsonl", "--min-recall", bar)
 
     assert ran.code == code
-    assert ("recall@5 by keyword is 0.6667, below" in ran.err) == (code == 4)
+    assert ("recall@5 by hybrid is 0.6667, below" in ran.err) == (code == 4)
 
 
 def test_json_is_printed_alone_or_written_beside_the_table(run):
@@ -87,7 +87,11 @@ def test_json_is_printed_alone_or_written_beside_the_table(run):
     assert beside.out.startswith("4 queries")
     assert [bad["line"] for bad in report["bad_lines"]] == [5]
     assert (report["min_recall"], report["notes"], report["misses"]) == (0.9, [], [])
-    assert [figures["recall_5"] for figures in report["strategies"]] == [0.6667]
+    assert [(figures["strategy"], figures["recall_5"]) for figures in report["strategies"]] == [
+        ("hybrid", 0.6667),
+        ("keyword", 0.6667),
+        ("semantic", 0.6667),
+    ]
     assert alone.code == beside.code == 4
 
 

@@ -50,8 +50,8 @@ def test_the_best_comes_first_and_scores_fall(index: ToolSearchIndex, strategy: 
 @pytest.mark.parametrize("strategy", [*RANKED, "regex"])
 def test_equal_scores_go_by_name_also_at_the_limit(strategy: str) -> None:
     texts = [ToolDocument(f"tool_{letter}", "ping the host", local_name="ping") for letter in "dbcae"]
-    other = [ToolDocument(f"other_{i}", f"something else {i}") for i in range(4)]
-    index = ToolSearchIndex([*texts, *other], encoder=HashingEncoder(256))
+    rest = [ToolDocument(f"rest_{i}", f"something else {i}") for i in range(4)]
+    index = ToolSearchIndex([*texts, *rest], encoder=HashingEncoder(256))
 
     assert found(index, "host", strategy, 3) == ["tool_a", "tool_b", "tool_c"]
 
@@ -63,7 +63,8 @@ def test_a_search_stays_within_the_given_names(index: ToolSearchIndex, strategy:
     within = Selection.of(names) if as_selection else names
 
     hits = index.search("calendar", strategy=strategy, within=within)
-    assert [hit.name for hit in hits] == ["cal__create_event"]
+    assert hits[0].name == "cal__create_event"
+    assert {hit.name for hit in hits} <= names  # by meaning, the other may be near enough
     assert index.search("calendar", strategy=strategy, within=[]) == []
 
 
@@ -250,7 +251,9 @@ def test_vectors_with_nothing_to_say_leave_the_ranking_to_the_words(sees_somethi
     index = ToolSearchIndex(TOOLS, encoder=Blind(sees_something=sees_something))
 
     for query in ("list the events of a calendar", "show commits", "send an email"):
-        assert found(index, query, "hybrid") == found(index, query, "keyword")
+        by_word = found(index, query, "keyword")
+        assert by_word
+        assert found(index, query, "hybrid")[: len(by_word)] == by_word
 
 
 class Synonyms(HashingEncoder):
@@ -264,11 +267,27 @@ def test_words_with_nothing_to_say_leave_the_ranking_to_the_vectors() -> None:
     index = ToolSearchIndex(TOOLS, encoder=Synonyms(256))
 
     assert found(index, "letter", "keyword") == []
-    assert found(index, "letter", "hybrid") == found(index, "letter", "semantic") == ["mail__send"]
+    assert found(index, "letter", "hybrid") == found(index, "letter", "semantic")
+    assert found(index, "letter", "hybrid", 1) == ["mail__send"]
+
+
+@pytest.mark.parametrize("strategy", ["semantic", "hybrid"])
+def test_how_far_a_tool_is_ahead_of_another_does_not_hang_on_what_else_there_is(strategy: str) -> None:
+    """Only the scale moves, with the size of the catalog and how near all of it is; and that moves all tools alike."""
+    tools = [ToolDocument("mail__send", "Send an email message"), ToolDocument("mail__read", "Read an email, or more")]
+    rest = [ToolDocument(f"tool_{i}", f"Paint wall {i}") for i in range(40)]
+    few, many = (ToolSearchIndex(documents, encoder=Synonyms(256)) for documents in (tools, [*tools, *rest]))
+
+    leads: list[float] = []
+    for index in (few, many):
+        assert found(index, "letter", strategy)[:2] == ["mail__send", "mail__read"]
+        ahead, behind = (index.explain("letter", name, strategy=strategy) for name in ("mail__send", "mail__read"))
+        leads.append(ahead.raw - behind.raw)
+    assert leads[0] > 0.1
+    assert leads[1] == pytest.approx(leads[0], abs=1e-5)
 
 
 def test_one_tool_alone_scores_the_same_whatever_was_there_before() -> None:
-    """Nothing differs from its own mean; what rounding leaves of the deviation must not blow that up."""
     tool = ToolDocument("mail__send", "Send an email message to somebody")
     alone = ToolSearchIndex([tool], encoder=HashingEncoder(64))
     left = ToolSearchIndex([tool, *(t for t in TOOLS if t.name != tool.name)], encoder=HashingEncoder(64))
@@ -277,7 +296,6 @@ def test_one_tool_alone_scores_the_same_whatever_was_there_before() -> None:
     for query in ("send email", "message", "somebody email"):
         (expected,), (hit,) = alone.search(query), left.search(query)
         assert hit.score == pytest.approx(expected.score, abs=1e-6)
-        assert expected.score == pytest.approx(1 / (1 + np.exp(2)), abs=1e-6)  # no deviation on either side
 
 
 # Changes
@@ -286,15 +304,15 @@ def test_one_tool_alone_scores_the_same_whatever_was_there_before() -> None:
 def test_a_tool_is_found_from_its_adding_to_its_removal(index: ToolSearchIndex) -> None:
     index = ToolSearchIndex(TOOLS, encoder=HashingEncoder(256))
     index.update([ToolDocument("volcano_watch", "Watch a volcano")])
-    assert found(index, "volcano", "auto") == ["volcano_watch"]
+    assert found(index, "volcano", "auto", 1) == ["volcano_watch"]
     assert "volcano_watch" in index
 
     index.update([ToolDocument("volcano_watch", "Watch a glacier")])
-    assert found(index, "glacier", "semantic") == ["volcano_watch"]
+    assert found(index, "glacier", "semantic", 1) == ["volcano_watch"]
     assert len(index) == len(TOOLS) + 1
 
     index.update(remove=["volcano_watch", "never_there"])
-    assert found(index, "volcano glacier", "auto") == []
+    assert "volcano_watch" not in found(index, "volcano glacier", "auto", 20)
     assert sorted(index.names()) == sorted(NAMES)
 
 

@@ -20,7 +20,8 @@ def test_a_search_for_three_of_ten_gives_exactly_three(strategy):
 def test_a_word_of_the_description_alone_finds_the_tool():
     engine = ToolSearch(Catalog([ToolDefinition("forecast", "Rain and sunshine"), ToolDefinition("mail", "Letters")]))
 
-    assert names(engine, "sunshine") == ["forecast"]
+    assert names(engine, "sunshine", strategy="keyword") == ["forecast"]
+    assert names(engine, "sunshine", limit=1) == ["forecast"]
 
 
 def test_a_word_in_the_name_ranks_above_the_same_word_in_a_description():

@@ -48,7 +48,8 @@ def test_the_wheel_holds_both_packages_and_their_data_and_nothing_else(tmp_path:
     [wheel] = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     names = set(zipfile.ZipFile(wheel).namelist())
 
-    data = {"toolsearch/data/NOTICE", "toolsearch/data/o200k_base.tiktoken.xz"}
+    encoder = {f"toolsearch_indexes/encoders/built_in/{name}" for name in ("README.md", "about.json", "pieces.json", "table.npy")}
+    data = {"toolsearch/data/NOTICE", "toolsearch/data/o200k_base.tiktoken.xz"} | encoder
     typed = {"toolsearch/py.typed", "toolsearch_indexes/py.typed"}
     modules = {name for name in names if name.endswith(".py")}
     metadata = {name for name in names if ".dist-info/" in name}
@@ -63,3 +64,4 @@ def test_the_wheel_holds_both_packages_and_their_data_and_nothing_else(tmp_path:
         "entry_points.txt",
     }
     assert names - data - typed - modules - metadata == set()
+    assert Path(wheel).stat().st_size < 12_000_000

@@ -142,6 +142,15 @@ def test_once_summaries_are_gone_the_last_tools_are_counted_only() -> None:
     assert answer == "5 tools found. Go.\n- a\n- b\n... and 3 more"
 
 
+def test_a_weak_answer_says_that_other_words_may_find_more():
+    weak = ToolReference("time__now", 0.2, "Tells the time", "low")
+
+    assert render_answer([weak], call_hint="Go.", counter=Words()).splitlines() == [
+        "1 tool found. Go. They fit only weakly: if none is what you need, search once more in other words.",
+        "- time__now: Tells the time",
+    ]
+
+
 def test_an_impossible_cap_still_gives_the_count_and_the_hint() -> None:
     assert render_answer([LOG, NOW], call_hint="Go.", token_cap=1, counter=Words()) == (
         "2 tools found. Go.\n... and 2 more"

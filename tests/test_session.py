@@ -59,7 +59,8 @@ FUNCTIONS: list[Callable[..., Any]] = [send_mail, list_events, convert_time, pay
 
 def engine_of(*, sessions: SessionStore | None = None, catalog: Catalog | None = None, **options: Any) -> ToolSearch:
     chosen = SessionOptions(**{"pass_through": ALWAYS_SEARCH, **options})
-    return ToolSearch(catalog or Catalog.from_functions(FUNCTIONS), sessions=sessions, options=chosen)
+    catalog = catalog or Catalog.from_functions(FUNCTIONS)
+    return ToolSearch(catalog, encoder=None, sessions=sessions, options=chosen)
 
 
 def names_in(tools: list[dict[str, Any]]) -> list[str]:
@@ -351,7 +352,10 @@ def test_savings_worked_by_hand() -> None:
     The first reply only searched, so without a search tool two requests of 40 would have done.
     """
     engine = ToolSearch(
-        Catalog.from_functions(FUNCTIONS), counter=TenEach(), options=SessionOptions(pass_through=ALWAYS_SEARCH)
+        Catalog.from_functions(FUNCTIONS),
+        encoder=None,
+        counter=TenEach(),
+        options=SessionOptions(pass_through=ALWAYS_SEARCH),
     )
     session = engine.session("a")
     session.tools()

@@ -31,6 +31,7 @@ def open_engine(recorder, **options):
     catalog = Catalog(Tool(ToolDefinition(name, description=text), callback=Echo()) for name, text in TOOLS.items())
     return ToolSearch(
         catalog,
+        encoder=None,
         options=SessionOptions(pass_through=PassThrough(max_tools=0), **options),
         counter=HeuristicTokenCounter(),
         telemetry=recorder.telemetry,

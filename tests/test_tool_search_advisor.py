@@ -39,6 +39,7 @@ from toolsearch.discovery.exposure import render_definition
 from toolsearch.errors import BadSettingError, BadToolError, DuplicateToolError, UnknownToolError
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.semantic import FIELDS
 
 SEARCH = "toolSearchTool"
 ALWAYS_SEARCH = PassThrough(max_tools=0)
@@ -83,7 +84,7 @@ def search(*queries: str, **more: Any) -> ChatResponse:
 
 def searcher(**options: Any) -> ToolSearchAdvisor:
     """Search the request's own tools, however few they are."""
-    return ToolSearchAdvisor(**{"options": OPTIONS, **options})
+    return ToolSearchAdvisor(**{"options": OPTIONS, "encoder": None, **options})
 
 
 def names(model: ScriptedModel) -> list[list[str]]:
@@ -584,7 +585,7 @@ async def test_equal_texts_of_different_sets_of_tools_are_embedded_once() -> Non
     await ask(advisor, model, asked(conversation="a"))
     await ask(advisor, model, asked(conversation="b", tools=TOOLS[1:]))
 
-    assert Counting.embedded == len(TOOLS)
+    assert Counting.embedded == FIELDS * len(TOOLS)  # no two of the fields are equal
 
 
 async def test_a_catalog_that_changes_in_the_middle_of_a_turn_is_followed(run: Any) -> None:
@@ -597,7 +598,7 @@ async def test_a_catalog_that_changes_in_the_middle_of_a_turn_is_followed(run: A
         catalog.add(ToolDefinition("book_flight", "Book a flight."))
         return "deployed"
 
-    advisor = ToolSearchAdvisor(ToolSearch(catalog, options=OPTIONS))
+    advisor = ToolSearchAdvisor(ToolSearch(catalog, encoder=None, options=OPTIONS))
     model = ScriptedModel(
         search("select:send_mail,list_events"),
         calls(("deploy", "{}")),
@@ -672,7 +673,7 @@ async def test_a_tool_of_the_search_tools_name_is_refused_wherever_it_comes_from
 
 
 async def test_a_tool_of_the_request_and_another_of_the_catalog_cannot_share_a_name() -> None:
-    advisor = ToolSearchAdvisor(ToolSearch(Catalog(TOOLS), options=OPTIONS))
+    advisor = ToolSearchAdvisor(ToolSearch(Catalog(TOOLS), encoder=None, options=OPTIONS))
     other = Tool(ToolDefinition("send_mail", "Post a letter."), source="the post")
 
     with pytest.raises(DuplicateToolError, match=r"'send_mail': one from .*, one from the post"):

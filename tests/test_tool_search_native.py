@@ -99,7 +99,7 @@ def search(*queries: str) -> list[Call]:
 
 
 def searcher(**options: Any) -> ToolSearchAdvisor:
-    return ToolSearchAdvisor(**{"options": OPTIONS, **options})
+    return ToolSearchAdvisor(**{"options": OPTIONS, "encoder": None, **options})
 
 
 def tool_bytes(api: LoopbackApi) -> set[str]:
@@ -244,7 +244,7 @@ async def test_what_was_loaded_stays_for_the_turn_though_the_catalog_drops_and_c
         Reply(calls=[Call("send_mail", {"to": "Ann"}), *search("flight")]),
         Reply("Done."),
     )
-    advisor = ToolSearchAdvisor(ToolSearch(catalog, options=OPTIONS))
+    advisor = ToolSearchAdvisor(ToolSearch(catalog, encoder=None, options=OPTIONS))
 
     response = await run(advisor, models[provider], tools=(tool_from_function(deploy),))
 

@@ -1,4 +1,4 @@
-"""Learning from use, seen from sessions: what they search for and call is learnt."""
+"""Learning from use, seen from sessions: what they search for and call moves what they find later."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolsearch import Catalog, PassThrough, SessionOptions, SessionStore, SqliteSessionPersistence, ToolSearch
+from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.usage.log import UsageLog
 from toolsearch.discovery.usage.store import SqliteUsageStore
 from toolsearch.errors import UnknownSessionError
@@ -47,8 +48,33 @@ def engine() -> Iterator[ToolSearch]:
         yield engine
 
 
+async def use(engine: ToolSearch, tool: str = "send_mail", *, sessions: int = 8, tenant: str = "") -> None:
+    for number in range(sessions):
+        session = engine.session(f"{tenant} {tool} {number}", tenant=tenant)
+        await session.call(SEARCH, {"query": QUERY})
+        await session.call(tool, {"text": "hello"})
+
+
 def contents(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
+
+
+def found(engine: ToolSearch, tenant: str | None, **options: Reach) -> list[str]:
+    return [reference.name for reference in engine.search(QUERY, tenant=tenant, **options)]
+
+
+async def test_what_sessions_call_ranks_higher_later_for_their_tenant_only(engine: ToolSearch) -> None:
+    before = found(engine, "acme")
+    await use(engine, before[-1], tenant="acme")
+    # the calendar is used as well, for use of one tool alone says nothing
+    for number in range(8):
+        session = engine.session(f"calendar {number}", tenant="acme")
+        session.search("list events")
+        await session.call("list_events", {"day": "monday"})
+
+    assert sorted(before) == ["send_chat", "send_mail"]
+    assert found(engine, "acme") == before[::-1]
+    assert found(engine, "other") == found(engine, None) == before
 
 
 async def test_a_failed_call_and_one_without_a_search_count_nothing(engine: ToolSearch) -> None:
@@ -71,6 +97,19 @@ async def test_only_words_of_the_catalogue_are_learnt(tmp_path: Path) -> None:
         assert engine.usage is not None
         assert sorted(row.term for row in engine.usage.inspect("")) == ["messag", "send"]
     assert b"hunter2" not in contents(tmp_path)
+
+
+async def test_a_tool_out_of_reach_stays_out_however_much_it_is_used(engine: ToolSearch) -> None:
+    await use(engine, tenant="acme")
+
+    assert found(engine, "acme", reach=Reach.parse((), ("send_mail",))) == ["send_chat"]
+
+
+async def test_nothing_is_learnt_unless_it_is_switched_on() -> None:
+    with engine_of(None) as engine:
+        before = found(engine, "")
+        await use(engine)
+        assert found(engine, "") == before
 
 
 async def test_a_session_stays_with_its_tenant_over_a_restart(tmp_path: Path) -> None:

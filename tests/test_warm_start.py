@@ -17,7 +17,7 @@ QUERIES = ("send an email", "calender", "/^list/", "select:list_events", "weathe
 
 
 class Counting(HashingEncoder):
-    """Notes every tool that it embeds; the probes of the floor are no tools."""
+    """Notes the texts that it embeds of our tools, but for their names."""
 
     def __init__(self, dimensions: int = 32) -> None:
         super().__init__(dimensions)
@@ -65,7 +65,9 @@ def test_only_what_changed_is_embedded(tmp_path: Path) -> None:
 
     with ToolSearch(catalog, encoder=encoder, index_dir=tmp_path) as engine:
         assert encoder.embedded == [
+            "Forecast the weather (ours)",
             "get weather: Forecast the weather (ours)",
+            "Watch a volcano (ours)",
             "watch volcano: Watch a volcano (ours)",
         ]
         assert sorted(engine.index.names()) == ["get_weather", "send_mail", "watch_volcano"]
@@ -288,7 +290,7 @@ def test_a_change_while_the_index_is_prepared_is_not_missed(tmp_path: Path, monk
         catalog.remove("send_mail")
 
     monkeypatch.setattr(IndexDirectory, "save", change_and_save)
-    with ToolSearch(catalog, index_dir=tmp_path) as engine:
+    with ToolSearch(catalog, encoder=None, index_dir=tmp_path) as engine:
         assert [found.name for found in engine.search("volcano")] == ["watch_volcano"]
         assert sorted(engine.index.names()) == ["get_weather", "list_events", "watch_volcano"]
 

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from toolsearch.discovery.persistence import SqliteSessionPersistence
     from toolsearch.discovery.reach import Reach
     from toolsearch.discovery.store import SessionStore
+    from toolsearch.discovery.usage.log import UsageLog
+    from toolsearch.discovery.usage.store import SqliteUsageStore
     from toolsearch.engine import ToolSearch
     from toolsearch.errors import ToolSearchError
     from toolsearch.evaluation.evaluation import Evaluation, evaluate
@@ -106,6 +108,7 @@ _MODULES = {
     "Settings": "settings",
     "SqliteMessageStore": "chat.memory_sqlite",
     "SqliteSessionPersistence": "discovery.persistence",
+    "SqliteUsageStore": "discovery.usage.store",
     "StaticToolCallbackResolver": "calling.resolvers",
     "SystemMessage": "chat.messages",
     "Telemetry": "telemetry",
@@ -126,6 +129,7 @@ _MODULES = {
     "ToolSearchError": "errors",
     "TtlEvictionStrategy": "discovery.eviction",
     "Usage": "chat.model",
+    "UsageLog": "discovery.usage.log",
     "UserMessage": "chat.messages",
     "aggregate": "chat.aggregate",
     "augmented": "tools.augmentation",
@@ -180,6 +184,7 @@ __all__ = [
     "Settings",
     "SqliteMessageStore",
     "SqliteSessionPersistence",
+    "SqliteUsageStore",
     "StaticToolCallbackResolver",
     "SystemMessage",
     "Telemetry",
@@ -200,6 +205,7 @@ __all__ = [
     "ToolSearchError",
     "TtlEvictionStrategy",
     "Usage",
+    "UsageLog",
     "UserMessage",
     "aggregate",
     "augmented",

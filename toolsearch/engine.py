@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,8 +28,9 @@ from toolsearch.session import Session, SessionOptions
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.tools.definition import ToolReference
-from toolsearch_indexes.encoders.opening import open_encoder
+from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.index import STRATEGIES, ToolSearchIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
@@ -39,7 +41,8 @@ class ToolSearch:
     """Searches *catalog*, and opens sessions over it. Safe to share between threads.
 
     strategy   what ranks unless a search says otherwise: "auto" is hybrid where there is an encoder, else keyword
-    encoder    an Encoder, or what `open_encoder` takes: a folder, or the name of a sentence-transformers model
+    encoder    an Encoder, or what `open_encoder` takes: "built-in", a folder, or the name of a sentence-transformers
+               model; None searches without meaning
     index_dir  where the index is kept between starts; None keeps it in memory
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
     cache      of vectors, to share with other engines; it is closed with the engine
@@ -54,7 +57,7 @@ class ToolSearch:
         catalog: Catalog,
         *,
         strategy: str = "auto",
-        encoder: Encoder | str | Path | None = None,
+        encoder: Encoder | str | Path | None = BUILT_IN,
         index_dir: str | Path | None = None,
         sessions: SessionStore | None = None,
         options: SessionOptions | None = None,
@@ -84,7 +87,7 @@ class ToolSearch:
         self._directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
         self._encoder_spec = str(encoder) if isinstance(encoder, str | Path) else None
         self._cache = cache or (
-            self._directory.vector_cache() if self._directory and encoder is not None else VectorCache()
+            self._directory.vector_cache() if self._directory and encoder not in (None, BUILT_IN) else VectorCache()
         )
         self._followed = self._follow(self._load(encoder), is_stored=_is_stored)
         self.vocabulary = IndexVocabulary(self.index)
@@ -128,21 +131,42 @@ class ToolSearch:
         strategy: str | None = None,
         reach: Reach | None = None,
         server: str | None = None,
+        tenant: str | None = None,
     ) -> list[ToolReference]:
         """Return at most *limit* tools, best first, ties by name; ``[]`` if nothing fits.
 
-        Only tools in *reach* and, if given, of *server* are ranked. For the forms of a query, and BadQueryError and
-        BadPatternError, see `ToolSearchIndex.search`.
+        Only tools in *reach* and, if given, of *server* are ranked; what the use of *tenant* has shown moves them a
+        little, if the engine learns from use. For the forms of a query, and BadQueryError and BadPatternError, see
+        `ToolSearchIndex.search`.
         """
         chosen = strategy or self._strategy
         view = self.view(reach or Reach(), server)
         ranks_by = self.index.resolve_strategy(chosen)
         with self.telemetry.search(strategy=ranks_by, limit=limit, query=query) as span:
-            ranked = self._ranked(query, limit, chosen, view)
+            ranked = self._ranked(query, limit, chosen, view, self._favour(query, tenant))
             found = [hit for hit in ranked if hit.score >= self.options.min_score and view.allows(hit.name)]
             span.found([reference.name for reference in found])
         logger.debug("searched by %s for at most %d tools: %d found", ranks_by, limit, len(found))
         return found
+
+    def explain(
+        self,
+        query: str,
+        tool: str,
+        *,
+        strategy: str | None = None,
+        reach: Reach | None = None,
+        server: str | None = None,
+    ) -> Explanation:
+        """Say why a search finds *tool* for *query*, or why not: its words, its nearness, their weights, its place.
+
+        Raises as `search` does.
+        """
+        within = self.view(reach or Reach(), server).selection
+        explained = self.index.explain(query, tool, strategy=strategy or self._strategy, within=within)
+        if explained.outcome == "found" and explained.score < self.options.min_score:
+            return replace(explained, outcome="below min_score", place=None)
+        return explained
 
     def view(self, reach: Reach, server: str | None = None) -> View:
         """What a caller with *reach* sees of the catalog; views are shared between sessions."""
@@ -204,14 +228,22 @@ class ToolSearch:
     ) -> None:
         self.close()
 
-    def _ranked(self, query: str, limit: int, strategy: str, view: View) -> list[ToolReference]:
+    def _favour(self, query: str, tenant: str | None) -> Mapping[str, float] | None:
+        if self.usage is None or tenant is None:
+            return None
+        return self.usage.favour(tenant, self.vocabulary.terms_of(query))
+
+    def _ranked(
+        self, query: str, limit: int, strategy: str, view: View, favour: Mapping[str, float] | None
+    ) -> list[ToolReference]:
+        within = view.selection
         try:
-            return self._followed.search(query, limit=limit, strategy=strategy, within=view.selection)
+            return self._followed.search(query, limit=limit, strategy=strategy, within=within, favour=favour)
         except EncoderError as error:
             if strategy != "auto":
                 raise
             self._note(f"searched by keyword only: {error}")
-            return self._followed.search(query, limit=limit, strategy="keyword", within=view.selection)
+            return self._followed.search(query, limit=limit, strategy="keyword", within=within, favour=favour)
 
     def _load(self, encoder: Encoder | str | Path | None) -> Encoder | None:
         if encoder is None or self._strategy in ("keyword", "regex"):

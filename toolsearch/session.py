@@ -87,7 +87,14 @@ class SessionHost(Protocol):
     def view(self, reach: Reach, server: str | None = None) -> View: ...
 
     def search(
-        self, query: str, *, limit: int, strategy: str | None, reach: Reach | None, server: str | None
+        self,
+        query: str,
+        *,
+        limit: int,
+        strategy: str | None,
+        reach: Reach | None,
+        server: str | None,
+        tenant: str | None,
     ) -> list[ToolReference]: ...
 
 
@@ -207,7 +214,9 @@ class Session:
         """Search as `ToolSearch.search` does, within reach, and expand what is found into this session."""
         state = self.state
         limit = self._options.limit if limit is None else limit
-        found = self._engine.search(query, limit=limit, strategy=strategy, reach=state.reach, server=server)
+        found = self._engine.search(
+            query, limit=limit, strategy=strategy, reach=state.reach, server=server, tenant=state.tenant
+        )
         if self._engine.usage and (strategy or self._engine.strategies[0]) != "regex":
             terms = self._engine.vocabulary.terms_of(query)
             self._engine.usage.discovered(state.tenant, self.id, terms, [reference.name for reference in found])

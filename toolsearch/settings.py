@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, get_args, get_origi
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolsearch.setting_sources import NESTED, PREFIX, GivenSettings, fields_of
+from toolsearch_indexes.encoders.opening import BUILT_IN
 
 __all__ = [
     "AdvisorSettings",
@@ -48,8 +49,8 @@ class IndexSettings(_Section):
         default="auto", description="What ranks; auto is hybrid where there is an encoder, else keyword."
     )
     encoder: str | None = Field(
-        default=None,
-        description="A folder, or the name of a sentence-transformers model; hybrid and semantic need one.",
+        default=BUILT_IN,
+        description="built-in, a folder, or the name of a sentence-transformers model; hybrid and semantic need one.",
     )
     directory: Path | None = Field(default=None, description="Where the index is kept between starts; none: in memory.")
 

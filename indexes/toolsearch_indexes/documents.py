@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Confidence: TypeAlias = Literal["high", "low"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,14 @@ class ToolDocument:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One match. Scores order the hits of one search; they do not compare across searches or indexes."""
+    """One match.
+
+    score       how likely a tool that matches so well is what was asked for, in (0, 1]; found by name or pattern, how
+                good a match it is
+    confidence  of the whole answer: "low" where requests that no tool serves often have as good a best hit, so that
+                asking again in other words is worth it
+    """
 
     name: str
     score: float
+    confidence: Confidence = "high"

@@ -68,19 +68,21 @@ class KeywordStatistics:
     df           by term number, how many documents hold it
     surface_df   by surface number, likewise
     lengths      by field, the number of terms in all documents
+    filled       by field, how many documents have any
     mean_step    ratio of the steps that *means* are rounded to; 1 leaves them exact
-    means        by field, the mean length
+    means        by field, the mean length where there is any: few tools with parameters do not make theirs long
     """
 
     documents: int = 0
     df: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
     surface_df: IntArray = field(default_factory=lambda: np.zeros(0, np.int32))
     lengths: LongArray = field(default_factory=lambda: np.zeros(len(FIELDS), np.int64))
+    filled: LongArray = field(default_factory=lambda: np.zeros(len(FIELDS), np.int64))
     mean_step: float = 2**0.25
     means: tuple[float, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        exact: list[float] = (self.lengths / max(1, self.documents)).tolist()
+        exact: list[float] = (self.lengths / np.maximum(1, self.filled)).tolist()
         object.__setattr__(self, "means", tuple(_round_to_power(mean, self.mean_step) for mean in exact))
 
     def with_rows(self, part: KeywordPart, rows: LongArray, lexicon: Lexicon, *, sign: int) -> KeywordStatistics:
@@ -93,7 +95,8 @@ class KeywordStatistics:
         once = np.unique(row_of * len(lexicon.terms) + terms) % max(1, len(lexicon.terms))
         np.add.at(df, once, sign)
         lengths = self.lengths + sign * part.lengths[rows].sum(axis=0, dtype=np.int64)
-        return KeywordStatistics(self.documents + sign * len(rows), df, surface_df, lengths, self.mean_step)
+        filled = self.filled + sign * (part.lengths[rows] > 0).sum(axis=0, dtype=np.int64)
+        return KeywordStatistics(self.documents + sign * len(rows), df, surface_df, lengths, filled, self.mean_step)
 
 
 def _round_to_power(value: float, step: float) -> float:
@@ -239,6 +242,14 @@ class KeywordPart:
             found = slice(int(self.offsets[place]), int(self.offsets[place + 1])) if is_here else None
             self._postings[term] = found
             return found
+
+    def posting(self, term: int, row: int) -> int | None:
+        """The place of *term*'s posting for *row*, if there is one."""
+        where = self.postings(term)
+        if where is None:
+            return None
+        place = where.start + int(np.searchsorted(self.rows[where], row))
+        return place if place < where.stop and self.rows[place] == row else None
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         return {name: getattr(self, name) for name in _ARRAYS}

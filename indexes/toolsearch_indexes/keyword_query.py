@@ -30,13 +30,15 @@ class WordReading(NamedTuple):
 class KeywordQuery:
     """A query's words, as far as the index can read them.
 
-    ideal     what a tool full of every word would score, those included that no tool holds
-    is_known  whether a tool holds at least one word as it is written; if not, all readings are guesses
+    ideal    what a tool full of every word would score, those included that no tool holds
+    words    how many distinct words say something
+    unknown  those that no tool holds, as they are written or as what they are short for; their readings are guesses
     """
 
     readings: tuple[WordReading, ...]
     ideal: float
-    is_known: bool
+    words: int
+    unknown: tuple[str, ...]
 
 
 def read_query(
@@ -72,7 +74,7 @@ def read_query(
     if readings or len(guesses) * 2 > len(unknown):
         readings += guesses
     ideal = (sum(idf.values()) + len(unknown) * parameters.idf(statistics.documents, 0)) * (parameters.k1 + 1)
-    return KeywordQuery(tuple(readings), ideal, is_known=bool(known))
+    return KeywordQuery(tuple(readings), ideal, len(content), tuple(unread))
 
 
 def _content_words(query: str) -> list[str]:

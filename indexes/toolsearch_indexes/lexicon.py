@@ -6,6 +6,7 @@ Whether a word is still in use is not known here: counts belong to a snapshot of
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,6 +34,8 @@ class Lexicon:
         self._term_ids: dict[str, int] = {}
         self._surface_ids: dict[str, int] = {}
         self._word_ids: dict[tuple[str, bool], tuple[int, ...]] = {}
+        self._by_shape: defaultdict[tuple[str, int], list[str]] = defaultdict(list)  # by first letter and length
+        self._by_beginning: defaultdict[str, list[str]] = defaultdict(list)  # by the shortest prefix
 
     def term_id(self, term: str) -> int | None:
         return self._term_ids.get(term)
@@ -61,8 +64,13 @@ class Lexicon:
             number = len(self.surfaces)
             self.term_of_surface.append(term_id)
             self.surfaces.append(surface)
-            self._surface_ids[surface] = number  # last: a reader that sees the number can use it
+            self._surface_ids[surface] = number  # a reader that sees the number can use it
+            self._remember_shape(surface)
         return number
+
+    def _remember_shape(self, surface: str) -> None:
+        self._by_shape[surface[:1], len(surface)].append(surface)
+        self._by_beginning[surface[:_SHORTEST_PREFIX]].append(surface)
 
     def terms_of(self, surfaces: NDArray[np.integer]) -> NDArray[np.int64]:
         """The term number of each of *surfaces*."""
@@ -81,22 +89,24 @@ class Lexicon:
         if len(surface) < _SHORTEST_TYPO or not surface.isalpha():
             return []
         reach = 2 if len(surface) >= _LONG_WORD else 1
-        distances: NDArray[np.uint8] = process.cdist(
-            [surface], self.surfaces[: len(in_use)], scorer=OSA.distance, score_cutoff=reach, dtype=np.uint8
-        )[0]
-        distances[~in_use] = reach + 1
-        near = [(int(distances[i]), self.surfaces[i], int(i)) for i in np.flatnonzero(distances <= reach)]
-        near = sorted(found for found in near if found[1][0] == surface[0])
-        return [(number, distance) for distance, _, number in near if distance == near[0][0]][:limit]
+        found: list[tuple[int, str, int]] = []
+        for length in range(len(surface) - reach, len(surface) + reach + 1):
+            alike = self._by_shape.get((surface[0], length), ())
+            if alike:
+                alike = alike[:]  # the writer may add to it
+                distances = process.cdist([surface], alike, scorer=OSA.distance, score_cutoff=reach, dtype=np.uint8)[0]
+                near = ((int(distances[i]), alike[i]) for i in np.flatnonzero(distances <= reach).tolist())
+                found += [(distance, other, self._surface_ids[other]) for distance, other in near]
+        found = sorted(one for one in found if one[2] < len(in_use) and in_use[one[2]])
+        return [(number, distance) for distance, _, number in found if distance == found[0][0]][:limit]
 
     def starting_with(self, prefix: str, in_use: NDArray[np.bool_], *, limit: int) -> list[int]:
         """Return the surfaces in use that begin with *prefix*, shortest first, then by alphabet."""
         if len(prefix) < _SHORTEST_PREFIX:
             return []
-        found = [
-            (len(s), s, i) for i, s in enumerate(self.surfaces[: len(in_use)]) if s.startswith(prefix) and in_use[i]
-        ]
-        return [i for _, _, i in sorted(found)[:limit]]
+        alike = [s for s in self._by_beginning.get(prefix[:_SHORTEST_PREFIX], ()) if s.startswith(prefix)]
+        numbers = [self._surface_ids[s] for s in sorted(alike, key=lambda s: (len(s), s))]
+        return [number for number in numbers if number < len(in_use) and in_use[number]][:limit]
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         return {
@@ -113,6 +123,8 @@ class Lexicon:
         lexicon.term_of_surface = term_of_surface.tolist()
         lexicon._term_ids = {term: i for i, term in enumerate(lexicon.terms)}
         lexicon._surface_ids = {surface: i for i, surface in enumerate(lexicon.surfaces)}
+        for surface in lexicon.surfaces:
+            lexicon._remember_shape(surface)
         if len(lexicon.surfaces) != len(lexicon.term_of_surface):
             raise ValueError("surfaces and their terms differ in number")
         return lexicon

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import repeat
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.documents import Hit
-from toolsearch_indexes.fusion import DoubleArray, fuse, spread, standardise
-from toolsearch_indexes.keyword import BoolArray, FloatArray, KeywordParameters
-from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores
+from toolsearch_indexes.calibration import SURE_SCORE
+from toolsearch_indexes.documents import Confidence, Hit
+from toolsearch_indexes.keyword import BoolArray, FloatArray
 from toolsearch_indexes.regex import CompiledPattern
+from toolsearch_indexes.request import Request
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.selection import Selection, allowed_rows
-from toolsearch_indexes.semantic import SemanticStatistics
 
 RowArray = NDArray[np.int64]
+_Scored: TypeAlias = tuple[RowArray, FloatArray]  # rows of one segment and a score for each
 
 _NO_ROWS: RowArray = np.empty(0, np.int64)
 _NO_SCORES: FloatArray = np.empty(0, np.float32)
 _CANDIDATES = 100  # rows that each arm proposes to a fusion, at least
+_MOVED = 4  # times the limit: from how far down favour may bring a tool up
+_FAVOUR = 0.7  # log odds
+_SURE_BY_WORDS = 0.5  # the score by words from which a rare word, of a parameter say, outweighs what the text is about
 
 
 class SearchSpace(NamedTuple):
@@ -35,106 +39,73 @@ class SearchSpace(NamedTuple):
         return cls(segments, tuple(allowed_rows(segment, selection) for segment in segments))
 
 
-class KeywordArm(NamedTuple):
-    """One query's keyword scores: an array (n,) float32 for each segment, 0 where nothing matches."""
+def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> list[Hit]:
+    """The best *limit* rows that fit, and in a fusion also the best by its words alone, if these make sure of it.
 
-    scores: tuple[FloatArray, ...]
-    ideal: float
-
-    @classmethod
-    def of(
-        cls, space: SearchSpace, query: KeywordQuery, means: tuple[float, ...], parameters: KeywordParameters
-    ) -> KeywordArm:
-        return cls(tuple(keyword_scores(s.keyword, query, means, parameters) for s in space.segments), query.ideal)
-
-
-def rank_keyword(space: SearchSpace, arm: KeywordArm, limit: int) -> list[Hit]:
-    """Scores are the share of what an ideal tool, full of all words of the query, would get."""
-    found: list[tuple[float, str]] = []
-    for segment, scores, allowed in zip(space.segments, arm.scores, space.allowed, strict=True):
-        visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
-        rows = _top_rows(visible, limit)
-        found += _named(segment, rows, visible[rows])
-    return _hits(found, limit, lambda score: min(1.0, score / arm.ideal))
-
-
-def rank_semantic(space: SearchSpace, query: FloatArray, floor: float, limit: int) -> list[Hit]:
-    """Scores are cosines; what does not exceed *floor* fits nothing."""
-    found: list[tuple[float, str]] = []
-    for segment, allowed in zip(space.segments, space.allowed, strict=True):
-        if segment.vectors is not None:
-            rows, cosines = segment.vectors.search(query, limit, allowed)
-            above = cosines > max(floor, 0.0)
-            found += _named(segment, rows[above], cosines[above])
-    return _hits(found, limit, lambda score: min(1.0, score))
+    *favour*, in [0, 1] by name, moves what fits among each other by a small step.
+    """
+    looked_at = _MOVED * limit if favour else limit
+    count = (
+        max(_CANDIDATES, looked_at) if request.is_fused else looked_at
+    )  # the best sum need not be the best of either
+    word_scores = [request.word_scores(segment) for segment in space.segments]
+    by_word = _best_of_all(list(map(_by_word, word_scores, space.allowed, repeat(count))), count)
+    near = [_by_meaning(*given, request, count) for given in zip(space.segments, space.allowed, strict=True)]
+    found: list[_Scored] = []
+    for segment, scores, (rows, _), (others, _) in zip(
+        space.segments, word_scores, by_word, _best_of_all(near, count), strict=True
+    ):
+        candidates = np.union1d(rows, others)
+        found.append((candidates, request.raw(segment, candidates, scores[candidates])))
+    best = [(raw, name) for raw, name in _best(space, found, looked_at) if request.scale.fits(raw)]
+    confidence: Confidence = "high" if best and request.scale.score(best[0][0]) >= SURE_SCORE else "low"
+    if favour:
+        step = _FAVOUR / request.scale.slope
+        moved = [(raw + step * min(1.0, favour.get(name, 0.0)), name) for raw, name in best]
+        best = sorted(moved, key=_by_score_and_name)[:limit]
+    hits = [Hit(name, request.scale.score(raw), confidence) for raw, name in best]
+    if not request.is_fused:
+        return hits
+    alone = [Hit(name, request.word_scale.score(raw)) for raw, name in _best(space, by_word, 1)]
+    return with_places_for(hits, [hit for hit in alone if hit.score >= _SURE_BY_WORDS], limit)
 
 
-def rank_hybrid(
-    space: SearchSpace,
-    arm: KeywordArm,
-    query: FloatArray,
-    statistics: SemanticStatistics,
-    floor: float,
-    limit: int,
-) -> list[Hit]:
-    """Fuse both arms' scores of the best rows of each. A row that holds no word of the query must exceed *floor*."""
-    keyword_mean, keyword_deviation = _keyword_spread(space, arm)
-    semantic_mean, semantic_deviation = statistics.spread(query)
-    found: list[tuple[float, str]] = []
-    candidates = _candidates(space, arm, query, max(_CANDIDATES, 4 * limit))
-    for segment, scores, rows in zip(space.segments, arm.scores, candidates, strict=True):
-        words, cosines = scores[rows], _cosines(segment, query, rows)
-        relevant = (words > 0) | (cosines > floor)
-        fused = fuse(
-            standardise(words[relevant], keyword_mean, keyword_deviation),
-            standardise(cosines[relevant], semantic_mean, semantic_deviation),
-        )
-        found += _named(segment, rows[relevant], fused)
-    return _hits(found, limit, float)
+def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> _Scored:
+    visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
+    rows = _top_rows(visible, count)
+    return rows, visible[rows]
 
 
-def _candidates(space: SearchSpace, arm: KeywordArm, query: FloatArray, count: int) -> list[RowArray]:
-    """Return, for each segment, its rows among the best *count* allowed ones of either arm in the whole index."""
-    by_word: list[tuple[RowArray, FloatArray]] = []
-    by_meaning: list[tuple[RowArray, FloatArray]] = []
-    for segment, scores, allowed in zip(space.segments, arm.scores, space.allowed, strict=True):
-        visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
-        rows = _top_rows(visible, count)
-        by_word.append((rows, visible[rows]))
-        by_meaning.append(segment.vectors.search(query, count, allowed) if segment.vectors else (_NO_ROWS, _NO_SCORES))
-    return list(map(np.union1d, _best_of_all(by_word, count), _best_of_all(by_meaning, count)))
+def _by_meaning(segment: Segment, allowed: BoolArray | None, request: Request, count: int) -> _Scored:
+    """The *count* rows nearest to the whole request or to a part of it, and how near these are."""
+    if segment.vectors is None or request.nearness is None:
+        return _NO_ROWS, _NO_SCORES
+    meaning = request.nearness.meaning
+    rows, cosines = segment.vectors.search(meaning.whole, count, allowed)
+    if not len(meaning.parts):
+        return rows, cosines
+    rows = np.unique(
+        np.concatenate([rows, *(segment.vectors.search(part, count, allowed)[0] for part in meaning.parts)])
+    )
+    return rows, meaning.cosines(segment.vectors, rows)
 
 
-def _best_of_all(proposed: Sequence[tuple[RowArray, FloatArray]], count: int) -> list[RowArray]:
-    """Cut the rows that the segments propose, with their scores, to the best *count* together and all that tie."""
+def _best_of_all(proposed: Sequence[_Scored], count: int) -> list[_Scored]:
+    """Cut the rows that the segments propose to the best *count* together and all that tie."""
     scores = np.concatenate([_NO_SCORES, *(scores for _, scores in proposed)])
-    least = np.partition(scores, -count)[-count] if len(scores) > count else -np.inf
-    return [rows[scores >= least] for rows, scores in proposed]
-
-
-def _cosines(segment: Segment, query: FloatArray, rows: RowArray) -> FloatArray:
-    return segment.vectors.cosines(query, rows) if segment.vectors else np.zeros(len(rows), np.float32)
-
-
-def _keyword_spread(space: SearchSpace, arm: KeywordArm) -> tuple[float, float]:
-    """Mean and deviation of the keyword scores over all living rows, seen or not."""
-    total = squares = 0.0
-    count = 0
-    for segment, scores in zip(space.segments, arm.scores, strict=True):
-        living = (scores if segment.alive is None else scores[segment.alive]).astype(np.float64)
-        total += float(living.sum())
-        squares += float(np.dot(living, living))
-        count += len(living)
-    return spread(total, squares, count)
+    if len(scores) <= count:
+        return list(proposed)
+    least = np.partition(scores, -count)[-count]
+    return [(rows[scores >= least], scores[scores >= least]) for rows, scores in proposed]
 
 
 def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list[Hit]:
-    found: list[tuple[float, str]] = []
+    found: list[_Scored] = []
     for segment, allowed in zip(space.segments, space.allowed, strict=True):
         rows, scores = segment.regex.scan(pattern, allowed, limit=limit)
         best = _top_rows(scores, limit)
-        found += _named(segment, rows[best], scores[best])
-    return _hits(found, limit, float)
+        found.append((rows[best], scores[best]))
+    return [Hit(name, score) for score, name in _best(space, found, limit)]
 
 
 def _top_rows(scores: FloatArray, limit: int) -> RowArray:
@@ -149,11 +120,24 @@ def _top_rows(scores: FloatArray, limit: int) -> RowArray:
     return places
 
 
-def _named(segment: Segment, rows: RowArray, scores: FloatArray | DoubleArray) -> list[tuple[float, str]]:
-    names = segment.names.names
-    return [(score, names[row]) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+def _best(space: SearchSpace, found: Sequence[_Scored], count: int) -> list[tuple[float, str]]:
+    """The best *count* rows of all segments, by name."""
+    named: list[tuple[float, str]] = []
+    for segment, (rows, scores) in zip(space.segments, _best_of_all(found, count), strict=True):
+        names = segment.names.names
+        named += [(score, names[row]) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+    return sorted(named, key=_by_score_and_name)[:count]
 
 
-def _hits(found: Sequence[tuple[float, str]], limit: int, public: Callable[[float], float]) -> list[Hit]:
-    best = sorted(found, key=lambda scored: (-scored[0], scored[1]))
-    return [Hit(name, public(score)) for score, name in best[:limit]]
+def _by_score_and_name(scored: tuple[float, str]) -> tuple[float, str]:
+    return -scored[0], scored[1]
+
+
+def with_places_for(ranked: Sequence[Hit], sure: Sequence[Hit], limit: int) -> list[Hit]:
+    """Return the best of *ranked*, with those of *sure* that are not among them in place of the last."""
+    hits = list(ranked[:limit])
+    names = {hit.name for hit in hits}
+    missing = list({hit.name: hit for hit in sure if hit.name not in names}.values())[: limit - 1]
+    if not missing:
+        return hits
+    return sorted([*hits[: limit - len(missing)], *missing], key=lambda hit: (-hit.score, hit.name))

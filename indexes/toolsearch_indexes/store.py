@@ -17,16 +17,17 @@ from numpy.typing import NDArray
 
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import IndexStoreError
-from toolsearch_indexes.index import IndexState, ToolSearchIndex
+from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import FIELDS, KeywordPart, KeywordStatistics
 from toolsearch_indexes.lexicon import Lexicon, pack, unpack
 from toolsearch_indexes.regex import RegexPart
 from toolsearch_indexes.segments import Names, Segment, merge_segments
 from toolsearch_indexes.semantic import SemanticStatistics
+from toolsearch_indexes.state import IndexState
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
 
-FORMAT = 2  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
+FORMAT = 3  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
 MANIFEST = "manifest.json"
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -83,6 +84,7 @@ def _arrays(lexicon: Lexicon, state: IndexState) -> dict[str, NDArray[Any]]:
         "statistics.df": state.keyword.df,
         "statistics.surface_df": state.keyword.surface_df,
         "statistics.lengths": state.keyword.lengths,
+        "statistics.filled": state.keyword.filled,
     }
     if state.segments:
         whole = merge_segments(state.segments)
@@ -91,15 +93,16 @@ def _arrays(lexicon: Lexicon, state: IndexState) -> dict[str, NDArray[Any]]:
         arrays |= {f"regex.{name}": array for name, array in whole.regex.arrays().items()}
         if whole.vectors and state.semantic:
             arrays |= {f"vectors.{name}": array for name, array in whole.vectors.arrays().items()}
-            arrays |= {"semantic.total": state.semantic.total, "semantic.products": state.semantic.products}
+            arrays["semantic.total"] = state.semantic.total
     return arrays
 
 
 def _state(arrays: Arrays, *, with_vectors: bool) -> IndexState:
     names = unpack(arrays["names"])
-    keyword = KeywordStatistics(
-        len(names), arrays["statistics.df"], arrays["statistics.surface_df"], arrays["statistics.lengths"]
+    df, surface_df, lengths, filled = (
+        arrays[f"statistics.{name}"] for name in ("df", "surface_df", "lengths", "filled")
     )
+    keyword = KeywordStatistics(len(names), df, surface_df, lengths, filled)
     vectors = VectorPart.from_arrays(_group(arrays, "vectors")) if with_vectors else None
     segment = Segment(
         Names(names, unpack(arrays["own_names"])),
@@ -110,9 +113,7 @@ def _state(arrays: Arrays, *, with_vectors: bool) -> IndexState:
     sizes = {segment.size, segment.keyword.size, segment.regex.rows, segment.size if vectors is None else vectors.rows}
     if len(sizes) > 1:
         raise ValueError("the arms differ in size")
-    semantic = (
-        SemanticStatistics(len(names), arrays["semantic.total"], arrays["semantic.products"]) if vectors else None
-    )
+    semantic = SemanticStatistics(len(names), arrays["semantic.total"]) if vectors else None
     return IndexState((segment,), keyword, semantic)
 
 

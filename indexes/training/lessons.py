@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch_indexes.encoders.wordpiece import WordPieces
+from toolsearch_indexes.semantic import FIELDS, first_sentence, spaced
 from training.corpora import TrainingTool
-from training.fields import FIELDS, first_sentence, spaced
 from training.wordnet import Synset
 
 IntArray = NDArray[np.int64]

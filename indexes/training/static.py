@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from toolsearch_indexes.encoders.extras import require
-from toolsearch_indexes.encoders.static import BUILT_IN, StaticEncoder
+from toolsearch_indexes.encoders.static import BUILT_IN_FOLDER, StaticEncoder
 from training.corpora import (
     TrainingTool,
     aws_tools,
@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m training.static", description=(__doc__ or "").partition("\n")[0])
     root = Path(__file__).parents[2]
     parser.add_argument("--sets", type=Path, default=root.parent / "shared" / "eval", help="the labelled sets")
-    parser.add_argument("--out", type=Path, default=BUILT_IN, help="the folder to write")
+    parser.add_argument("--out", type=Path, default=BUILT_IN_FOLDER, help="the folder to write")
     parser.add_argument(
         "--cache", type=Path, default=root / ".training", help="for what is fetched and what it takes long"
     )

@@ -90,8 +90,10 @@ class _Course:
         self._examples = [lessons.texts.add(text) for text in examples]
         self._flat, self._ends = lessons.texts.flat()
         self._teach_examples = torch.tensor(teacher.vectors(examples))
-        self._teach_requests = torch.tensor(teacher.vectors([request.words for request in self._requests]))
-        self._teach_tools = torch.tensor(teacher.vectors([request.whole for request in self._requests]))
+        # by source, so that leaving one out asks the teacher nothing new
+        sources = list(lessons.requests.values())
+        self._teach_requests = torch.tensor(np.concatenate([teacher.vectors([r.words for r in s]) for s in sources]))
+        self._teach_tools = torch.tensor(np.concatenate([teacher.vectors([r.whole for r in s]) for s in sources]))
 
     def loss(self) -> Any:
         kind = self._random.random()

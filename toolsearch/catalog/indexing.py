@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from toolsearch.catalog.catalog import Catalog
@@ -60,14 +60,20 @@ class CatalogIndex:
                 raise
 
     def search(
-        self, query: str, *, limit: int, strategy: str = "auto", within: Selection | None = None
+        self,
+        query: str,
+        *,
+        limit: int,
+        strategy: str = "auto",
+        within: Selection | None = None,
+        favour: Mapping[str, float] | None = None,
     ) -> list[ToolReference]:
         """As `ToolSearchIndex.search`, with a summary of each tool."""
         references: list[ToolReference] = []
-        for hit in self.index.search(query, limit=limit, strategy=strategy, within=within):
+        for hit in self.index.search(query, limit=limit, strategy=strategy, within=within, favour=favour):
             tool = self.catalog.find(hit.name)
             if tool is not None:  # else it was removed this moment
-                references.append(ToolReference(hit.name, hit.score, summary_of(tool.definition)))
+                references.append(ToolReference(hit.name, hit.score, summary_of(tool.definition), hit.confidence))
         return references
 
     def close(self) -> None:

@@ -34,6 +34,7 @@ from toolsearch.session import SessionOptions
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.providers import tools_by_name
+from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.vector_cache import VectorCache
 
@@ -83,7 +84,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         pins: Collection[str] = (),
         mode: Mode = "auto",
         strategy: str = "auto",
-        encoder: Encoder | str | Path | None = None,
+        encoder: Encoder | str | Path | None = BUILT_IN,
         sessions: SessionStore | None = None,
         telemetry: Telemetry | None = None,
         manager: ToolCallingManager | None = None,
@@ -99,7 +100,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             eligibility=eligibility,
             max_rounds=max_rounds,
         )
-        if engine is not None and (strategy != "auto" or encoder is not None or sessions is not None):
+        if engine is not None and (strategy != "auto" or encoder != BUILT_IN or sessions is not None):
             raise BadSettingError("strategy, encoder and sessions are the engine's: give them to it, not here")
         if mode not in get_args(Mode):
             raise BadSettingError(f"unknown mode {mode!r}; use one of {', '.join(get_args(Mode))}")

@@ -16,8 +16,9 @@ from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.engine import ToolSearch
-from toolsearch.errors import BadQueryError, EncoderError, ToolSearchError
+from toolsearch.errors import BadQueryError, EncoderError
 from toolsearch.session import Savings, Session, SessionOptions
+from toolsearch_indexes.encoders.opening import BUILT_IN
 
 if TYPE_CHECKING:
     from toolsearch.catalog.catalog import Catalog
@@ -124,11 +125,11 @@ def open_engine(catalog: Catalog, encoder: str | None) -> ToolSearch:
     """An engine whose clock only counts, so that the same tools are evicted at every run."""
     ticks = count()
     options = SessionOptions(budget=BUDGET)
-    return ToolSearch(catalog, encoder=encoder, options=options, clock=lambda: float(next(ticks)))
+    return ToolSearch(catalog, encoder=encoder or BUILT_IN, options=options, clock=lambda: float(next(ticks)))
 
 
 def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], float]) -> Iterator[Search]:
-    """Search in every way there is; where there is no encoder, say so. *servers* are those of a configuration."""
+    """Search in every way there is, or say why one cannot be. *servers* are those of a configuration."""
     words = "shorten a text to a width"
     asked = [
         ("name", "select:statistics__median", "auto", None),
@@ -142,15 +143,10 @@ def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], flo
         try:
             found = engine.search(query, limit=_FOUND_PER_SEARCH, strategy=strategy, server=server)
         except (BadQueryError, EncoderError) as error:
-            reason = "; ".join(engine.notes) or _why_not(engine, error)
-            yield Search(label, query, unavailable=reason)
+            yield Search(label, query, unavailable="; ".join(engine.notes) or str(error))
         else:
             ranked = tuple((reference.name, round(reference.score, 3)) for reference in found)
             yield Search(label, query, ranked, clock() - started_s)
-
-
-def _why_not(engine: ToolSearch, error: ToolSearchError) -> str:
-    return str(error) if engine.index.arm else "needs an encoder, see --encoder"
 
 
 async def converse(engine: ToolSearch, session: Session) -> list[Exchange]:

@@ -120,10 +120,12 @@ class _UnreadSource:
         """Nothing is held."""
 
 
-def portable_encoder(spec: str | None) -> str | None:
-    """*spec* with its folder, if it names one, made absolute."""
+def portable_encoder(spec: str | None) -> str:
+    """*spec* with its folder, if it names one, made absolute; without one, what is built in."""
+    from toolsearch_indexes.encoders.opening import BUILT_IN
+
     if spec is None:
-        return None
+        return BUILT_IN
     prefix, folder = ("onnx:", spec.removeprefix("onnx:")) if spec.startswith("onnx:") else ("", spec)
     return f"{prefix}{Path(folder).resolve()}" if Path(folder).is_dir() else spec
 
@@ -137,6 +139,7 @@ def opened_engine(
     Raises BadSettingError if both or neither are there, SourceError if no source gives a tool, IndexStoreError.
     """
     from toolsearch.engine import ToolSearch
+    from toolsearch_indexes.encoders.opening import BUILT_IN
 
     if sources and index:
         raise BadSettingError("give either --index or --source, not both")
@@ -144,7 +147,7 @@ def opened_engine(
         if sources:
             loaded = stack.enter_context(loaded_sources(sources))
             loaded.require_tools()
-            engine = ToolSearch(loaded.catalog, strategy=strategy, encoder=encoder)
+            engine = ToolSearch(loaded.catalog, strategy=strategy, encoder=encoder or BUILT_IN)
         else:
             engine = ToolSearch.open(index or default_index(), strategy=strategy, encoder=encoder)
         yield stack.enter_context(engine)

@@ -23,7 +23,8 @@ EncoderOption: TypeAlias = Annotated[
     typer.Option(
         "--encoder",
         metavar="SPEC",
-        help="For search by meaning: a folder with an ONNX model, or a sentence-transformers model or folder.",
+        help="For search by meaning, instead of the built-in: a folder with an ONNX model, or a sentence-transformers "
+        "model or folder.",
     ),
 ]
 AllowOption: TypeAlias = Annotated[

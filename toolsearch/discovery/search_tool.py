@@ -161,7 +161,8 @@ def render_answer(
     """
     if not references:
         return "\n".join(filter(None, [_NOTHING_FOUND, note]))
-    head = _head(len(references), len(newly_loaded), call_hint)
+    hint = call_hint if references[0].confidence == "high" else f"{call_hint} {_WEAK}"
+    head = _head(len(references), len(newly_loaded), hint.strip())
     for width in _SUMMARY_WIDTHS:
         lines = [_line(reference, width, already_loaded) for reference in references]
         answer = "\n".join(filter(None, [head, *lines, note]))
@@ -179,6 +180,8 @@ _NOTHING_FOUND = (
     "No tool found. Try other words for the same capability (a verb and its object), one capability per query, "
     "no server, or strategy 'keyword'. If that finds nothing either, there is no such tool."
 )
+
+_WEAK = "They fit only weakly: if none is what you need, search once more in other words."
 
 
 def _head(found: int, new: int, call_hint: str) -> str:

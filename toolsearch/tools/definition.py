@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from toolsearch_indexes.documents import Confidence
+
 if TYPE_CHECKING:  # which imports this module
     from toolsearch.tools.results import ToolCallResultConverter
 
@@ -113,8 +115,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolReference:
-    """One search result: enough to choose by, not the definition."""
+    """One search result: enough to choose by, not the definition. For *score* and *confidence* see `Hit`."""
 
     name: str
     score: float
     summary: str
+    confidence: Confidence = "high"

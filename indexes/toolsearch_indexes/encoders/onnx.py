@@ -58,6 +58,9 @@ class OnnxEncoder:
         self.dimensions: int = self._raw(["probe"]).shape[1]
         self.id = f"onnx:{Path(folder).resolve().name}:{self._folder.digest()}"
 
+    def knows(self, word: str) -> bool:
+        return self._tokenizer.token_to_id(word.lower()) is not None
+
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
         return self._encode(texts, self._folder.document_prompt)
 

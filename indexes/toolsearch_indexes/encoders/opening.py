@@ -1,11 +1,14 @@
-"""Which encoder a text means: ``onnx:FOLDER``, a folder, or the name of a sentence-transformers model."""
+"""Which encoder a text means: ``built-in``, ``onnx:FOLDER``, a folder, or a sentence-transformers model's name."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.encoders.static import StaticEncoder, is_static
 
+BUILT_IN = "built-in"
 _ONNX = "onnx:"
 
 
@@ -16,7 +19,11 @@ def open_encoder(spec: str | Path) -> Encoder:
     Raises MissingExtraError or EncoderError, which say what to do.
     """
     text = str(spec)
+    if text == BUILT_IN:
+        return _built_in()
     folder = Path(text.removeprefix(_ONNX))
+    if is_static(folder):
+        return StaticEncoder(folder)
     if text.startswith(_ONNX) or _holds_only_onnx(folder):
         from toolsearch_indexes.encoders.onnx import OnnxEncoder
 
@@ -24,6 +31,12 @@ def open_encoder(spec: str | Path) -> Encoder:
     from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
 
     return SentenceTransformerEncoder(text)
+
+
+@cache
+def _built_in() -> Encoder:
+    """One for the whole process: it never changes, and holds 8 MB."""
+    return StaticEncoder()
 
 
 def _holds_only_onnx(folder: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,3 +33,10 @@ class Encoder(Protocol):
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
         """As encode_documents, for what is searched with: some models are trained to tell the two apart."""
         ...
+
+
+@runtime_checkable
+class KnowsWords(Protocol):
+    """An encoder that can tell a word it has met from letters it can only cut into pieces."""
+
+    def knows(self, word: str) -> bool: ...

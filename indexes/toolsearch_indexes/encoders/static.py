@@ -18,9 +18,13 @@ from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.encoders.wordpiece import WordPieces
 from toolsearch_indexes.errors import EncoderError
 
-BUILT_IN = Path(__file__).parent / "built_in"
+BUILT_IN_FOLDER = Path(__file__).parent / "built_in"
 _TABLE, _PIECES, _ABOUT = "table.npy", "pieces.json", "about.json"
 _LONGEST_TEXT = 4_000  # characters; what lies behind is not read
+
+
+def is_static(folder: Path) -> bool:
+    return (folder / _TABLE).is_file() and (folder / _PIECES).is_file()
 
 
 class StaticEncoder:
@@ -28,7 +32,7 @@ class StaticEncoder:
     share one) and *about.json*.
     """
 
-    def __init__(self, folder: str | Path = BUILT_IN) -> None:
+    def __init__(self, folder: str | Path = BUILT_IN_FOLDER) -> None:
         """Raises EncoderError if *folder* does not hold such an encoder."""
         folder = Path(folder)
         try:
@@ -46,6 +50,9 @@ class StaticEncoder:
 
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
         return self._encode(texts)
+
+    def knows(self, word: str) -> bool:
+        return self._words.knows(word)
 
     def _encode(self, texts: Sequence[str]) -> FloatArray:
         vectors = np.zeros((len(texts), self.dimensions), np.float32)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 _WORD = re.compile(r"[^\W_]+")
-_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+CASE = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"  # where an identifier's case begins a word
+_CASE = re.compile(CASE)
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")  # no space between words
-_LONGEST_WORD = 100  # characters; longer ones are data, not words
+LONGEST_WORD = 100  # characters; longer ones are data, not words
+_TELLING = 4  # letters of a word's beginning that tell what it is about: ``calendarevents``
 _REMEMBERED_WORDS = 100_000
 
 
@@ -24,8 +26,8 @@ class WordPieces:
         """*pieces*: numbers by piece; one that continues a word begins with ``##``, as in BERT's vocabularies."""
         self._pieces = pieces
         self._known: dict[str, tuple[int, ...]] = {}
-        unspaced = sorted((p for p in pieces if _UNSPACED.match(p)), key=lambda piece: (-len(piece), piece))
-        self._unspaced = re.compile("|".join(map(re.escape, unspaced))) if unspaced else None
+        unspaced = unspaced_pieces(pieces)
+        self._unspaced = re.compile(f"({'|'.join(unspaced)})") if unspaced else None
 
     def numbers(self, text: str) -> list[int]:
         """Return the numbers of the pieces of *text*, in order."""
@@ -36,6 +38,15 @@ class WordPieces:
             found += self._remember(word) if numbers is None else numbers
         return found
 
+    def knows(self, word: str) -> bool:
+        """Whether *word*, or at least a beginning of some letters, means something; gibberish falls into shreds."""
+        if self._unspaced is not None and _UNSPACED.search(word):
+            return self._unspaced.search(word) is not None
+        return all(self._knows_part(part) for part in (word if word.isascii() else folded(word)).lower().split())
+
+    def _knows_part(self, part: str) -> bool:
+        return part in self._pieces or any(part[:end] in self._pieces for end in range(_TELLING, len(part)))
+
     def _remember(self, word: str) -> tuple[int, ...]:
         if len(self._known) >= _REMEMBERED_WORDS:
             self._known.clear()
@@ -44,8 +55,11 @@ class WordPieces:
 
     def _cut(self, word: str) -> Sequence[int]:
         if self._unspaced is not None and _UNSPACED.search(word):
-            return [self._pieces[piece] for piece in self._unspaced.findall(word)]
-        if len(word) > _LONGEST_WORD:
+            return [number for run in self._unspaced.split(word) if run for number in self._cut_spaced(run)]
+        return self._cut_spaced(word)
+
+    def _cut_spaced(self, word: str) -> Sequence[int]:
+        if len(word) > LONGEST_WORD:
             return ()
         found: list[int] = []
         start, prefix = 0, ""
@@ -58,6 +72,11 @@ class WordPieces:
             found.append(number)
             start, prefix = end, "##"
         return found
+
+
+def unspaced_pieces(pieces: Iterable[str]) -> list[str]:
+    """The pieces of scripts without spaces, longest first, which such text is cut into wherever one is found."""
+    return sorted((piece for piece in pieces if _UNSPACED.match(piece)), key=lambda piece: (-len(piece), piece))
 
 
 def parts(text: str) -> str:

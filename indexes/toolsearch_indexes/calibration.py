@@ -1,0 +1,63 @@
+"""How likely it is that a tool serves a request: the scale that turns a strategy's raw scores into the public ones.
+
+A logistic regression for each strategy, fitted on requests that the catalog serves and requests that it does not: the
+train parts of the labelled sets, the requests of ``benchmarks/unanswerable_dev.jsonl``, and small catalogs with and
+without the right tool. Catalogs were asked with an encoder that had not seen them. So scores compare across requests,
+and there is one least score for all.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+LEAST = -2.1  # in log odds; what 1 % of the best hits for requests with a right tool do not reach
+SURE = -0.2  # what 6 % of the best hits for requests without one reach
+_NONSENSE = -6.6  # where no word means anything
+_FEW = 5  # tools; among fewer, some are not much less likely to be near by chance
+_SHRINKAGE = 20  # tools after which what a catalog says of itself counts for more than what is usual
+
+
+class Scale(NamedTuple):
+    """Log odds are *slope* times a raw score, plus *offset*; *slope* is positive."""
+
+    slope: float
+    offset: float
+
+    def fits(self, raw: float) -> bool:
+        return self.slope * raw + self.offset >= LEAST
+
+    def score(self, raw: float) -> float:
+        """Return the probability, in (0, 1)."""
+        return 1 / (1 + math.exp(-self.slope * raw - self.offset))
+
+
+SURE_SCORE = Scale(1, 0).score(SURE)
+
+
+def keyword_scale(ideal: float, tools: int) -> Scale:
+    """*ideal* is what a tool full of every word would score."""
+    return Scale(0.2 + 4.7 / ideal if ideal else 0.2, 0.25 - 0.54 * _size(tools))
+
+
+def semantic_scale(familiarity: float, tools: int, sense: float) -> Scale:
+    """See `hybrid_scale`."""
+    offset = 0.49 * _shrunk(familiarity, tools) - 0.3 * _size(tools) + 1.2 * sense - 3.4
+    return Scale(0.99, offset if sense else offset + _NONSENSE)
+
+
+def hybrid_scale(familiarity: float, tools: int, sense: float) -> Scale:
+    """*familiarity*: how near all *tools* are to the request on average, in deviations of unrelated cosines; *sense*:
+    the share of its words that a tool holds or the encoder knows, which is next to nothing for gibberish.
+    """
+    offset = 0.73 * _shrunk(familiarity, tools) - 0.32 * _size(tools) + 1.5 * sense - 2.9
+    return Scale(0.09 + 0.11 / _size(tools), offset if sense else offset + _NONSENSE)
+
+
+def _size(tools: int) -> float:
+    return math.log(tools + _FEW)
+
+
+def _shrunk(familiarity: float, tools: int) -> float:
+    """The average of a few tools says little: draw it towards that of unrelated ones, which is 0."""
+    return familiarity * tools / (tools + _SHRINKAGE)

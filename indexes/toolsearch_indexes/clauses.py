@@ -1,0 +1,27 @@
+"""The parts of a request that asks for several things: sentences, lines, and what "and", "then" and commas join."""
+
+from __future__ import annotations
+
+import re
+
+_MOST = 6  # parts of one request that are looked at by themselves
+_LEAST_WORDS = 2
+_BREAK = re.compile(
+    r"(?<=[.!?;\u3002\uff01\uff1f\uff1b])\s+"
+    r"|\n+"
+    r"|[;\uff1b]"
+    r"|,?\s+(?:and\s+then|then|after\s+that|afterwards|finally|and\s+also|as\s+well\s+as|also|next|plus)\s+"
+    r"|,\s+(?:and\s+)?"
+    r"|\s+(?:and|&)\s+",
+    re.IGNORECASE,
+)
+
+
+def clauses(request: str) -> list[str]:
+    """Return the parts of *request* that can be asked for by themselves, in order; ``[]`` if it is one thing.
+
+    A part of one word is none: ``search and replace`` is one thing.
+    """
+    found = [part.strip(" ,.") for part in _BREAK.split(request)]
+    found = [part for part in found if len(part.split()) >= _LEAST_WORDS]
+    return found[:_MOST] if len(found) > 1 else []

@@ -1,0 +1,128 @@
+"""Why a search finds a tool, or does not: every part of its score, and its place among all tools that may be seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from toolsearch_indexes.calibration import LEAST
+from toolsearch_indexes.keyword import FIELDS, KeywordPart
+from toolsearch_indexes.keyword_query import WordReading
+from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.ranking import SearchSpace
+from toolsearch_indexes.request import Request
+from toolsearch_indexes.segments import Segment
+from toolsearch_indexes.vectors import IntArray
+
+Outcome: TypeAlias = Literal[
+    "found", "by name", "by pattern", "does not fit", "no match", "below min_score", "out of reach", "no such tool"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WordMatch:
+    """One word of the query in the tool: the *terms* it was read as, the *fields* that hold one, what it is worth."""
+
+    word: str
+    terms: tuple[str, ...]
+    fields: tuple[str, ...]
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How *tool* does for a query.
+
+    outcome     "found": it has a *place* among the tools that may be seen, 1 the best (a search gives as many as its
+                limit); "by name", "by pattern": the query names it, or its pattern matches; "does not fit": its *raw*
+                score is not the *least* that is needed; "no match": no word, name or pattern of the query is in it;
+                "below min_score": the engine's options ask for more; "out of reach": it may not be seen; "no such tool"
+    score       as of a hit, in (0, 1]; 0 without a match
+    words       the words of the query that it holds; *missing* are the others, as far as any tool holds them
+    word_score  what *words* are worth together
+    cosine      of the query with the tool; None by keyword
+    deviations  how far *cosine* lies above that of unrelated texts, in their standard deviations
+    weight      what one deviation is worth: raw = word_score + weight * deviations
+    raw, least  the sum, and what it has to be
+    """
+
+    tool: str
+    strategy: str
+    outcome: Outcome
+    place: int | None = None
+    score: float = 0.0
+    words: tuple[WordMatch, ...] = ()
+    missing: tuple[str, ...] = ()
+    word_score: float = 0.0
+    cosine: float | None = None
+    deviations: float = 0.0
+    weight: float = 0.0
+    raw: float = 0.0
+    least: float = 0.0
+
+
+def explain_row(
+    space: SearchSpace, request: Request, lexicon: Lexicon, number: int, row: int, *, tool: str, strategy: str
+) -> Explanation:
+    """Explain a *row* of segment *number* that may be seen."""
+    segment = space.segments[number]
+    words = word_matches(segment, request, lexicon, row)
+    here = np.asarray([row])
+    word_score = float(request.word_scores(segment)[row])
+    raw = float(request.raw(segment, here, np.asarray([word_score], np.float32))[0])
+    cosine = deviations = None
+    if request.nearness and segment.vectors:
+        cosine = float(request.nearness.meaning.cosines(segment.vectors, here)[0])
+        deviations = float(request.nearness.deviations(segment, here)[0])
+    is_match = word_score > 0 or request.nearness is not None
+    outcome: Outcome = "no match" if not is_match else "found" if request.scale.fits(raw) else "does not fit"
+    found = {match.word for match in words}
+    return Explanation(
+        tool,
+        strategy,
+        outcome,
+        _place(space, request, raw, tool) if outcome == "found" else None,
+        request.scale.score(raw) if is_match else 0.0,
+        words,
+        tuple(reading.word for reading in request.words.readings if reading.word not in found) if request.words else (),
+        word_score,
+        cosine,
+        deviations or 0.0,
+        request.weight if request.nearness else 0.0,
+        raw,
+        (LEAST - request.scale.offset) / request.scale.slope,
+    )
+
+
+def word_matches(segment: Segment, request: Request, lexicon: Lexicon, row: int) -> tuple[WordMatch, ...]:
+    """The words of the request that *row* holds, those worth most first, ties by the word."""
+    readings = request.words.readings if request.words else ()
+    found = (_match(segment.keyword, request, lexicon, row, reading) for reading in readings)
+    return tuple(sorted(filter(None, found), key=lambda match: (-match.score, match.word)))
+
+
+def _match(part: KeywordPart, request: Request, lexicon: Lexicon, row: int, reading: WordReading) -> WordMatch | None:
+    impacts = part.impacts(request.means, request.parameters)
+    terms: list[str] = []
+    fields: dict[str, None] = {}
+    best = 0.0
+    for term, weight in reading.alternatives:
+        posting = part.posting(term, row)
+        if posting is not None:
+            terms.append(lexicon.terms[term])
+            fields.update((FIELDS[field], None) for field in np.flatnonzero(part.counts[posting]).tolist())
+            best = max(best, float(impacts[posting]) * weight)
+    return WordMatch(reading.word, tuple(terms), tuple(fields), best) if terms else None
+
+
+def _place(space: SearchSpace, request: Request, raw: float, tool: str) -> int:
+    """The place of *tool* among all that may be seen."""
+    before = 0
+    for segment, allowed in zip(space.segments, space.allowed, strict=True):
+        rows: IntArray = np.arange(segment.size) if allowed is None else np.flatnonzero(allowed)
+        scores = request.raw(segment, rows, request.word_scores(segment)[rows])
+        ties: list[str] = [segment.names.names[tie] for tie in rows[scores == raw].tolist()]
+        before += int((scores > raw).sum()) + sum(name < tool for name in ties)
+    return before + 1

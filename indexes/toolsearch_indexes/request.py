@@ -1,0 +1,88 @@
+"""A request as one moment of an index reads it: its words, its meaning, and what scores are worth for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from toolsearch_indexes.calibration import Scale, hybrid_scale, keyword_scale, semantic_scale
+from toolsearch_indexes.fusion import Unrelated, semantic_weight
+from toolsearch_indexes.keyword import FloatArray, KeywordParameters
+from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores, read_query
+from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.segments import Segment
+from toolsearch_indexes.semantic import Meaning, SemanticArm
+from toolsearch_indexes.state import IndexState
+from toolsearch_indexes.vectors import IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """What the semantic arm makes of a request: its vectors, and the yardstick for their cosines."""
+
+    meaning: Meaning
+    unrelated: Unrelated
+
+    def deviations(self, segment: Segment, rows: IntArray) -> FloatArray:
+        """How near each of *rows* is, (n,), in deviations of unrelated cosines."""
+        if segment.vectors is None:
+            return np.zeros(len(rows), np.float32)
+        return self.unrelated.deviations(self.meaning.cosines(segment.vectors, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A raw score is BM25F plus *weight* times deviations. Without *words* or *nearness* their part is left out.
+
+    *scale* is of raw scores, *word_scale* of those by words alone.
+    """
+
+    words: KeywordQuery | None
+    nearness: Nearness | None
+    weight: float
+    scale: Scale
+    word_scale: Scale
+    means: tuple[float, ...]
+    parameters: KeywordParameters
+
+    @property
+    def is_fused(self) -> bool:
+        return self.words is not None and self.nearness is not None
+
+    def word_scores(self, segment: Segment) -> FloatArray:
+        """The BM25F score of every row, (n,); 0 where no word matches."""
+        if self.words is None:
+            return np.zeros(segment.size, np.float32)
+        return keyword_scores(segment.keyword, self.words, self.means, self.parameters)
+
+    def raw(self, segment: Segment, rows: IntArray, word_scores: FloatArray) -> FloatArray:
+        """The raw scores of *rows*, whose word scores are given."""
+        if self.nearness is None:
+            return word_scores
+        meaning = np.float32(self.weight) * self.nearness.deviations(segment, rows)
+        return (word_scores + meaning).astype(np.float32)
+
+
+def read_request(
+    text: str,
+    strategy: str,
+    state: IndexState,
+    lexicon: Lexicon,
+    parameters: KeywordParameters,
+    arm: SemanticArm | None,
+) -> Request:
+    """*strategy* is "keyword", or with an *arm* "semantic" or "hybrid"."""
+    words = read_query(text, lexicon, state.keyword, parameters)
+    tools, means = state.keyword.documents, state.keyword.means
+    by_words = keyword_scale(words.ideal, tools)
+    if strategy == "keyword" or arm is None or state.semantic is None:
+        return Request(words, None, 0.0, by_words, by_words, means, parameters)
+    nearness = Nearness(arm.meaning(text), arm.unrelated)
+    familiarity = arm.unrelated.deviations_of(state.semantic.mean_cosine(nearness.meaning.whole))
+    foreign = sum(not arm.knows(word) for word in words.unknown)
+    sense = 1 - foreign / words.words if words.words else 0.0
+    if strategy == "semantic":
+        return Request(None, nearness, 1.0, semantic_scale(familiarity, tools, sense), by_words, means, parameters)
+    scale = hybrid_scale(familiarity, tools, sense)
+    return Request(words, nearness, semantic_weight(text), scale, by_words, means, parameters)
