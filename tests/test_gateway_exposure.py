@@ -211,6 +211,27 @@ async def test_an_answer_says_how_this_client_can_call_what_was_found():
     )
 
 
+async def test_an_answer_says_where_even_the_best_fits_only_weakly():
+    weakly = "They fit only weakly: if none is what you need, search once more in other words."
+    async with gateway_of("a", "b") as (gateway, servers):
+        await servers["a"].lists(entry("mow", description="Cuts the grass of a lawn"))
+        await servers["b"].lists(entry("bake", description="Bakes a loaf of bread"))
+        for caller in (MODERN, HEDGED, EXPANDING):
+            weak = (await search(gateway, caller, "what time is it")).answer
+            assert weakly in weak.text
+            assert weak.structured["howToCall"].endswith(weakly)
+            sure = (await search(gateway, caller, "bake bread")).answer
+            assert weakly not in sure.text + sure.structured["howToCall"]
+
+
+async def test_search_goes_by_meaning_unless_that_is_switched_off():
+    async with gateway_of("a") as (gateway, _):
+        assert gateway.engine.strategies[0] == "hybrid"
+    config = read_gateway_config({"mcpServers": {}, "toolsearch": {"encoder": None}}, {})
+    async with Gateway(config, gate=OpenGate()) as gateway:
+        assert gateway.engine.strategies == ("keyword", "regex")
+
+
 async def test_a_single_call_tool_is_named_where_the_user_wants_one():
     async with gateway_of("a", callTools="single") as (gateway, servers):
         await servers["a"].lists(entry("dig", annotations={"readOnlyHint": True}))

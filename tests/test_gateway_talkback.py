@@ -55,11 +55,29 @@ def name_in(answer: Any) -> str | None:
     return answer.content["name"] if isinstance(answer, types.ElicitResult) else None
 
 
+async def test_a_turn_that_is_free_goes_past_one_who_has_just_given_up_waiting():
+    turns = Turns()
+    turns.apart = True
+
+    async def go(key: str, order: list[str]) -> None:
+        async with turns.turn(Session(key), None):
+            order.append(key)
+
+    order: list[str] = []
+    async with turns.turn(Session("first"), None):
+        gives_up, goes_on = (asyncio.create_task(go(key, order)) for key in ("second", "third"))
+        await asyncio.sleep(0)
+        gives_up.cancel()
+    await goes_on
+    assert order == ["third"]
+    assert gives_up.cancelled()
+
+
 @pytest.mark.parametrize("seed", range(20))
 async def test_no_question_ever_reaches_a_session_that_it_does_not_belong_to(seed):
     """Sessions come and go as chance has it; the server asks in the middle of each request, without saying whom."""
     chance = random.Random(seed)  # noqa: S311  a schedule, no secret
-    talkback = Talkback()
+    talkback = Talkback(ask_timeout_s=300)
     peer = talkback.peer(ignore)
     answers: list[tuple[str, str | None]] = []
 
@@ -83,7 +101,7 @@ async def test_no_question_ever_reaches_a_session_that_it_does_not_belong_to(see
 
 
 async def test_a_question_on_a_requests_own_stream_is_for_that_request_whoever_else_is_there():
-    talkback = Talkback()
+    talkback = Talkback(ask_timeout_s=300)
     peer = talkback.peer(ignore)
     async with talkback.turn(Session("ann")):
         stream = contextvars.copy_context()
@@ -97,7 +115,7 @@ async def test_a_question_on_a_requests_own_stream_is_for_that_request_whoever_e
 
 async def test_a_question_about_a_request_that_was_cancelled_reaches_nobody_else():
     """The server may ask before it reads of the cancellation, or not care."""
-    talkback = Talkback()
+    talkback = Talkback(ask_timeout_s=300)
     peer = talkback.peer(ignore)
     streams: list[contextvars.Context] = []
 
@@ -122,7 +140,7 @@ async def test_a_question_about_a_request_that_was_cancelled_reaches_nobody_else
 
 
 async def test_a_question_about_no_request_is_refused_and_so_is_one_about_the_gateways_own():
-    talkback = Talkback()
+    talkback = Talkback(ask_timeout_s=300)
     peer = talkback.peer(ignore)
     assert name_in(await asked(peer)) is None
     async with talkback.turn(None):
@@ -147,7 +165,7 @@ async def test_log_messages_go_to_whom_they_belong_or_to_nobody():
     async def hear(message: object) -> None:
         heard.append(message)
 
-    talkback = Talkback()
+    talkback = Talkback(ask_timeout_s=300)
     on_message = talkback.peer(hear).on_message
     assert on_message is not None
     ann, bob = Session("ann"), Session("bob")

@@ -264,6 +264,16 @@ async def test_a_process_that_stays_silent_after_the_wait_is_replaced(stdio):
         assert len(stdio.pids) == 2
 
 
+async def test_a_server_that_stays_down_is_warned_of_once(caplog):
+    async with running(settings_of({"command": "/no/such/server"})) as (actor, _):
+        for _ in range(3):
+            with pytest.raises(ServerUnavailableError):
+                await actor.request(call())
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warned) == 1
+    assert "/no/such/server" in warned[0]
+
+
 async def test_requests_beyond_its_lanes_wait_and_then_are_refused_without_being_sent(stdio):
     async with running(settings_of(stdio.entry, maxRunning=1, maxWaiting=1, callTimeoutS=0.5)) as (actor, told):
         await told.until(lambda: bool(told.listings))

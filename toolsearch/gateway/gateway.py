@@ -12,8 +12,10 @@ from typing import Any, Self, TypeAlias
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.eviction import LruEvictionStrategy
 from toolsearch.discovery.exposure import PassThrough
 from toolsearch.discovery.reach import Reach
+from toolsearch.discovery.store import SessionStore
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.exposure.surface import Found, Surface
@@ -26,6 +28,7 @@ from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
 from toolsearch.gateway.proxy.subscriptions import Subscriptions
 from toolsearch.gateway.registry import Registry, ServerTools
+from toolsearch.gateway.repeated import RepeatedWarning
 from toolsearch.gateway.settings import GatewayConfig, UpstreamSettings
 from toolsearch.gateway.status.costs import WireCosts
 from toolsearch.gateway.status.ledger import Ledger
@@ -64,12 +67,14 @@ class Gateway:
         self._trust_poll_s = trust_poll_s
         self._started_s = clock()
         settings = config.settings
+        budget = Budget(settings.exposure.session_tools, settings.exposure.session_tokens)
         self.engine = ToolSearch(
             Catalog(),
             strategy=settings.strategy,
             encoder=settings.encoder,
+            sessions=SessionStore(LruEvictionStrategy(settings.http.max_sessions), budget=budget),
             options=SessionOptions(
-                budget=Budget(settings.exposure.session_tools, settings.exposure.session_tokens),
+                budget=budget,
                 pass_through=PassThrough(max_tools=0),  # the surface decides that itself
             ),
         )
@@ -175,7 +180,7 @@ class Gateway:
             shown_tokens=self.ledger.shown_tokens,
             all_tools_tokens=self.ledger.all_tools_tokens,
             tokens_are_estimate=self._costs.is_estimate,
-            warnings=self.config.warnings,
+            warnings=(*self.config.warnings, *self.engine.notes),
         )
 
     def _row(self, upstream: Upstream) -> ServerRow:
@@ -207,17 +212,16 @@ class Gateway:
     async def _follow_trust(self) -> None:
         """Judge all listings anew once somebody has approved a tool, or withdrawn that, in whatever process."""
         judged = None
-        told = ""
+        warning = RepeatedWarning(logger)
         while True:
             try:
                 version = self._gate.version()
                 if judged not in (None, version):
                     await self._review()
-                judged, told = version, ""
+                judged = version
+                warning.is_well()
             except ToolSearchError as error:
-                if str(error) != told:
-                    logger.warning("approvals cannot be followed: %s", error)
-                told = str(error)
+                warning.warn(f"approvals cannot be followed: {error}")
             await asyncio.sleep(self._trust_poll_s)
 
     async def _review(self) -> None:

@@ -27,6 +27,7 @@ from toolsearch.errors import BadSettingError
 from toolsearch.gateway.principals.tokens import with_hashed_tokens
 from toolsearch.tools.definition import legal_name
 from toolsearch.tools.naming import SEPARATOR
+from toolsearch_indexes.encoders.opening import BUILT_IN
 
 SECTION = "toolsearch"
 
@@ -45,6 +46,9 @@ class ServerSettings(_Section):
 
     connect_timeout_s: PositiveFloat = 30.0
     call_timeout_s: PositiveFloat = 60.0
+    ask_timeout_s: PositiveFloat = Field(
+        default=300.0, description="For a person to answer what the server asks in a call, whose own time stands still."
+    )
     max_running: PositiveInt = Field(default=16, description="Requests that it is sent at the same time.")
     max_waiting: NonNegativeInt = Field(default=64, description="Requests that wait for that; more are refused.")
     lazy: bool = Field(default=True, description="Start it when it is needed, if its tools are known from last time.")
@@ -124,7 +128,9 @@ class GatewaySettings(_Section):
 
     state_dir: Path | None = Field(default=None, description="Listings, pins and tokens; None: the user's own place.")
     strategy: Literal["auto", "hybrid", "keyword", "semantic", "regex"] = "auto"
-    encoder: str | None = None
+    encoder: str | None = Field(
+        default=BUILT_IN, description="built-in, a folder, or the name of a sentence-transformers model; null: none."
+    )
     exposure: ExposureSettings = ExposureSettings()
     rules: RuleSettings = RuleSettings()
     trust: TrustSettings = TrustSettings()

@@ -1,13 +1,13 @@
-"""What a search answers a client whose list does not grow: the definitions themselves, and how to run them."""
+"""What a search answers: names of what the client is listed, definitions of what it is not, and how to call them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.discovery.search_tool import render_answer
+from toolsearch.discovery.search_tool import render_answer, with_confidence
 from toolsearch.gateway.exposure.call_tools import call_tool_for
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.tokens import TokenCounter
@@ -24,6 +24,32 @@ class Answer:
     structured: dict[str, Any]
 
 
+def answer_with_names(
+    references: Sequence[ToolReference],
+    *,
+    hint: str,
+    listed_before: Collection[str] | None = None,
+    token_cap: int,
+    counter: TokenCounter,
+    note: str = "",
+) -> Answer:
+    """Name *references*, best first, which the client is listed; *listed_before* says which are not new to it."""
+    names = [reference.name for reference in references]
+    text = render_answer(
+        references,
+        call_hint=hint,
+        token_cap=token_cap,
+        counter=counter,
+        newly_loaded=() if listed_before is None else [name for name in names if name not in listed_before],
+        already_loaded=() if listed_before is None else [name for name in names if name in listed_before],
+        note=note,
+    )
+    structured: dict[str, Any] = {"tools": [{"name": name} for name in names]}
+    if references:
+        structured["howToCall"] = with_confidence(hint, references)
+    return Answer(text, _noted(structured, note))
+
+
 def answer_with_schemas(
     references: Sequence[ToolReference],
     tools: Sequence[GatewayTool],
@@ -38,7 +64,8 @@ def answer_with_schemas(
     always. The others are named, with what gets their definitions.
     """
     if not references:
-        return Answer(render_answer((), call_hint="", counter=counter, note=note), {"tools": []})
+        return Answer(render_answer((), call_hint="", counter=counter, note=note), _noted({"tools": []}, note))
+    hint = with_confidence(hint, references)
     lines = [hint]
     entries: list[dict[str, Any]] = []
     room = token_cap - counter.count(hint) - counter.count(note)
@@ -54,7 +81,11 @@ def answer_with_schemas(
         lines.append(f"Also found, without room for their schemas: {', '.join(rest)}. Query select:NAME for one.")
     if note:
         lines.append(note)
-    return Answer("\n".join(lines), {"tools": entries, "alsoFound": rest, "howToCall": hint})
+    return Answer("\n".join(lines), _noted({"tools": entries, "alsoFound": rest, "howToCall": hint}, note))
+
+
+def _noted(structured: dict[str, Any], note: str) -> dict[str, Any]:
+    return {**structured, "note": note} if note else structured
 
 
 def _entry(tool: GatewayTool, *, is_split: bool) -> dict[str, Any]:

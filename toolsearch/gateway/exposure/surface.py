@@ -9,10 +9,10 @@ from typing import Any
 
 from toolsearch.discovery.exposure import PassThrough, render_definition
 from toolsearch.discovery.reach import Reach
-from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, render_answer, search_tool_definition
+from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, search_tool_definition
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import UnknownSessionError, UnknownToolError
-from toolsearch.gateway.exposure.answer import Answer, answer_with_schemas
+from toolsearch.gateway.exposure.answer import Answer, answer_with_names, answer_with_schemas
 from toolsearch.gateway.exposure.call_tools import call_tool_entries
 from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.gateway.exposure.fares import FareNotes
@@ -149,18 +149,14 @@ class Surface:
         hint: str,
         before: set[str] | None = None,
     ) -> Answer:
-        """Name what was found, for a client that is listed it; *before* is its list before that."""
-        names = [reference.name for reference in found]
-        text = render_answer(
+        return answer_with_names(
             found,
-            call_hint=hint,
+            hint=hint,
+            listed_before=before,
             token_cap=self._settings.answer_tokens,
             counter=self._engine.counter,
-            newly_loaded=() if before is None else [name for name in names if name not in before],
-            already_loaded=() if before is None else [name for name in names if name in before],
             note=self._note(caller, asked, found),
         )
-        return Answer(text, {"tools": [{"name": name} for name in names]})
 
     def _with_schemas(self, caller: Caller, asked: SearchArguments, found: list[ToolReference], hint: str) -> Answer:
         tools = [tool for reference in found if (tool := self._registry.find(reference.name)) is not None]

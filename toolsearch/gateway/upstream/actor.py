@@ -21,13 +21,13 @@ from toolsearch.errors import (
     ServerUnavailableError,
     ToolSearchError,
 )
+from toolsearch.gateway.repeated import RepeatedWarning
 from toolsearch.gateway.settings import UpstreamSettings
 from toolsearch.gateway.upstream.backoff import delay_s
 from toolsearch.gateway.upstream.breaker import Breaker, Passage
 from toolsearch.gateway.upstream.connector import CannotConnectError, Connector
-from toolsearch.gateway.upstream.faults import Fault, FaultKind, fault_of_request, silence
-from toolsearch.gateway.upstream.listing import read_server
-from toolsearch.gateway.upstream.listing_store import ListingStore
+from toolsearch.gateway.upstream.faults import Fault, FaultKind
+from toolsearch.gateway.upstream.follower import ListingFollower
 from toolsearch.gateway.upstream.oauth import stored_tokens
 from toolsearch.gateway.upstream.protocol import UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
 from toolsearch.gateway.upstream.sender import Sender
@@ -41,7 +41,6 @@ _STEADY_S = 10.0  # a session that lived so long was no failure to connect
 _WANTED_S = 600.0  # a lazy server that nobody has used for so long is left alone when it goes
 _DEGRADED_FAULTS = 2
 _DEGRADED_JUNK = 50  # lines in a row
-_LEAST_TTL_S = 10.0  # a server may promise less, and is not listed without end for that
 _LOGIN_LOOK_S = 5.0
 
 _CHANGES = (
@@ -70,7 +69,7 @@ class UpstreamActor:
         self._sinks = sinks
         self._clock = clock
         self._random = random
-        self._talkback = Talkback()
+        self._talkback = Talkback(ask_timeout_s=settings.treated.ask_timeout_s)
         self._tokens = stored_tokens(settings)
         self._connector = Connector(
             settings.server,
@@ -78,7 +77,6 @@ class UpstreamActor:
             timeout_s=settings.treated.connect_timeout_s,
             auth=self._tokens.auth() if self._tokens else None,
         )
-        self._store = ListingStore(settings.server, settings.state_folder) if settings.state_folder else None
         self._connecting = Breaker(clock=clock, random=random)  # of attempts to connect
         self._words = Words(settings, can_log_in=self._tokens is not None, clock=clock)
         self._sender = Sender(
@@ -90,15 +88,20 @@ class UpstreamActor:
             answered=self._answered,
             suffered=self._suffered,
         )
+        self._warning = RepeatedWarning(logger)
+        self._listings = ListingFollower(
+            settings,
+            self._words,
+            publish=sinks.listing,
+            listed=self._answered,
+            failed=self._not_listed,
+            warning=self._warning,
+            random=random,
+        )
         self._session: McpSession | None = None
         self._over = asyncio.Event()  # the session, for new requests
         self._opening: asyncio.Task[McpSession] | None = None
         self._keeping: asyncio.Task[None] | None = None
-        self._listing_lock = asyncio.Lock()
-        self._is_listed = False
-        self._listing_failures = 0
-        self._ttl_s: float | None = None
-        self._changed = asyncio.Event()
         self._stirred = asyncio.Event()  # somebody uses it
         self._used_at_s: float | None = None
         self._opened_at_s = 0.0
@@ -126,7 +129,7 @@ class UpstreamActor:
                 self._sender.breaker.faults >= _DEGRADED_FAULTS
                 or self._sender.breaker.is_open
                 or self._junk_in_a_row >= _DEGRADED_JUNK
-                or self._listing_failures > 0
+                or self._listings.failures > 0
             )
             return UpstreamState.DEGRADED if is_troubled else UpstreamState.READY
         if self._last_error:
@@ -178,7 +181,7 @@ class UpstreamActor:
 
     async def relist(self) -> None:
         self._stir()
-        await self._list(await self._connected())
+        await self._listings.list(await self._connected())
 
     async def aclose(self) -> None:
         self._closed = True
@@ -192,17 +195,18 @@ class UpstreamActor:
     # ---- kept up
 
     async def _keep(self) -> None:
-        if await self._publish_kept() and self._settings.treated.lazy:
+        is_known = await self._listings.publish_kept(is_old=self._connector.remember_as_old)
+        if is_known and self._settings.treated.lazy:
             await self._until_used()
         while True:
             try:
                 session = await self._connected()
             except LoginRequiredError as error:
-                self._warn(error)
+                self._warning.warn(str(error))
                 await self._until_logged_in()
                 continue
             except ServerUnavailableError as error:
-                self._warn(error)
+                self._warning.warn(str(error))
                 if not self._is_wanted():
                     await self._until_used()
                     continue
@@ -211,44 +215,12 @@ class UpstreamActor:
             await self._tend(session)
             await self._recover()
 
-    async def _publish_kept(self) -> bool:
-        """Whether there is a listing from last time, which is now known to all."""
-        if self._store is None:
-            return False
-        kept = await asyncio.to_thread(self._store.load)
-        if kept is None or self._is_listed:  # somebody was quicker
-            return False
-        listing, is_old = kept
-        if is_old:
-            self._connector.remember_as_old()
-        self._is_listed = True
-        await self._sinks.listing(listing)
-        return True
-
     async def _tend(self, session: McpSession) -> None:
         """All that is to be done while *session* lives."""
-        self._changed.set()
         changes = hear_of_changes(
-            session, self._changed.set, timeout_s=self._settings.treated.connect_timeout_s, random=self._random
+            session, self._listings.changed, timeout_s=self._settings.treated.connect_timeout_s, random=self._random
         )
-        await _until([session.ended, self._over], beside=[self._keep_listed(session), changes])
-
-    async def _keep_listed(self, session: McpSession) -> None:
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._listed_again_after_s()):
-                    await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self._list(session)
-            except ToolSearchError as error:
-                self._warn(error)
-                await asyncio.sleep(delay_s(self._listing_failures, self._random))
-                self._changed.set()
-
-    def _listed_again_after_s(self) -> float | None:
-        told_s = max(self._ttl_s, _LEAST_TTL_S) if self._ttl_s is not None else None
-        return self._settings.treated.listing_ttl_s or told_s
+        await _until([session.ended, self._over], beside=[self._listings.follow(session), changes])
 
     async def _recover(self) -> None:
         """After a loss: wait a while, longer if sessions keep ending; or until it is used, if it is not wanted."""
@@ -263,7 +235,7 @@ class UpstreamActor:
 
     def _is_wanted(self) -> bool:
         """Whether it is to be up though nobody asks: a lazy server whose tools are known need not."""
-        if not self._settings.treated.lazy or not self._is_listed:
+        if not self._settings.treated.lazy or not self._listings.is_listed:
             return True
         return self._used_at_s is not None and self._clock() - self._used_at_s < _WANTED_S
 
@@ -372,38 +344,14 @@ class UpstreamActor:
     def _is_opening(self) -> bool:
         return self._opening is not None and not self._opening.done()
 
-    # ---- listed
-
-    async def _list(self, session: McpSession) -> None:
-        """Raises ToolSearchError. One at a time, so that listings come in order."""
-        timeout_s = self._settings.treated.connect_timeout_s
-        async with self._listing_lock:
-            try:
-                async with asyncio.timeout(timeout_s):
-                    listing = await read_server(self._settings.server, session)
-            except (MCPError, TimeoutError) as error:
-                raise self._could_not_list(error, timeout_s, session) from error
-            self._listing_failures = 0
-            self._is_listed = True
-            self._ttl_s = listing.ttl_s
-            self._update()
-            await self._sinks.listing(listing)
-            if self._store is not None:
-                await asyncio.to_thread(self._store.save, listing, is_old=session.shook_hands)
-
-    def _could_not_list(self, error: MCPError | TimeoutError, timeout_s: float, session: McpSession) -> ToolSearchError:
-        fault = fault_of_request(error) if isinstance(error, MCPError) else silence(timeout_s)
-        self._listing_failures += 1
-        reason = fault.reason if fault else str(error)
-        failure = self._words.unavailable(f"its tools could not be listed: {reason}")
+    def _not_listed(self, fault: Fault | None, session: McpSession, error: ToolSearchError) -> None:
         if fault is not None:
             self._note_session(fault, session)
-            if fault.kind is FaultKind.LOGIN:
-                self._login_wanted = True
-                failure = self._words.login_required(fault)
-        self._last_error = str(failure)
+            self._login_wanted |= fault.kind is FaultKind.LOGIN
+        self._last_error = str(error)
         self._update()
-        return failure
+
+    # ---- asked, and told
 
     async def _heard(self, message: IncomingMessage) -> None:
         if isinstance(message, Exception):
@@ -415,16 +363,14 @@ class UpstreamActor:
             return
         self._junk_in_a_row = 0
         if isinstance(message, _CHANGES):
-            self._changed.set()
+            self._listings.changed()
         elif isinstance(message, types.ResourceUpdatedNotification):
             self._sinks.updated(self.name, message.params.uri)
-
-    # ---- asked
 
     def _answered(self) -> None:
         self._junk_in_a_row = 0
         self._login_wanted = False
-        if not self._listing_failures:
+        if not self._listings.failures:
             self._last_error = ""
         self._update()
 
@@ -445,17 +391,12 @@ class UpstreamActor:
                 self._over.set()
             self._sender.retire(session)
 
-    # ---- told
-
     def _update(self) -> None:
         state = self.state
         if state is not self._reported:
             self._reported = state
             self._since_s = self._clock()
             self._sinks.state(self.name, state)
-
-    def _warn(self, error: ToolSearchError) -> None:
-        logger.warning("%s", error)
 
 
 async def _until(events: Sequence[asyncio.Event], *, beside: Sequence[Coroutine[Any, Any, None]]) -> None:

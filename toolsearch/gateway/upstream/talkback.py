@@ -23,8 +23,6 @@ logger = logging.getLogger(__name__)
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
-ASK_TIMEOUT_S = 300.0  # a person may be slow, but a question that nobody sees must not hold a server for ever
-
 
 class Talkback:
     """Of one server, over all its sessions.
@@ -35,7 +33,8 @@ class Talkback:
     so that its next try works.
     """
 
-    def __init__(self, *, ask_timeout_s: float = ASK_TIMEOUT_S) -> None:
+    def __init__(self, *, ask_timeout_s: float) -> None:
+        """A person may be slow, but a question that nobody sees must not hold a server for longer than that."""
         self._turns = Turns()
         self._ask_timeout_s = ask_timeout_s
         self.dropped_messages = 0  # of the log, that nobody could be told

@@ -111,10 +111,10 @@ class Turns:
         try:
             await ready
         except asyncio.CancelledError:
-            if entry in self._waiting:
-                self._waiting.remove(entry)
-            else:  # let in at the same moment
+            if ready.done() and not ready.cancelled():  # let in at the same moment
                 self._admitted.remove(key)
+            elif entry in self._waiting:  # `_let_in` may have passed over it already
+                self._waiting.remove(entry)
             self._let_in()
             raise
 
@@ -124,8 +124,9 @@ class Turns:
     def _let_in(self) -> None:
         while self._waiting and self._fits(self._waiting[0][0]):
             key, ready = self._waiting.popleft()
-            self._admitted.append(key)
-            ready.set_result(None)
+            if not ready.done():  # else whoever waited has given up, and is about to say so
+                self._admitted.append(key)
+                ready.set_result(None)
 
 
 def is_of_a_stream() -> bool:
