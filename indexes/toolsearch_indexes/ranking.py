@@ -25,7 +25,6 @@ _NO_SCORES: FloatArray = np.empty(0, np.float32)
 _CANDIDATES = 100  # rows that each arm proposes to a fusion, at least
 _MOVED = 4  # times the limit: from how far down favour may bring a tool up
 _FAVOUR = 0.7  # log odds
-_SURE_BY_WORDS = 0.5  # the score by words from which a rare word, of a parameter say, outweighs what the text is about
 
 
 class SearchSpace(NamedTuple):
@@ -67,7 +66,7 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
     if not request.is_fused:
         return hits
     alone = [Hit(name, request.word_scale.score(raw)) for raw, name in _best(space, by_word, 1)]
-    return with_places_for(hits, [hit for hit in alone if hit.score >= _SURE_BY_WORDS], limit)
+    return with_places_for(hits, [hit for hit in alone if hit.score >= SURE_SCORE], limit)
 
 
 def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> _Scored:
