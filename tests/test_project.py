@@ -48,7 +48,10 @@ def test_the_wheel_holds_both_packages_and_their_data_and_nothing_else(tmp_path:
     [wheel] = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     names = set(zipfile.ZipFile(wheel).namelist())
 
-    encoder = {f"toolsearch_indexes/encoders/built_in/{name}" for name in ("README.md", "about.json", "pieces.json", "table.npy")}
+    encoder = {
+        f"toolsearch_indexes/encoders/built_in/{name}"
+        for name in ("README.md", "about.json", "pieces.json", "table.npy")
+    }
     data = {"toolsearch/data/NOTICE", "toolsearch/data/o200k_base.tiktoken.xz"} | encoder
     typed = {"toolsearch/py.typed", "toolsearch_indexes/py.typed"}
     modules = {name for name in names if name.endswith(".py")}
