@@ -13,7 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,10 @@ from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.schema_text import document_from_schema
+from toolsearch_indexes.vector_cache import VectorCache
 
 DEPTH = 10
+_CACHE = Path(__file__).parent / ".cache"
 
 # recall@5 of a stemmed BM25 with split identifiers and parameters, as measured before this engine was written: what its
 # keyword search has to reach. Its recipe was not kept; "rank-bm25 prepared" is near it.
@@ -114,6 +116,13 @@ def _engine(encoder: Encoder | None, strategy: str, tools: Tools) -> Search:
     return lambda query: [hit.name for hit in index.search(query, limit=DEPTH, strategy=strategy)]
 
 
+@cache
+def _vectors() -> VectorCache:
+    """What a slow encoder has embedded, kept for the next run."""
+    _CACHE.mkdir(exist_ok=True)
+    return VectorCache(_CACHE / "vectors.sqlite")
+
+
 def index_of(tools: Tools, encoder: Encoder | None) -> ToolSearchIndex:
     documents = [
         document_from_schema(
@@ -125,7 +134,7 @@ def index_of(tools: Tools, encoder: Encoder | None) -> ToolSearchIndex:
         )
         for tool in tools
     ]
-    return ToolSearchIndex(documents, encoder=encoder)
+    return ToolSearchIndex(documents, encoder=encoder, cache=_vectors())
 
 
 def _plain(results: Mapping[str, Mapping[str, Quality]]) -> dict[str, dict[str, dict[str, float]]]:

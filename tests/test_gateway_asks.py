@@ -27,16 +27,16 @@ class Person:
         self.name = name
         self.asked: list[str] = []
 
-    async def elicit(self, context: Any, params: Any) -> types.ElicitResult:
+    async def elicit(self, _context: Any, params: Any) -> types.ElicitResult:
         self.asked.append(params.message)
         return types.ElicitResult(action="accept", content={"name": self.name})
 
-    async def sample(self, context: Any, params: Any) -> types.CreateMessageResult:
+    async def sample(self, _context: Any, params: Any) -> types.CreateMessageResult:
         self.asked.append(params.messages[0].content.text)
         content = types.TextContent(type="text", text="four")
         return types.CreateMessageResult(role="assistant", content=content, model="m")
 
-    async def roots(self, context: Any) -> types.ListRootsResult:
+    async def roots(self, _context: Any) -> types.ListRootsResult:
         return types.ListRootsResult(roots=[types.Root(uri="file:///home/ann")])
 
     @property
@@ -107,7 +107,7 @@ async def test_over_stdio_a_question_that_may_be_anybodys_is_refused_and_from_th
         return await ann.elicit(context, params)
 
     async with (
-        served(behind(rich_over_stdio("legacy"))) as (gateway, url),
+        served(behind(rich_over_stdio("legacy"))) as (_, url),
         Client(url, mode="legacy", elicitation_callback=hesitate) as first,
         Client(url, mode="legacy", **bob.callbacks) as second,
     ):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-LEAST = -2.1  # in log odds; what 1 % of the best hits for requests with a right tool do not reach
+LEAST = -1.8  # in log odds; what 1 to 2 % of the best hits for requests with a right tool do not reach
 SURE = -0.2  # what 6 % of the best hits for requests without one reach
 _NONSENSE = -6.6  # where no word means anything
 _FEW = 5  # tools; among fewer, some are not much less likely to be near by chance

@@ -11,13 +11,21 @@ from toolsearch_indexes.calibration import LEAST
 from toolsearch_indexes.keyword import FIELDS, KeywordPart
 from toolsearch_indexes.keyword_query import WordReading
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.ranking import SearchSpace
+from toolsearch_indexes.ranking import SearchSpace, sure_by_words
 from toolsearch_indexes.request import Request
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.vectors import IntArray
 
 Outcome: TypeAlias = Literal[
-    "found", "by name", "by pattern", "does not fit", "no match", "below min_score", "out of reach", "no such tool"
+    "found",
+    "by its words",
+    "by name",
+    "by pattern",
+    "does not fit",
+    "no match",
+    "below min_score",
+    "out of reach",
+    "no such tool",
 ]
 
 
@@ -36,8 +44,9 @@ class Explanation:
     """How *tool* does for a query.
 
     outcome     "found": it has a *place* among the tools that may be seen, 1 the best (a search gives as many as its
-                limit); "by name", "by pattern": the query names it, or its pattern matches; "does not fit": its *raw*
-                score is not the *least* that is needed; "no match": no word, name or pattern of the query is in it;
+                limit); "by its words": in a fusion it does not fit, but of all tools it has the words best, and these
+                are sure enough; "by name", "by pattern": the query names it, or its pattern matches; "does not fit":
+                its *raw* score is not the *least* that is needed; "no match": nothing of the query is in it;
                 "below min_score": the engine's options ask for more; "out of reach": it may not be seen; "no such tool"
     score       as of a hit, in (0, 1]; 0 without a match
     words       the words of the query that it holds; *missing* are the others, as far as any tool holds them
@@ -77,14 +86,17 @@ def explain_row(
         cosine = float(request.nearness.meaning.cosines(segment.vectors, here)[0])
         deviations = float(request.nearness.deviations(segment, here)[0])
     is_match = word_score > 0 or request.nearness is not None
+    score = request.scale.score(raw) if is_match else 0.0
     outcome: Outcome = "no match" if not is_match else "found" if request.scale.fits(raw) else "does not fit"
+    if outcome == "does not fit" and tool in [hit.name for hit in sure_by_words(space, request)]:
+        outcome, score = "by its words", request.word_scale.score(word_score)
     found = {match.word for match in words}
     return Explanation(
         tool,
         strategy,
         outcome,
         _place(space, request, raw, tool) if outcome == "found" else None,
-        request.scale.score(raw) if is_match else 0.0,
+        score,
         words,
         tuple(reading.word for reading in request.words.readings if reading.word not in found) if request.words else (),
         word_score,

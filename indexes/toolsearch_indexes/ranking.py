@@ -25,7 +25,6 @@ _NO_SCORES: FloatArray = np.empty(0, np.float32)
 _CANDIDATES = 100  # rows that each arm proposes to a fusion, at least
 _MOVED = 4  # times the limit: from how far down favour may bring a tool up
 _FAVOUR = 0.7  # log odds
-_SURE_BY_WORDS = 0.5  # the score by words from which a rare word, of a parameter say, outweighs what the text is about
 
 
 class SearchSpace(NamedTuple):
@@ -64,10 +63,18 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
         moved = [(raw + step * min(1.0, favour.get(name, 0.0)), name) for raw, name in best]
         best = sorted(moved, key=_by_score_and_name)[:limit]
     hits = [Hit(name, request.scale.score(raw), confidence) for raw, name in best]
-    if not request.is_fused:
-        return hits
+    return with_places_for(hits, _sure(space, request, by_word), limit) if request.is_fused else hits
+
+
+def sure_by_words(space: SearchSpace, request: Request) -> list[Hit]:
+    """The tool that has a place in a fusion for its words alone, if there is one."""
+    by_word = [_by_word(request.word_scores(s), allowed, 1) for s, allowed in zip(*space, strict=True)]
+    return _sure(space, request, by_word) if request.is_fused else []
+
+
+def _sure(space: SearchSpace, request: Request, by_word: Sequence[_Scored]) -> list[Hit]:
     alone = [Hit(name, request.word_scale.score(raw)) for raw, name in _best(space, by_word, 1)]
-    return with_places_for(hits, [hit for hit in alone if hit.score >= _SURE_BY_WORDS], limit)
+    return [hit for hit in alone if hit.score >= SURE_SCORE]
 
 
 def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> _Scored:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from mcp import MCPError
 
 from toolsearch.catalog.sources.mcp_session import McpSession
-from toolsearch.errors import ToolSearchError
+from toolsearch.errors import ServerUnavailableError, ToolSearchError
 from toolsearch.gateway.repeated import RepeatedWarning
 from toolsearch.gateway.settings import UpstreamSettings
 from toolsearch.gateway.upstream.backoff import delay_s
@@ -116,7 +116,7 @@ class ListingFollower:
         fault = fault_of_request(error) if isinstance(error, MCPError) else silence(self._timeout_s)
         self.failures += 1
         if fault is not None and fault.kind is FaultKind.LOGIN:
-            failure = self._words.login_required(fault)
+            failure: ServerUnavailableError = self._words.login_required(fault)
         else:
             failure = self._words.unavailable(f"its tools could not be listed: {fault.reason if fault else error}")
         self._failed(fault, session, failure)
