@@ -113,6 +113,22 @@ def test_a_command_without_a_configuration_says_how_to_give_one(run):
     assert "--config mcp.json" in ran.err
 
 
+def test_every_command_that_needs_the_protocol_says_what_to_install_for_it(run_python):
+    said = run_python(
+        """
+import contextlib, io, sys
+for package in ("mcp", "mcp_types", "starlette", "uvicorn", "jwt", "httpx2"):
+    sys.modules[package] = None
+from toolsearch.cli import main
+for command in ([], ["check"], ["approve"], ["login", "git"], ["status"]):
+    with contextlib.redirect_stderr(io.StringIO()) as told:
+        code = main(["gateway", *command, "--config", "mcp.json"])
+    print(code, told.getvalue().rpartition("run: ")[2], end="")
+"""
+    )
+    assert said.splitlines() == ["3 pip install 'toolsearch[mcp]'"] * 5
+
+
 ADD = {"name": "add", "description": "Adds two numbers.", "inputSchema": {"type": "object"}}
 CHANGED = {**ADD, "description": "Adds two numbers.\x1b[2K Twice."}
 

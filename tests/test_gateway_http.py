@@ -20,7 +20,7 @@ from toolsearch.errors import BadSettingError
 from toolsearch.gateway import http as gateway_http
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
-from toolsearch.gateway.http_guard import Address
+from toolsearch.gateway.http_guard import HostPort
 from toolsearch.gateway.log_guard import LogGuard
 from toolsearch.gateway.principals.directory import Directory
 from toolsearch.gateway.principals.jwt import JwtVerifier
@@ -316,20 +316,20 @@ async def test_what_is_bound_on_purpose_is_reached_by_its_name(host, section, re
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        ("Tools.Example", Address("tools.example")),
-        ("a:1", Address("a", 1)),
-        ("a:*", Address("a")),
-        ("[::1]:80", Address("::1", 80)),
+        ("Tools.Example", HostPort("tools.example")),
+        ("a:1", HostPort("a", 1)),
+        ("a:*", HostPort("a")),
+        ("[::1]:80", HostPort("::1", 80)),
     ],
 )
 def test_an_address_is_read_as_a_browser_writes_it(text, address):
-    assert Address.parse(text) == address
+    assert HostPort.parse(text) == address
 
 
 @pytest.mark.parametrize("text", ["", "a:b", "a/b", "u@a", "a?b", "a#b", "[::1", "a:70000"])
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(ValueError, match=r"."):
-        Address.parse(text)
+        HostPort.parse(text)
 
 
 # --- how much ---------------------------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ from tests.poisoned_tools import tool
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.reach import Reach
 from toolsearch.errors import BadSettingError, SessionStoreError
+from toolsearch.gateway.identity import server_identity
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.gate import make_gate
-from toolsearch.gateway.trust.identity import server_identity
 from toolsearch.gateway.trust.pins import FIRST_SIGHT, PinStore
 from toolsearch.gateway.trust.protocol import Hold, OpenGate
 from toolsearch.gateway.upstream.protocol import Listing

@@ -21,10 +21,10 @@ from benchmarks.fault_kit import HttpFault, StdioFault, serving, until
 from tests.upstream_actors import call, free_port, running, settings_of, text
 from toolsearch.catalog.sources.mcp_stdio import OverlongLineError, lines
 from toolsearch.errors import ServerBusyError, ServerUnavailableError, ToolTimeoutError
+from toolsearch.gateway.identity import identity_hash
 from toolsearch.gateway.upstream.backoff import delay_s
 from toolsearch.gateway.upstream.breaker import Breaker
 from toolsearch.gateway.upstream.lanes import Lanes
-from toolsearch.gateway.upstream.listing_store import server_key
 from toolsearch.gateway.upstream.protocol import UpstreamState
 
 
@@ -190,7 +190,7 @@ async def test_a_server_known_from_last_time_is_listed_at_once_and_started_when_
 
 async def test_a_listing_kept_in_vain_is_no_listing_and_an_eager_server_waits_for_nobody(stdio, tmp_path):
     settings = settings_of(stdio.entry, tmp_path, lazy=False)
-    kept = tmp_path / "listings" / f"{server_key(settings.server)}.json"
+    kept = tmp_path / "listings" / f"{identity_hash(settings.server)}.json"
     kept.parent.mkdir()
     for content in ("", "{}", '{"format": 1, "is_old": true, "tools": 3}'):
         kept.write_text(content)
@@ -206,7 +206,7 @@ async def test_a_listing_kept_in_vain_is_no_listing_and_an_eager_server_waits_fo
 
 def test_a_servers_place_on_disk_goes_by_how_it_is_reached_and_not_by_its_secrets():
     def key(token: str, url: str = "https://example.com/mcp") -> str:
-        return server_key(settings_of({"url": f"{url}?key={token}", "headers": {"X-Key": token}}).server)
+        return identity_hash(settings_of({"url": f"{url}?key={token}", "headers": {"X-Key": token}}).server)
 
     assert key("first-secret") == key("other-secret")
     assert key("first-secret") != key("first-secret", "https://example.com/other")

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.gateway_check import held_json, reasons
 from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.options import JsonOption
-from toolsearch.cli.output import line, print_json, stderr, stdout, warn
+from toolsearch.cli.output import line, print_diff, print_json, stderr, stdout, warn
 from toolsearch.errors import BadSettingError, UnknownToolError
 from toolsearch.tools.naming import namespaced, near_names
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from toolsearch.gateway.status.looking import Waiting
     from toolsearch.gateway.trust.pins import PinStore
     from toolsearch.tools.definition import JsonObject
-
-_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def approve(
@@ -44,12 +41,12 @@ def approve(
     Without a name and --all it only shows. A running gateway takes note within seconds. Exit code 1 if something was
     not approved, because you declined or because it has changed meanwhile.
     """
-    from toolsearch.gateway.status.looking import waiting_tools
-    from toolsearch.gateway.trust.pins import PinStore
-
     if target is not None and everything:
         raise BadSettingError("give either a name or --all, not both")
     read = read_config(config)
+    from toolsearch.gateway.status.looking import waiting_tools
+    from toolsearch.gateway.trust.pins import PinStore
+
     store = PinStore.of(read)
     try:
         if revoke:
@@ -119,8 +116,7 @@ def _show(waiting: Waiting) -> None:
     console.print(line(f"{held.name}: {held.why.value}", "bold"))
     if against := reasons(held):
         console.print(line(against, "yellow"))
-    for row in definition_diff(waiting.before, waiting.now):
-        console.print(Text(row, style=_STYLES.get(row[0], "")))
+    print_diff(definition_diff(waiting.before, waiting.now))
     console.print()
 
 

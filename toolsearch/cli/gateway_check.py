@@ -23,14 +23,13 @@ _NUMBERS = ("tools", "refused", "held", "ruled out", "tokens", "time")
 def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """Start every server once and show what it gives, what is refused or held and why, and what it costs in tokens.
 
-    Nothing is approved by it. Exit code 1 if a server is left out or does not list its tools, 3 if none
-    does.
+    Nothing is approved by it. Exit code 1 if a server is left out or does not list its tools, 3 if none does.
     """
+    read = read_config(config)
     from toolsearch.gateway.gateway import Gateway
     from toolsearch.gateway.status.checkup import check as check_up
     from toolsearch.gateway.status.looking import gate_that_only_looks
 
-    read = read_config(config)
     with gate_that_only_looks(read) as gate:
         result = asyncio.run(check_up(Gateway(read, gate=gate)))
     if as_json:

@@ -14,17 +14,14 @@ from typing import Annotated
 
 import platformdirs
 import typer
-from rich.text import Text
 
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.gateway_adoption import OURS, Adoption, adopt, redacted
 from toolsearch.cli.gateway_clients import KnownClient, known_clients
 from toolsearch.cli.gateway_config_text import ConfigText, JsonText, TomlText
-from toolsearch.cli.output import line, stderr, stdout, warn
+from toolsearch.cli.output import line, print_diff, stderr, stdout, warn
 from toolsearch.errors import BadSettingError, SourceError
 from toolsearch.tools.definition import JsonObject
-
-_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +136,7 @@ def _apply(
 
 def _show_change(path: Path, after: str, config: ConfigText) -> None:
     old, new = (json.dumps(redacted(config.servers(text)), indent=2).splitlines() for text in (_text_of(path), after))
-    for row in difflib.unified_diff(old, new, str(path), str(path), lineterm=""):
-        stdout().print(Text(row, style=_STYLES.get(row[0], "")))
+    print_diff(difflib.unified_diff(old, new, str(path), str(path), lineterm=""))
 
 
 def _text_of(path: Path) -> str:

@@ -161,5 +161,4 @@ def _metadata_routes(jwt: JwtSettings, resource: str) -> list[Route]:
 
 
 async def _healthy(_: Request) -> JSONResponse:
-
     return JSONResponse({"status": "ok"})

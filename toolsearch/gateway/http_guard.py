@@ -24,14 +24,14 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class HostPort:
     """A host in small letters and a port; None stands for any."""
 
     host: str
     port: int | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> HostPort:
         """Read ``HOST``, ``HOST:PORT``, ``HOST:*`` or these with ``[::1]``. Raises ValueError."""
         parts = urlsplit(f"//{text.removesuffix(':*')}")
         if not parts.hostname or parts.path or parts.query or parts.fragment or parts.username is not None:
@@ -46,7 +46,7 @@ class HostGuard:
     """
 
     def __init__(
-        self, app: ASGIApp, *, hosts: Iterable[Address], origins: Iterable[str], open_paths: Iterable[str] = ()
+        self, app: ASGIApp, *, hosts: Iterable[HostPort], origins: Iterable[str], open_paths: Iterable[str] = ()
     ) -> None:
         self._app = app
         self._hosts = frozenset(hosts)
@@ -69,11 +69,11 @@ class HostGuard:
         if len(named) != 1:
             return False
         try:
-            address = Address.parse(named[0])
+            address = HostPort.parse(named[0])
         except ValueError:
             return False
-        exact = Address(address.host, address.port or _DEFAULT_PORTS[scheme])
-        return exact in self._hosts or Address(address.host) in self._hosts
+        exact = HostPort(address.host, address.port or _DEFAULT_PORTS[scheme])
+        return exact in self._hosts or HostPort(address.host) in self._hosts
 
     def _may_ask(self, origin: str) -> bool:
         """Whether *origin* is allowed by name, or the page came from here."""
@@ -99,13 +99,13 @@ class RetryAfter:
         await self._app(scope, receive, with_header)
 
 
-def served_hosts(settings: HttpSettings, host: str, port: int | None) -> list[Address]:
+def served_hosts(settings: HttpSettings, host: str, port: int | None) -> list[HostPort]:
     """What requests may be addressed to, for a gateway that is bound to *host* and *port*; None: to any.
 
     Raises BadSettingError where nothing says by which names every address of the machine is reached.
     """
     try:
-        named = [Address.parse(each) for each in settings.allowed_hosts]
+        named = [HostPort.parse(each) for each in settings.allowed_hosts]
     except ValueError as error:
         raise BadSettingError(f"the setting toolsearch.http.allowedHosts cannot be used: {error}") from error
     if host in _EVERY_ADDRESS:
@@ -116,7 +116,7 @@ def served_hosts(settings: HttpSettings, host: str, port: int | None) -> list[Ad
             )
         return named
     own = _LOOPBACK_NAMES if is_loopback(host) else (host.lower(),)
-    return [*named, *(Address(name, port) for name in own)]
+    return [*named, *(HostPort(name, port) for name in own)]
 
 
 def require_safe_binding(settings: HttpSettings, host: str, *, asks_for_tokens: bool) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.private_files import write_private
 from toolsearch.gateway.status.snapshot import GatewayStatus, status_json
-from toolsearch.gateway.upstream.private_files import write_private
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from toolsearch.errors import BadSettingError
+from toolsearch.gateway.identity import server_identity
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.tools import GatewayTool
-from toolsearch.gateway.trust.identity import server_identity
 from toolsearch.sqlite_file import SqliteFile
 from toolsearch.tools.definition import JsonObject
 

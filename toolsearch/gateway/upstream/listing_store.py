@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from pathlib import Path
@@ -10,10 +9,11 @@ from typing import Any
 
 from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.sources.json_values import is_object
-from toolsearch.catalog.sources.mcp_config import McpServer, StdioServer, redacted
+from toolsearch.catalog.sources.mcp_config import McpServer
 from toolsearch.catalog.sources.mcp_listing import read_listing
+from toolsearch.gateway.identity import identity_hash
+from toolsearch.gateway.private_files import write_private
 from toolsearch.gateway.tools import GatewayTool
-from toolsearch.gateway.upstream.private_files import write_private
 from toolsearch.gateway.upstream.protocol import Listing
 from toolsearch.tools.definition import JsonObject
 
@@ -27,7 +27,7 @@ class ListingStore:
 
     def __init__(self, server: McpServer, state_folder: Path) -> None:
         self._server = server
-        self._path = state_folder / "listings" / f"{server_key(server)}.json"
+        self._path = state_folder / "listings" / f"{identity_hash(server)}.json"
 
     def load(self) -> tuple[Listing, bool] | None:
         """The listing, and whether the server speaks the older protocol; None where there is nothing sound."""
@@ -76,13 +76,3 @@ class ListingStore:
 
 def _objects(entries: list[Any]) -> tuple[JsonObject, ...]:
     return tuple(filter(is_object, entries))
-
-
-def server_key(server: McpServer) -> str:
-    """SHA-256 (hex) of how *server* is reached, without what is secret: a new token is not another server."""
-    if isinstance(server, StdioServer):
-        way: list[Any] = [server.command, list(server.args), server.cwd, sorted(server.env)]
-    else:
-        way = [server.url, sorted(server.headers)]
-    text = redacted(json.dumps([server.name, *way]), server.secrets)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -25,9 +25,9 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from toolsearch.catalog.sources.mcp_config import HttpServer
+from toolsearch.gateway.identity import identity_hash
+from toolsearch.gateway.private_files import write_private
 from toolsearch.gateway.settings import UpstreamSettings
-from toolsearch.gateway.upstream.listing_store import server_key
-from toolsearch.gateway.upstream.private_files import write_private
 
 _LONG_AGO_S = 1.0
 
@@ -118,7 +118,7 @@ def stored_tokens(settings: UpstreamSettings) -> StoredTokens | None:
         return None
     if any(name.lower() == "authorization" for name in server.headers):
         return None
-    return StoredTokens(server, settings.state_folder / "tokens" / f"{server_key(server)}.json")
+    return StoredTokens(server, settings.state_folder / "tokens" / f"{identity_hash(server)}.json")
 
 
 class _StoredTokenAuth(httpx2.Auth):

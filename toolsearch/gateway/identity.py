@@ -1,4 +1,4 @@
-"""Which server a pin is of: its name, and where the configuration points that name."""
+"""Which server something is known of: its name, and where the configuration points that name."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def server_identity(server: McpServer) -> str:
     """
     where = json.dumps([redacted(part, server.secrets) for part in _where(server)])
     return f"{server.name}@{hashlib.sha256(where.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_DIGITS]}"
+
+
+def identity_hash(server: McpServer) -> str:
+    """SHA-256 (hex) of its identity, to name a file by."""
+    return hashlib.sha256(server_identity(server).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _where(server: McpServer) -> list[str]:
