@@ -19,8 +19,8 @@ from toolsearch.catalog.sources.mcp_listing import read_listing
 from toolsearch.cli import main
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era
+from toolsearch.gateway.reports.running import announced, running_gateways
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.status.running import announced, running_gateways
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import PinStore

@@ -61,7 +61,7 @@ gateway.command("import")(import_servers)
 
 async def _serve(made: Gateway, address: tuple[str, int] | None) -> None:
     """SIGTERM ends it as the client's going away does: servers end, and the exit code is 0."""
-    from toolsearch.gateway.status.running import announced
+    from toolsearch.gateway.reports.running import announced
 
     if address is None:
         from toolsearch.gateway.stdio import serve_stdio

@@ -19,8 +19,8 @@ from toolsearch.errors import BadSettingError, UnknownToolError
 from toolsearch.tools.naming import namespaced, near_names
 
 if TYPE_CHECKING:
+    from toolsearch.gateway.reports.looking import Waiting
     from toolsearch.gateway.settings import GatewayConfig
-    from toolsearch.gateway.status.looking import Waiting
     from toolsearch.gateway.trust.pins import PinStore
     from toolsearch.tools.definition import JsonObject
 
@@ -44,7 +44,7 @@ def approve(
     if target is not None and everything:
         raise BadSettingError("give either a name or --all, not both")
     read = read_config(config)
-    from toolsearch.gateway.status.looking import waiting_tools
+    from toolsearch.gateway.reports.looking import waiting_tools
     from toolsearch.gateway.trust.pins import PinStore
 
     store = PinStore.of(read)

@@ -12,8 +12,8 @@ from toolsearch.cli.options import JsonOption
 from toolsearch.cli.output import line, print_json, seconds, stdout, table
 
 if TYPE_CHECKING:
+    from toolsearch.gateway.reports.checkup import Checked, Checkup
     from toolsearch.gateway.settings import GatewayConfig
-    from toolsearch.gateway.status.checkup import Checked, Checkup
     from toolsearch.gateway.trust.protocol import Held
 
 _COLUMNS = ("server", "transport", "state", "tools", "refused", "held", "ruled out", "tokens", "time")
@@ -27,8 +27,8 @@ def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """
     read = read_config(config)
     from toolsearch.gateway.gateway import Gateway
-    from toolsearch.gateway.status.checkup import check as check_up
-    from toolsearch.gateway.status.looking import gate_that_only_looks
+    from toolsearch.gateway.reports.checkup import check as check_up
+    from toolsearch.gateway.reports.looking import gate_that_only_looks
 
     with gate_that_only_looks(read) as gate:
         result = asyncio.run(check_up(Gateway(read, gate=gate)))

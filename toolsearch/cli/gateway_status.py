@@ -37,8 +37,8 @@ def status(
     """
     if importlib.util.find_spec("mcp") is None:
         raise MissingExtraError("the gateway", "mcp")
+    from toolsearch.gateway.reports.running import running_gateways
     from toolsearch.gateway.settings import GatewaySettings
-    from toolsearch.gateway.status.running import running_gateways
 
     if url is not None:
         found = [{"address": url, "status": _asked(url)}]

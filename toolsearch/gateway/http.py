@@ -25,9 +25,9 @@ from toolsearch.gateway.http_guard import HostGuard, RetryAfter, require_safe_bi
 from toolsearch.gateway.principals.bearer import CredentialBackend, PrincipalToken
 from toolsearch.gateway.principals.directory import make_directory
 from toolsearch.gateway.principals.protocol import PrincipalDirectory
+from toolsearch.gateway.reports.page import status_routes
 from toolsearch.gateway.server import make_server
 from toolsearch.gateway.settings import JwtSettings
-from toolsearch.gateway.status.page import status_routes
 
 _PATH = "/mcp"
 _HEALTH = "/healthz"

@@ -24,7 +24,7 @@ from toolsearch.catalog.sources.files import read_document
 from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, read_mcp_config
 from toolsearch.errors import BadSettingError
-from toolsearch.gateway.principals.tokens import with_hashed_tokens
+from toolsearch.gateway.token_hashes import with_hashed_tokens
 from toolsearch.tools.definition import legal_name
 from toolsearch.tools.naming import SEPARATOR
 from toolsearch_indexes.encoders.opening import BUILT_IN

@@ -10,8 +10,8 @@ from toolsearch.discovery.reach import Reach
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.principals.jwt import JwtVerifier
 from toolsearch.gateway.principals.protocol import LOCAL, Grant, Principal, PrincipalDirectory
-from toolsearch.gateway.principals.tokens import token_sha256
 from toolsearch.gateway.settings import GatewaySettings, PrincipalSettings
+from toolsearch.gateway.token_hashes import token_sha256
 
 _BY_JWT = "jwt:"  # before the subject of who is no principal of the configuration
 

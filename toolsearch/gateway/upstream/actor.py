@@ -7,7 +7,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from typing import Any
 
 import mcp.types as types
@@ -30,6 +29,7 @@ from toolsearch.gateway.upstream.faults import Fault, FaultKind
 from toolsearch.gateway.upstream.follower import ListingFollower
 from toolsearch.gateway.upstream.oauth import stored_tokens
 from toolsearch.gateway.upstream.protocol import UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.gateway.upstream.rests import Rests
 from toolsearch.gateway.upstream.sender import Sender
 from toolsearch.gateway.upstream.subscription import hear_of_changes
 from toolsearch.gateway.upstream.talkback import Talkback
@@ -41,7 +41,6 @@ _STEADY_S = 10.0  # a session that lived so long was no failure to connect
 _WANTED_S = 600.0  # a lazy server that nobody has used for so long is left alone when it goes
 _DEGRADED_FAULTS = 2
 _DEGRADED_JUNK = 50  # lines in a row
-_LOGIN_LOOK_S = 5.0
 
 _CHANGES = (
     types.ToolListChangedNotification,
@@ -102,11 +101,9 @@ class UpstreamActor:
         self._over = asyncio.Event()  # the session, for new requests
         self._opening: asyncio.Task[McpSession] | None = None
         self._keeping: asyncio.Task[None] | None = None
-        self._stirred = asyncio.Event()  # somebody uses it
-        self._used_at_s: float | None = None
+        self._rests = Rests(clock=clock, is_in_use=self._is_in_use)
         self._opened_at_s = 0.0
         self._losses = 0  # of sessions that did not last, in a row
-        self._retry_at_s: float | None = None
         self._login_wanted = False
         self._is_idle = True
         self._reported = UpstreamState.IDLE
@@ -152,7 +149,7 @@ class UpstreamActor:
             self.state,
             last_error=self._last_error,
             since_s=self._since_s,
-            retry_at_s=breaker.retry_at_s if session and breaker.is_open else self._retry_at_s,
+            retry_at_s=breaker.retry_at_s if session and breaker.is_open else self._rests.ends_at_s,
             connect_s=self._connect_s,
             starts=self._starts,
             calls=self._calls,
@@ -170,17 +167,17 @@ class UpstreamActor:
 
     async def request(self, request: UpstreamRequest) -> dict[str, Any]:
         self._calls += 1
-        self._stir()
+        self._rests.stir()
         try:
             return await self._sender.send(request)
         except (ToolSearchError, MCPError):
             self._failed += 1
             raise
         finally:
-            self._used_at_s = self._clock()
+            self._rests.note_use()
 
     async def relist(self) -> None:
-        self._stir()
+        self._rests.stir()
         await self._listings.list(await self._connected())
 
     async def aclose(self) -> None:
@@ -197,20 +194,20 @@ class UpstreamActor:
     async def _keep(self) -> None:
         is_known = await self._listings.publish_kept(is_old=self._connector.remember_as_old)
         if is_known and self._settings.treated.lazy:
-            await self._until_used()
+            await self._idle()
         while True:
             try:
                 session = await self._connected()
             except LoginRequiredError as error:
                 self._warning.warn(str(error))
-                await self._until_logged_in()
+                await self._rests.until_changed(self._tokens.stamp if self._tokens else _no_tokens)
                 continue
             except ServerUnavailableError as error:
                 self._warning.warn(str(error))
                 if not self._is_wanted():
-                    await self._until_used()
+                    await self._idle()
                     continue
-                await self._rest_until(self._connecting.retry_at_s)
+                await self._rests.until(self._connecting.retry_at_s or self._clock())
                 continue
             await self._tend(session)
             await self._recover()
@@ -226,61 +223,27 @@ class UpstreamActor:
         """After a loss: wait a while, longer if sessions keep ending; or until it is used, if it is not wanted."""
         self._losses = 1 if self._clock() - self._opened_at_s >= _STEADY_S else self._losses + 1
         if not self._is_wanted():
-            self._update()
-            await self._until_used()
+            await self._idle()
             return
         self._is_idle = False
         self._update()
-        await self._rest_until(self._clock() + delay_s(self._losses, self._random))
+        await self._rests.until(self._clock() + delay_s(self._losses, self._random))
 
     def _is_wanted(self) -> bool:
         """Whether it is to be up though nobody asks: a lazy server whose tools are known need not."""
         if not self._settings.treated.lazy or not self._listings.is_listed:
             return True
-        return self._used_at_s is not None and self._clock() - self._used_at_s < _WANTED_S
+        return self._rests.was_used_within(_WANTED_S)
 
-    async def _until_used(self) -> None:
-        if not self._is_in_use():
-            self._retry_at_s = None
-            self._is_idle = True
-            self._update()
-            self._stirred.clear()
-            await self._stirred.wait()
+    async def _idle(self) -> None:
+        """Leave it alone until somebody uses it."""
+        self._is_idle = not self._is_in_use()
+        self._update()
+        await self._rests.until_used()
         self._is_idle = False
-
-    async def _rest_until(self, at_s: float | None) -> None:
-        """Until then, or until somebody uses it, and so has it tried."""
-        if self._is_in_use():
-            return
-        self._retry_at_s = at_s
-        left_s = 0.0 if at_s is None else max(at_s - self._clock(), 0.0)
-        self._stirred.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(left_s):
-                await self._stirred.wait()
-        self._retry_at_s = None
-
-    async def _until_logged_in(self) -> None:
-        """It is not tried by itself, unless there are new tokens; use tries it."""
-        self._retry_at_s = None
-        before = self._tokens.stamp() if self._tokens else None
-        while not self._is_in_use():
-            self._stirred.clear()
-            try:
-                async with asyncio.timeout(_LOGIN_LOOK_S):
-                    await self._stirred.wait()
-            except TimeoutError:
-                if self._tokens is not None and self._tokens.stamp() != before:
-                    return
-            else:
-                return
 
     def _is_in_use(self) -> bool:
         return self._is_opening() or self._live_session() is not None
-
-    def _stir(self) -> None:
-        self._used_at_s = self._clock()
-        self._stirred.set()
 
     # ---- connected
 
@@ -319,7 +282,6 @@ class UpstreamActor:
         self._starts += 1
         self._is_idle = False
         self._login_wanted = False
-        self._retry_at_s = None
         self._junk_in_a_row = 0
         self._last_error = ""
         self._update()
@@ -397,6 +359,10 @@ class UpstreamActor:
             self._reported = state
             self._since_s = self._clock()
             self._sinks.state(self.name, state)
+
+
+def _no_tokens() -> float:
+    return 0.0
 
 
 async def _until(events: Sequence[asyncio.Event], *, beside: Sequence[Coroutine[Any, Any, None]]) -> None:

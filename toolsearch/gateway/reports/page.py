@@ -36,7 +36,7 @@ def status_routes(gateway: Gateway) -> list[Route]:
 @cache
 def _page() -> tuple[str, str]:
     """The page, and the policy that lets nothing run or be loaded but what stands in it."""
-    text = resources.files("toolsearch.gateway.status").joinpath("page.html").read_text("utf-8")
+    text = resources.files("toolsearch.gateway.reports").joinpath("page.html").read_text("utf-8")
     sources = {f"{kind}-src": _hash(content) for kind, content in _INLINE.findall(text)}
     rules = {"default-src": "'none'", "connect-src": "'self'", "base-uri": "'none'", "form-action": "'none'", **sources}
     return text, "; ".join(f"{name} {source}" for name, source in rules.items())
