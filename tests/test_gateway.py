@@ -62,6 +62,18 @@ async def test_a_server_that_dies_in_a_call_costs_that_call_only(config, tmp_pat
     assert after != before
 
 
+async def test_few_tools_are_listed_alone_and_ours_answer_all_the_same(tmp_path):
+    async with connected({"mcpServers": {"raw": raw_server()}}, "http", "auto", tmp_path) as client:
+        listed = await names(client)
+        found = await client.call_tool("toolSearchTool", {"query": "select:raw__pid"})
+        called = await client.call_tool("callToolRead", {"name": "raw__pid"})
+
+    assert "raw__pid" in listed
+    assert not set(OWN) & set(listed)
+    assert found.structured_content["tools"] == [{"name": "raw__pid"}]
+    assert text(called).isdecimal()
+
+
 async def test_a_call_tool_takes_a_harmless_tool_and_names_those_near_a_misspelt_one(config, tmp_path):
     async with connected(config, "http", "auto", tmp_path) as client:
         harmless = await client.call_tool("callToolDestructive", {"name": "raw__pid"})

@@ -69,7 +69,7 @@ class Surface:
         """The caller's ``tools/list``, whole: byte for byte the same until something changes.
 
         The search tool, the call tools and the pins stand first, and what was found after them in the order it was. Few
-        tools are listed as they are, without any of ours.
+        tools are listed as they are, without any of ours, which answer all the same.
         """
         own = [] if self._passes_through(caller) else self._own_entries()
         tools = (self._registry.find(name) for name in self._listed(caller))
