@@ -1,6 +1,7 @@
 """What a server's faults cost: the calls they hit, told truthfully, and nothing of the neighbour's."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -214,3 +215,18 @@ def is_running(pid: int) -> bool:
 def resident_kb() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def test_the_figures_that_are_told_are_those_that_were_stored():
+    folder = Path(__file__).parents[1] / "benchmarks"
+    told = (folder / "README.md").read_text("utf-8")
+
+    for row in json.loads((folder / "figures" / "gateway_faults.json").read_text("utf-8")):
+        calls = f"{row['sent']} | {row['lost']} | {row['told_wrongly']}"
+        lost = f"{row['neighbour_lost']} of {row['neighbour_calls']:,}"
+        times = (_times(row, "recovery"), lost, _times(row, "before"), _times(row, "during"))
+        assert f"| {row['fault']} | {calls} | {' | '.join(times)} |" in told
+
+
+def _times(row: dict[str, Any], what: str) -> str:
+    return f"{row[f'{what}_p50_ms']:,.0f} / {row[f'{what}_p99_ms']:,.0f}"
