@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-LEAST = -1.8  # in log odds; what 1 to 2 % of the best hits for requests with a right tool do not reach
+LEAST = -1.8  # in log odds, for an answer; what 1 to 2 % of the best hits for requests with a right tool do not reach
+FOLLOWING = -2.5  # for a hit after the best: where there is an answer, the next ones may be what was meant
 SURE = -0.2  # what 6 % of the best hits for requests without one reach
 _NONSENSE = -6.6  # where no word means anything
 _FEW = 5  # tools; among fewer, some are not much less likely to be near by chance
@@ -25,7 +26,12 @@ class Scale(NamedTuple):
     offset: float
 
     def fits(self, raw: float) -> bool:
+        """Whether the best hit makes an answer."""
         return self.slope * raw + self.offset >= LEAST
+
+    def follows(self, raw: float) -> bool:
+        """Whether a hit may stand in an answer after the best; not without anything that speaks for it."""
+        return raw > 0 and self.slope * raw + self.offset >= FOLLOWING
 
     def score(self, raw: float) -> float:
         """Return the probability, in (0, 1)."""

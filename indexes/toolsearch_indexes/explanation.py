@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from toolsearch_indexes.calibration import LEAST
+from toolsearch_indexes.calibration import FOLLOWING, LEAST
 from toolsearch_indexes.keyword import FIELDS, KeywordPart
 from toolsearch_indexes.keyword_query import WordReading
 from toolsearch_indexes.lexicon import Lexicon
@@ -46,15 +46,17 @@ class Explanation:
     outcome     "found": it has a *place* among the tools that may be seen, 1 the best (a search gives as many as its
                 limit); "by its words": in a fusion it does not fit, but of all tools it has the words best, and these
                 are sure enough; "by name", "by pattern": the query names it, or its pattern matches; "does not fit":
-                its *raw* score is not the *least* that is needed; "no match": nothing of the query is in it;
-                "below min_score": the engine's options ask for more; "out of reach": it may not be seen; "no such tool"
+                its *raw* score is not the *least* that it needs, or that of the best tool is not; "no match": nothing
+                of the query is in it; "below min_score": the engine's options ask for more; "out of reach": it may not
+                be seen; "no such tool"
     score       as of a hit, in (0, 1]; 0 without a match
     words       the words of the query that it holds; *missing* are the others, as far as any tool holds them
     word_score  what *words* are worth together
     cosine      of the query with the tool; None by keyword
     deviations  how far *cosine* lies above that of unrelated texts, in their standard deviations
     weight      what one deviation is worth: raw = word_score + weight * deviations
-    raw, least  the sum, and what it has to be
+    raw, least  the sum, and what it has to be: more for the best of all tools, on which hangs whether there is an
+                answer, than for the others
     """
 
     tool: str
@@ -85,9 +87,12 @@ def explain_row(
     if request.nearness and segment.vectors:
         cosine = float(request.nearness.meaning.cosines(segment.vectors, here)[0])
         deviations = float(request.nearness.deviations(segment, here)[0])
-    is_match = word_score > 0 or request.nearness is not None
-    score = request.scale.score(raw) if is_match else 0.0
-    outcome: Outcome = "no match" if not is_match else "found" if request.scale.fits(raw) else "does not fit"
+    place, best = _place(space, request, raw, tool)
+    outcome: Outcome = "no match"
+    score = 0.0
+    if word_score > 0 or request.nearness is not None:
+        is_found = request.scale.fits(best) and request.scale.follows(raw)
+        outcome, score = ("found" if is_found else "does not fit"), request.scale.score(raw)
     if outcome == "does not fit" and tool in [hit.name for hit in sure_by_words(space, request)]:
         outcome, score = "by its words", request.word_scale.score(word_score)
     found = {match.word for match in words}
@@ -95,7 +100,7 @@ def explain_row(
         tool,
         strategy,
         outcome,
-        _place(space, request, raw, tool) if outcome == "found" else None,
+        place if outcome == "found" else None,
         score,
         words,
         tuple(reading.word for reading in request.words.readings if reading.word not in found) if request.words else (),
@@ -104,7 +109,7 @@ def explain_row(
         deviations or 0.0,
         request.weight if request.nearness else 0.0,
         raw,
-        (LEAST - request.scale.offset) / request.scale.slope,
+        ((LEAST if raw == best else FOLLOWING) - request.scale.offset) / request.scale.slope,
     )
 
 
@@ -129,12 +134,13 @@ def _match(part: KeywordPart, request: Request, lexicon: Lexicon, row: int, read
     return WordMatch(reading.word, tuple(terms), tuple(fields), best) if terms else None
 
 
-def _place(space: SearchSpace, request: Request, raw: float, tool: str) -> int:
-    """The place of *tool* among all that may be seen."""
-    before = 0
+def _place(space: SearchSpace, request: Request, raw: float, tool: str) -> tuple[int, float]:
+    """The place of *tool* among all that may be seen, and the best raw score of these."""
+    before, best = 0, raw
     for segment, allowed in zip(space.segments, space.allowed, strict=True):
         rows: IntArray = np.arange(segment.size) if allowed is None else np.flatnonzero(allowed)
         scores = request.raw(segment, rows, request.word_scores(segment)[rows])
         ties: list[str] = [segment.names.names[tie] for tie in rows[scores == raw].tolist()]
         before += int((scores > raw).sum()) + sum(name < tool for name in ties)
-    return before + 1
+        best = max(best, float(scores.max(initial=raw)))
+    return before + 1, best

@@ -39,7 +39,7 @@ class SearchSpace(NamedTuple):
 
 
 def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> list[Hit]:
-    """The best *limit* rows that fit, and in a fusion also the best by its words alone, if these make sure of it.
+    """The best *limit* rows, if the best fits; in a fusion also the best by words alone, if these make sure of it.
 
     *favour*, in [0, 1] by name, moves what fits among each other by a small step.
     """
@@ -56,7 +56,9 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
     ):
         candidates = np.union1d(rows, others)
         found.append((candidates, request.raw(segment, candidates, scores[candidates])))
-    best = [(raw, name) for raw, name in _best(space, found, looked_at) if request.scale.fits(raw)]
+    best = [(raw, name) for raw, name in _best(space, found, looked_at) if request.scale.follows(raw)]
+    if best and not request.scale.fits(best[0][0]):
+        best = []
     confidence: Confidence = "high" if best and request.scale.score(best[0][0]) >= SURE_SCORE else "low"
     if favour:
         step = _FAVOUR / request.scale.slope
