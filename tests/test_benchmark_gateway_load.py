@@ -1,6 +1,8 @@
 """The gateway's load test: what it puts before the gateway, and how its figures are made."""
 
+import json
 from collections import Counter
+from pathlib import Path
 
 from benchmarks.gateway_load import Recorded, Sample, summary, tools_of
 
@@ -23,3 +25,17 @@ def test_what_is_added_is_taken_turn_by_turn_and_growth_after_the_warm_up():
     assert figures["rss_mib"] == {"start": 50, "after_warm_up": 101, "end": 104, "slope_per_minute": 1.0}
     assert figures["handles"] == {"most": 5, "after_all_sessions": 1}
     assert figures["lost"] == {"timeout": 1}
+
+
+def test_the_figures_that_are_told_are_those_that_were_stored():
+    folder = Path(__file__).parents[1] / "benchmarks"
+    told = " ".join((folder / "README.md").read_text("utf-8").split())
+    figures = json.loads((folder / "figures" / "gateway_load.json").read_text("utf-8"))
+
+    for what in ("search", "direct", "proxied", "added"):
+        milliseconds = figures[f"{what}_ms"]
+        assert f"| {what} | {milliseconds['p50']:,.1f} | {milliseconds['p99']:,.1f} |" in told
+    counts = f"{figures['searches']:,} searches, {figures['calls']:,} calls, {sum(figures['lost'].values())} lost"
+    memory = figures["rss_mib"]
+    assert counts in told
+    assert f"{memory['after_warm_up']:,.0f} MiB after the warm-up and {memory['end']:,.0f} at the end" in told
