@@ -1,14 +1,25 @@
-"""What all tests share: a fresh interpreter, and the option by which skipping cannot hide a failure."""
+"""What all tests share: folders of their own, a fresh interpreter, and the option by which no skip hides a failure."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
 # What reasons for skipping may name: data that not everybody has beside the checkout, and extras of much to download.
-_MAY_BE_ABSENT = ("../shared", "the semantic extra", "'.[bench]'")
+# One suite of others runs on a newer Node.js than all the rest of this needs.
+_MAY_BE_ABSENT = ("../shared", "the semantic extra", "'.[bench]'", "Node.js 22")
+
+
+_runs = count()
+
+
+@pytest.fixture(autouse=True)
+def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a test approves, caches or stores stays its own, and out of the user's folders."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state{next(_runs)}"))
 
 
 @pytest.fixture

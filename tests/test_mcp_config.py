@@ -79,8 +79,8 @@ def test_a_missing_variable_costs_only_its_server_and_is_named():
         ({"command": "x", "env": ["A"]}, "'env' must map names to strings"),
         ({"command": "x", "mode": "2024"}, "mode is '2024'; use 'auto' or 'legacy'"),
         ({"command": "x", "url": "http://h"}, "it has both 'command' and 'url'; keep one, or say which by 'type'"),
-        ({"command": "x", "type": "pipe"}, "type is 'pipe'; use 'stdio' or 'http'"),
-        ({"command": "x", "type": ["stdio"]}, "type is ['stdio']; use 'stdio' or 'http'"),
+        ({"command": "x", "type": "pipe"}, "type is 'pipe'; use 'stdio', 'http' or 'sse'"),
+        ({"command": "x", "type": ["stdio"]}, "type is ['stdio']; use 'stdio', 'http' or 'sse'"),
         ({"url": "ftp://h/mcp"}, "'url' must start with http:// or https:// and name a host"),
         ({"url": "http://[::1/mcp"}, "'url' is not an address"),
         ({"command": "${input:key}"}, "${input:key} cannot be filled in; only environment variables can"),
@@ -90,8 +90,15 @@ def test_an_unusable_server_is_refused_with_what_to_do(entry, reason):
     assert reason_of(entry) == reason
 
 
-def test_the_old_sse_transport_is_refused_by_name():
-    assert "'sse' transport is not supported" in reason_of({"type": "sse", "url": "http://h/sse"})
+def test_the_older_http_is_taken_where_it_is_named_and_tried_where_nothing_is():
+    entries = {kind: {"type": kind, "url": "https://example.com/x"} for kind in ("sse", "http")}
+    config = read({**entries, "untold": {"url": "https://example.com/x"}})
+
+    assert [(server.transport, server.kind_is_given) for server in config.servers] == [
+        ("sse", True),
+        ("http", True),
+        ("http", False),
+    ]
 
 
 def test_what_is_not_understood_is_left_alone_with_a_warning():

@@ -52,7 +52,8 @@ def test_the_wheel_holds_both_packages_and_their_data_and_nothing_else(tmp_path:
         f"toolsearch_indexes/encoders/built_in/{name}"
         for name in ("README.md", "about.json", "pieces.json", "table.npy")
     }
-    data = {"toolsearch/data/NOTICE", "toolsearch/data/o200k_base.tiktoken.xz"} | encoder
+    gateway = {"toolsearch/gateway/reports/page.html", "toolsearch/gateway/trust/phrases.toml"}
+    data = {"toolsearch/data/NOTICE", "toolsearch/data/o200k_base.tiktoken.xz"} | encoder | gateway
     typed = {"toolsearch/py.typed", "toolsearch_indexes/py.typed"}
     modules = {name for name in names if name.endswith(".py")}
     metadata = {name for name in names if ".dist-info/" in name}

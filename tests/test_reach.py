@@ -39,6 +39,37 @@ def test_a_rule_selects_by_name_server_tag_or_glob(allow: list[str], deny: list[
     assert seen(Reach.parse(allow, deny)) == expected
 
 
+HINTED = {
+    "read": {"readOnlyHint": True},
+    "write": {"readOnlyHint": False, "destructiveHint": False},
+    "destroy": {"readOnlyHint": False, "destructiveHint": True},
+    "silent": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "expected"),
+    [
+        (["class:read"], [], ["read"]),
+        (["class:write"], [], ["silent", "write"]),
+        ([], ["class:destructive"], ["read", "silent", "write"]),
+        (["class:read", "destroy"], [], ["destroy", "read"]),
+        (["class:read", "class:write"], ["silent"], ["read", "write"]),
+    ],
+)
+def test_a_rule_selects_by_class_where_a_tool_that_says_nothing_counts_as_one_that_writes(allow, deny, expected):
+    reach = Reach.parse(allow, deny)
+    tools = [ToolDefinition(name, annotations=hints) for name, hints in HINTED.items()]
+
+    assert sorted(tool.name for tool in tools if reach.allows(tool)) == expected
+
+
+def test_a_class_is_one_of_three_and_no_glob():
+    for rule in ("class:dangerous", "class:*", "class:Read"):
+        with pytest.raises(BadSettingError, match="there are read, write, destructive"):
+            Rule.parse(rule)
+
+
 def test_a_deny_rule_beats_every_allow_rule() -> None:
     assert seen(Reach.parse(allow=["git__git_commit", "server:git"], deny=["tag:write"])) == ["git__git_log"]
 

@@ -120,10 +120,17 @@ class SourceError(ToolSearchError, ValueError):
 
 
 class ServerUnavailableError(ToolSearchError, ConnectionError):
-    """An MCP server cannot be reached, or died during the call (which may then have run)."""
+    """An MCP server cannot be reached, or died during the call (which may then have run).
+
+    *retry_after_s* is how long another try is in vain; None where that is not known.
+    """
 
     code = "server_unavailable"
     status = 503
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class ServerBusyError(ServerUnavailableError):

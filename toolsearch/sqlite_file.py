@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Self
 from toolsearch.errors import SessionStoreError
 
 _BUSY_S = 5.0  # how long to wait for another process that writes
+_RETRY_S = 0.01
 
 
 class SqliteFile:
@@ -74,7 +76,7 @@ class SqliteFile:
             self._database.close()
 
     def _prepare(self, database: sqlite3.Connection, table: str, version: int) -> None:
-        database.execute("PRAGMA journal_mode = WAL")
+        _log_ahead(database)
         database.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost the last writes, not the file
         found = database.execute("PRAGMA user_version").fetchone()[0]
         if found not in (0, version):
@@ -91,3 +93,17 @@ class SqliteFile:
             yield
         except (sqlite3.Error, UnicodeError) as error:
             raise SessionStoreError(f"cannot use the {self._holds} in {self._path}: {error}") from error
+
+
+def _log_ahead(database: sqlite3.Connection) -> None:
+    """Have changes go to a log first. SQLite does not wait by itself while another process does the same."""
+    give_up_s = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_s:
+                raise
+            time.sleep(_RETRY_S)
+        else:
+            return

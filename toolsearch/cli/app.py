@@ -10,6 +10,7 @@ from toolsearch.cli.call import call
 from toolsearch.cli.demo import demo
 from toolsearch.cli.evaluate import evaluate
 from toolsearch.cli.exits import HELP
+from toolsearch.cli.gateway import gateway
 from toolsearch.cli.index import index
 from toolsearch.cli.search import search
 from toolsearch.cli.show import show
@@ -53,3 +54,4 @@ def toolsearch(
 for command in (demo, index, search, show, call, sources, tokens, evaluate):
     app.command()(command)
 app.add_typer(usage, name="usage")
+app.add_typer(gateway, name="gateway")

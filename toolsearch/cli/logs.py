@@ -24,11 +24,18 @@ def logs_on_stderr() -> Generator[None]:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Line())
     handler.addFilter(lambda record: record.name not in _TOLD_BY_THE_COMMANDS)
-    loggers = [logging.getLogger(name) for name in _PACKAGES]
-    for logger in loggers:
+    before = {logger: logger.level for logger in map(logging.getLogger, _PACKAGES)}
+    for logger in before:
         logger.addHandler(handler)
     try:
         yield
     finally:
-        for logger in loggers:
+        for logger, level in before.items():
             logger.removeHandler(handler)
+            logger.setLevel(level)
+
+
+def log_from(level: str) -> None:
+    """Show what the packages log from *level* on, such as ``debug``, until `logs_on_stderr` ends."""
+    for name in _PACKAGES:
+        logging.getLogger(name).setLevel(level.upper())

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDTH = 110  # columns, where there is no terminal that has a width of its own
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class _Console(Console):
@@ -73,6 +74,12 @@ def warn(message: str) -> None:
 def legible(text: str) -> str:
     """Replace what is not printable: what tools and servers say must not steer the terminal it is shown on."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def print_diff(rows: Iterable[str]) -> None:
+    """Print the lines of a unified diff of JSON in ASCII, in which nothing is hidden."""
+    for row in rows:
+        stdout().print(Text(row, style=_DIFF_STYLES.get(row[:1], "")))
 
 
 def line(text: str, style: str = "") -> Text:

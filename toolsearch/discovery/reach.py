@@ -1,4 +1,4 @@
-"""What a caller may see: rules that allow or deny tools by name, server or tag. They apply before any ranking."""
+"""What a caller may see: rules that allow or deny tools by name, server, tag or class. Applied before ranking."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from enum import Enum
 from toolsearch.discovery.globs import GlobSet, is_glob
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.safety import SafetyClass, safety_of
 
 _MAX_RULE_CHARACTERS = 512
 
@@ -19,11 +20,13 @@ class Subject(Enum):
     NAME = "name"
     SERVER = "server"
     TAG = "tag"
+    CLASS = "class"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule, as text: ``git__git_log`` or ``name:git__git_log``, ``server:git``, ``tag:read``.
+    """One rule, as text: ``git__git_log`` or ``name:git__git_log``, ``server:git``, ``tag:read`` or
+    ``class:destructive``, where the class is one of `SafetyClass`.
 
     What stands after the colon may be a glob (``git__*``, ``server:aws-*``), which has to match the whole name, server
     or tag; `GlobSet` says what globs there are. ``[*]`` is a literal star. Upper and lower case differ.
@@ -41,13 +44,15 @@ class Rule:
         if not pattern or kind not in _SUBJECTS:
             raise BadSettingError(
                 f"cannot use the reach rule {text[:_MAX_RULE_CHARACTERS]!r}: write a tool's name or a glob such as "
-                "'git__*', 'server:<server>' or 'tag:<tag>'"
+                "'git__*', 'server:<server>', 'tag:<tag>' or 'class:read', 'class:write', 'class:destructive'"
             )
         if len(pattern) > _MAX_RULE_CHARACTERS:
             raise BadSettingError(
                 f"a reach rule has {len(pattern)} characters, at most {_MAX_RULE_CHARACTERS} are taken; "
                 "write several rules, or a shorter glob"
             )
+        if _SUBJECTS[kind] is Subject.CLASS and pattern not in _CLASSES:
+            raise BadSettingError(f"there is no class {pattern!r} of tools; there are {', '.join(_CLASSES)}")
         if is_glob(pattern):
             GlobSet([pattern])  # so that a bad glob is named alone, and here
         return cls(_SUBJECTS[kind], pattern)
@@ -56,6 +61,7 @@ class Rule:
         return f"{self.subject.value}:{self.pattern}"
 
 
+_CLASSES = tuple(each.value for each in SafetyClass)
 _SUBJECTS = {subject.value: subject for subject in Subject}
 
 
@@ -89,7 +95,7 @@ class Reach:
 class _AnyRule:
     """Whether any of some rules matches a tool, in time that hardly grows with the rules."""
 
-    __slots__ = ("_names", "_servers", "_tags")
+    __slots__ = ("_classes", "_names", "_servers", "_tags")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         patterns: dict[Subject, set[str]] = {subject: set() for subject in Subject}
@@ -98,12 +104,14 @@ class _AnyRule:
         self._names = _AnyText(patterns[Subject.NAME])
         self._servers = _AnyText(patterns[Subject.SERVER])
         self._tags = _AnyText(patterns[Subject.TAG])
+        self._classes = _AnyText(patterns[Subject.CLASS])
 
     def matches(self, definition: ToolDefinition) -> bool:
         return (
             self._names.match(definition.name)
             or self._servers.match(definition.server)
             or any(map(self._tags.match, definition.tags))
+            or self._classes.match(safety_of(definition.annotations).value)
         )
 
 

@@ -161,8 +161,7 @@ def render_answer(
     """
     if not references:
         return "\n".join(filter(None, [_NOTHING_FOUND, note]))
-    hint = call_hint if references[0].confidence == "high" else f"{call_hint} {_WEAK}"
-    head = _head(len(references), len(newly_loaded), hint.strip())
+    head = _head(len(references), len(newly_loaded), with_confidence(call_hint, references))
     for width in _SUMMARY_WIDTHS:
         lines = [_line(reference, width, already_loaded) for reference in references]
         answer = "\n".join(filter(None, [head, *lines, note]))
@@ -182,6 +181,11 @@ _NOTHING_FOUND = (
 )
 
 _WEAK = "They fit only weakly: if none is what you need, search once more in other words."
+
+
+def with_confidence(call_hint: str, references: Sequence[ToolReference]) -> str:
+    """*call_hint*, with a word on it where even the first of *references* fits only weakly; there has to be one."""
+    return call_hint if references[0].confidence == "high" else f"{call_hint} {_WEAK}".strip()
 
 
 def _head(found: int, new: int, call_hint: str) -> str:

@@ -16,10 +16,11 @@ from toolsearch.errors import SourceError
 from toolsearch.tools.definition import Json, JsonObject, legal_name
 
 Mode: TypeAlias = Literal["auto", "legacy"]
+HttpKind: TypeAlias = Literal["http", "sse"]
 
 _SECTIONS = ("mcpServers", "servers")  # the second is VS Code's
 _GATEWAY_SECTION = "toolsearch"  # the gateway's own settings, in a file that other clients read too
-_HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp")
+_HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")
 _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "mode"})
 _HTTP_KEYS = frozenset({"type", "url", "headers", "disabled", "mode"})
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
@@ -44,15 +45,22 @@ class StdioServer:
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
-    """A server behind a URL that speaks streamable HTTP."""
+    """A server behind a URL that speaks streamable HTTP, or the older HTTP with server-sent events.
+
+    kind_is_given  by the configuration; if not, a server that takes no POST is tried with the older one
+    """
 
     name: str
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     mode: Mode = "auto"
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    kind: HttpKind = "http"
+    kind_is_given: bool = False
 
-    transport = "http"
+    @property
+    def transport(self) -> HttpKind:
+        return self.kind
 
 
 McpServer: TypeAlias = StdioServer | HttpServer
@@ -167,10 +175,8 @@ def _read_server(name: str, entry: Json, environment: Mapping[str, str]) -> tupl
 
 def _is_http(fields: JsonObject) -> bool:
     kind = fields.get("type")
-    if kind == "sse":
-        raise _UnusableServerError("the old 'sse' transport is not supported; use the server's streamable HTTP address")
     if kind is not None and kind != "stdio" and kind not in _HTTP_TYPES:
-        raise _UnusableServerError(f"type is {kind!r}; use 'stdio' or 'http'")
+        raise _UnusableServerError(f"type is {kind!r}; use 'stdio', 'http' or 'sse'")
     if kind is None and "url" in fields and "command" in fields:
         raise _UnusableServerError("it has both 'command' and 'url'; keep one, or say which by 'type'")
     return kind in _HTTP_TYPES or (kind is None and "url" in fields)
@@ -206,7 +212,15 @@ def _read_http(name: str, fields: JsonObject, expand: _Expansion) -> HttpServer:
     words = [word for value in headers.values() for word in value.split()[1:]]
     queried = [value for _, value in parse_qsl(parts.query)]
     hidden = [*headers.values(), *words, *queried, *expand.used, parts.password or ""]
-    return HttpServer(name, url, headers=headers, mode=_mode(fields), secrets=_secrets(hidden))
+    return HttpServer(
+        name,
+        url,
+        headers=headers,
+        mode=_mode(fields),
+        secrets=_secrets(hidden),
+        kind="sse" if fields.get("type") == "sse" else "http",
+        kind_is_given="type" in fields,
+    )
 
 
 def _text(fields: JsonObject, key: str, expand: Callable[[str], str]) -> str:

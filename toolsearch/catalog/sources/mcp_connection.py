@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from mcp import MCPError
-from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+from mcp.types import REQUEST_TIMEOUT
 from pydantic import ValidationError
 
 from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, Mode, StdioServer, redacted
+from toolsearch.catalog.sources.mcp_failures import explain, is_lost_connection
 from toolsearch.catalog.sources.mcp_http import EXPIRED, FAULT, MAY_HAVE_RUN
 from toolsearch.catalog.sources.mcp_lifetime import SessionLifetime
 from toolsearch.catalog.sources.mcp_pages import read_pages
@@ -72,7 +73,7 @@ class McpConnection:
             raise self._unavailable(self._silence()) from error
         except (MCPError, ValidationError) as error:
             self._end_all()
-            raise self._unavailable(f"its tools could not be listed: {_explain(error, self.server)}") from error
+            raise self._unavailable(f"its tools could not be listed: {explain(error, self.server)}") from error
 
     async def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> ToolOutput:
         """Run *tool*, connecting first where need be. A call that may have run is never sent twice.
@@ -137,7 +138,7 @@ class McpConnection:
         except TimeoutError as error:
             raise _SilentServerError(self._describe(self._silence(), lifetime.stderr.words())) from error
         except Exception as error:  # whatever the SDK, the network or the system made of it
-            raise self._unavailable(_explain(error, self.server), await lifetime.stderr.last_words()) from error
+            raise self._unavailable(explain(error, self.server), await lifetime.stderr.last_words()) from error
         self._was_ready = True
         if self._session.shook_hands:
             self._mode = "legacy"  # asking again for the newer protocol can cost 10 s of a server's silence
@@ -150,7 +151,7 @@ class McpConnection:
         if FAULT in data:
             outcome = "may have run" if data.get(MAY_HAVE_RUN) else "did not run"
             return self._unavailable(f"{error.message}; the call of {tool!r} {outcome}")
-        if error.code == CONNECTION_CLOSED:
+        if is_lost_connection(error):
             if isinstance(self.server, StdioServer):  # over HTTP it is only this answer's stream that broke
                 session.ended.set()  # the SDK tells the calls a moment before it ends the session
             return self._unavailable(
@@ -189,22 +190,3 @@ def _note_outcome(opening: asyncio.Task[McpSession]) -> None:
     """Look at the exception, lest asyncio complain of it when all who waited have been cancelled."""
     if not opening.cancelled():
         opening.exception()
-
-
-def _explain(error: BaseException, server: McpServer) -> str:
-    """Why a connection could not be made, out of the nest of groups that the SDK raises."""
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    if isinstance(error, OSError) and isinstance(server, StdioServer):
-        return _explain_spawn(error, server)
-    if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
-        return "it ended before it answered"
-    return str(error) or type(error).__name__
-
-
-def _explain_spawn(error: OSError, server: StdioServer) -> str:
-    if server.cwd is not None and error.filename == server.cwd:
-        return f"its 'cwd' {server.cwd} cannot be entered: {error.strerror}"
-    if isinstance(error, FileNotFoundError):
-        return f"the command {server.command!r} was not found; install it, or give its full path"
-    return f"the command {server.command!r} could not be started: {error.strerror or error}"

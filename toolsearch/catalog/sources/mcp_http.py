@@ -7,7 +7,10 @@ Both reach the caller here as the JSON-RPC error of the one request that they an
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 import httpx2
@@ -15,9 +18,13 @@ import httpx2
 FAULT = "toolsearch/http-fault"
 EXPIRED = "toolsearch/session-expired"
 MAY_HAVE_RUN = "toolsearch/may-have-run"
+STATUS = "toolsearch/http-status"  # of the answer; missing where none came
+RETRY_AFTER_S = "toolsearch/retry-after-s"
+CHALLENGE = "toolsearch/www-authenticate"
 
 _INTERNAL_ERROR = -32603
 _SESSION_HEADER = "mcp-session-id"  # only the older protocol has sessions; there a 404 means that this one is over
+_TOLD_BY_STATUS = (401, 429, 503)  # whatever an error in the body says besides
 _ADVICE = {
     401: "the server wants other credentials; check its 'headers'",
     403: "the server does not allow this; check its 'headers'",
@@ -36,7 +43,8 @@ class FaultTolerantClient(httpx2.AsyncClient):
                 return response  # a stream, read by whoever asked for it
             await response.aread()
         except httpx2.TransportError as error:
-            return _answer(request, 502, f"no answer over HTTP ({_describe(error)})", {MAY_HAVE_RUN: _was_sent(error)})
+            facts = {MAY_HAVE_RUN: _was_sent(error)}
+            return fault_answer(request, 502, f"no answer over HTTP ({_describe(error)})", facts)
         return _readable_by_sdk(request, response)
 
 
@@ -45,20 +53,57 @@ def _readable_by_sdk(request: httpx2.Request, response: httpx2.Response) -> http
     status = response.status_code
     if status < 400 or request.method != "POST":
         return response
-    if status == 404 and _SESSION_HEADER in request.headers:
-        return _answer(request, status, "its session has expired", {EXPIRED: True})
-    if _is_jsonrpc_error(response):
+    if _SESSION_HEADER in request.headers and _means_no_session(response):
+        return fault_answer(request, status, "its session has expired", {EXPIRED: True, STATUS: status})
+    is_told_by_status = status in _TOLD_BY_STATUS or "www-authenticate" in response.headers
+    if _is_jsonrpc_error(response) and not is_told_by_status:
         return response
     advice = f": {_ADVICE[status]}" if status in _ADVICE else ""
-    return _answer(request, status, f"HTTP {status}{advice}", {MAY_HAVE_RUN: status >= 500})
+    facts = {MAY_HAVE_RUN: status >= 500, **response_facts(response)}
+    return fault_answer(request, status, f"HTTP {status}{advice}", facts)
+
+
+def _means_no_session(response: httpx2.Response) -> bool:
+    """404 as the protocol has it, or 400 with a word on the session, as many servers have it."""
+    return response.status_code == 404 or (response.status_code == 400 and b"session id" in response.content.lower())
+
+
+def response_facts(response: httpx2.Response) -> dict[str, Any]:
+    """What an answer says that was none to the call: its status, its challenge, and when to come back."""
+    facts: dict[str, Any] = {STATUS: response.status_code}
+    if (challenge := response.headers.get("www-authenticate")) is not None:
+        facts[CHALLENGE] = challenge
+    if (retry_after_s := _retry_after_s(response.headers)) is not None:
+        facts[RETRY_AFTER_S] = retry_after_s
+    return facts
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds of a Retry-After of either form; a date is read by the server's own clock, where it gives it."""
+    text = headers.get("retry-after", "").strip()
+    try:
+        seconds = float(text)
+    except ValueError:
+        pass
+    else:
+        return max(seconds, 0.0) if math.isfinite(seconds) else None
+    try:
+        until_s = parsedate_to_datetime(text).timestamp()
+        now_s = parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else time.time()
+    except ValueError:
+        return None
+    return max(until_s - now_s, 0.0)
 
 
 def _was_sent(error: httpx2.TransportError) -> bool:
     return not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
 
 
-def _answer(request: httpx2.Request, status: int, message: str, data: Mapping[str, bool]) -> httpx2.Response:
-    """The id is null, as before a server has read one: the transport gives it to the request that was sent."""
+def fault_answer(request: httpx2.Request, status: int, message: str, data: Mapping[str, Any]) -> httpx2.Response:
+    """A JSON-RPC error for one request.
+
+    The id is null, as before a server has read one: the transport gives it to the request that was sent.
+    """
     error = {"code": _INTERNAL_ERROR, "message": message, "data": {FAULT: True, **data}}
     return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
 

@@ -6,6 +6,7 @@ import asyncio
 import math
 
 import anyio
+import httpx2
 
 from toolsearch.catalog.sources.mcp_config import McpServer, Mode
 from toolsearch.catalog.sources.mcp_session import McpSession, ParameterHeaders, SessionPeer, open_session
@@ -29,6 +30,7 @@ class SessionLifetime:
         connect_timeout_s: float,
         parameter_headers: ParameterHeaders,
         peer: SessionPeer | None = None,
+        auth: httpx2.Auth | None = None,
     ) -> None:
         self.opened: asyncio.Future[McpSession] = asyncio.get_running_loop().create_future()
         self.stderr = StderrTail()
@@ -36,6 +38,7 @@ class SessionLifetime:
         self._mode: Mode = mode
         self._parameter_headers = parameter_headers
         self._peer = peer
+        self._auth = auth
         self._scope = anyio.CancelScope(deadline=anyio.current_time() + connect_timeout_s)
         self.task = asyncio.create_task(self._live())
 
@@ -57,6 +60,7 @@ class SessionLifetime:
                         stderr=stream,
                         parameter_headers=self._parameter_headers,
                         peer=self._peer,
+                        auth=self._auth,
                     ) as session:
                         if self.opened.cancelled():
                             return  # too late: nobody waits any more

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any, TextIO, TypeAlias
 
 import httpx2
-from mcp import ClientSession, MCPError, StdioServerParameters, types
+from mcp import ClientSession, MCPError, types
 from mcp.client.session import ElicitationFnT, ListRootsFnT, MessageHandlerFnT, SamplingFnT
-from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import CallOptions, ProgressFnT
 from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
@@ -24,6 +23,9 @@ from pydantic import ValidationError
 from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, Mode, StdioServer
 from toolsearch.catalog.sources.mcp_http import FaultTolerantClient
+from toolsearch.catalog.sources.mcp_sse import sse_streams
+from toolsearch.catalog.sources.mcp_stdio import stdio_streams
+from toolsearch.catalog.sources.mcp_streams import PacedReading, Streams
 
 ParameterHeaders: TypeAlias = dict[str, Mapping[tuple[str, ...], str]]  # tool -> path into its arguments -> header
 
@@ -39,9 +41,13 @@ _EMPTY_RESULTS: Mapping[str, Mapping[str, Any]] = {  # each fits its method in e
     "prompts/list": {"prompts": [], **_EMPTY_LISTING},
     "prompts/get": {"messages": [], "resultType": "complete"},
     "completion/complete": {"completion": {"values": []}, "resultType": "complete"},
+    "resources/subscribe": {},
+    "resources/unsubscribe": {},
+    "logging/setLevel": {},
 }
 _CLIENT = types.Implementation(name="toolsearch", version="0.1.0")
 _HTTP_TIMEOUT = httpx2.Timeout(30.0, read=None)  # how long an answer may take is set per call
+_LARGEST_EVENT = 32 * 1024 * 1024  # bytes, as of a line of a child process
 
 for _name in (
     "mcp",
@@ -174,23 +180,15 @@ async def open_session(
     stderr: TextIO,
     parameter_headers: ParameterHeaders,
     peer: SessionPeer | None = None,
+    auth: httpx2.Auth | None = None,
 ) -> AsyncGenerator[McpSession]:
     """Connect and shake hands. Must be left in the task that entered it; waits for a silent server without end.
 
     *parameter_headers* is filled by listing and used by calls; it is of the server, and outlives its sessions.
     """
     async with AsyncExitStack() as stack:
-        if isinstance(server, StdioServer):
-            parameters = StdioServerParameters(
-                command=server.command, args=list(server.args), env=dict(server.env), cwd=server.cwd,
-                encoding_error_handler="replace",
-            )  # fmt: skip
-            reading, writing = await stack.enter_async_context(stdio_client(parameters, errlog=stderr))
-        else:
-            client = FaultTolerantClient(headers=dict(server.headers), timeout=_HTTP_TIMEOUT)
-            await stack.enter_async_context(client)
-            reading, writing = await stack.enter_async_context(streamable_http_client(server.url, http_client=client))
-        dispatcher = _RawResultsDispatcher(reading, writing, parameter_headers)
+        reading, writing = await stack.enter_async_context(_streams(server, stderr, auth))
+        dispatcher = _RawResultsDispatcher(PacedReading(reading), writing, parameter_headers)
         peer = peer or SessionPeer()
         client_session = ClientSession(
             dispatcher=dispatcher,
@@ -203,6 +201,22 @@ async def open_session(
         session = await stack.enter_async_context(client_session)
         await _shake_hands(session, mode)
         yield McpSession(session, dispatcher.ended)
+
+
+@asynccontextmanager
+async def _streams(server: McpServer, stderr: TextIO, auth: httpx2.Auth | None) -> AsyncGenerator[Streams]:
+    if isinstance(server, StdioServer):
+        async with stdio_streams(server, stderr) as streams:
+            yield streams
+    elif server.kind == "sse":
+        async with sse_streams(server, auth) as streams:
+            yield streams
+    else:
+        async with (
+            FaultTolerantClient(headers=dict(server.headers), timeout=_HTTP_TIMEOUT, auth=auth) as client,
+            streamable_http_client(server.url, http_client=client, max_sse_event_size=_LARGEST_EVENT) as streams,
+        ):
+            yield streams
 
 
 async def _shake_hands(session: ClientSession, mode: Mode) -> None:

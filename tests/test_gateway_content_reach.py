@@ -1,0 +1,130 @@
+"""Whose prompts and resources a caller knows of: those of servers that it may use, and of no other."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from mcp import MCPError
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.discovery.reach import Reach
+from toolsearch.gateway.principals.protocol import Caller, Era, Principal
+from toolsearch.gateway.proxy.addresses import Address
+from toolsearch.gateway.proxy.content import ContentProxy
+from toolsearch.gateway.proxy.links import SeenLinks
+from toolsearch.gateway.proxy.relay import Relay
+from toolsearch.gateway.proxy.sealed_state import StateSeal
+from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.trust.protocol import OpenGate
+from toolsearch.gateway.upstream.protocol import Listing
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.naming import namespaced
+
+
+def listing(server: str, *tools: str) -> Listing:
+    """A server with one prompt, a resource of its own, and one that all servers list."""
+    listed = [
+        GatewayTool(server, tool, ToolDefinition(name=namespaced(server, tool), server=server), {}) for tool in tools
+    ]
+    return Listing(
+        server,
+        tuple(listed),
+        prompts=({"name": "hello"},),
+        resources=({"uri": f"{server}:///own", "name": "own"}, {"uri": "all:///same", "name": "same"}),
+        resource_templates=({"uriTemplate": f"{server}:///by-id/{{id}}", "name": "by-id"},),
+    )
+
+
+def caller(name: str = "ann", allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> Caller:
+    return Caller(Principal(name, Reach.parse(allow, deny)), Era.MODERN)
+
+
+async def content(*listings: Listing, deny: tuple[str, ...] = (), links: SeenLinks | None = None) -> ContentProxy:
+    links = links or SeenLinks()
+    rules = Reach.parse((), deny)
+    registry = Registry(Catalog(), OpenGate(), rules)
+    for each in listings:
+        await registry.publish(each)
+    return ContentProxy(registry, rules, Relay({}, StateSeal(b"k" * 32, lambda: 0.0), links), links)
+
+
+def names(entries: list[dict[str, Any]]) -> list[str]:
+    return [entry["name"] for entry in entries]
+
+
+def uris(entries: list[dict[str, Any]]) -> list[str]:
+    return [entry["uri"] for entry in entries]
+
+
+async def test_a_caller_with_no_tool_of_a_server_in_reach_knows_nothing_of_it_not_even_that_it_lists_the_same():
+    shown = await content(listing("git", "log"), listing("mail", "send"))
+    ann = caller(allow=("git__log",))
+
+    assert names(shown.prompts(caller())) == ["git__hello", "mail__hello"]
+    assert uris(shown.resources(ann)) == ["git:///own", "all:///same"]
+    assert [each["uriTemplate"] for each in shown.resource_templates(ann)] == ["git:///by-id/{id}"]
+    assert shown.locate(ann, "all:///same") == Address("git", "all:///same")
+    for hidden in ("mail:///own", "mail:///by-id/7", "toolsearch:mail:mail:///own"):
+        with pytest.raises(MCPError, match="Resource not found"):
+            shown.locate(ann, hidden)
+
+
+@pytest.mark.parametrize(
+    ("rules", "prompts"),
+    [
+        ({"deny": ("git__hello",)}, []),
+        ({"deny": ("server:git",)}, []),
+        ({"allow": ("git__log",)}, []),  # an allow rule by name allows that name only
+        ({"allow": ("git__*",)}, ["git__hello"]),
+        ({"allow": ("server:git",)}, ["git__hello"]),
+    ],
+)
+async def test_rules_hold_for_a_prompt_as_for_a_tool_of_its_name(rules, prompts):
+    shown = await content(listing("git", "log"))
+    assert names(shown.prompts(caller(**rules))) == prompts
+
+
+async def test_a_server_without_tools_is_known_by_rules_for_servers():
+    shown = await content(listing("notes"), listing("diary"), deny=("server:diary",))
+    assert names(shown.prompts(caller())) == ["notes__hello"]
+    assert names(shown.prompts(caller(deny=("server:notes",)))) == []
+
+
+async def test_a_link_that_one_principal_was_shown_leads_nobody_else_anywhere():
+    links = SeenLinks()
+    shown = await content(listing("git", "log"), links=links)
+    links.note("ann", "git", linking_to("blob:///1"))
+
+    assert shown.locate(caller("ann"), "blob:///1") == Address("git", "blob:///1")
+    assert shown.locate(caller("ann", deny=("git__hello",)), "blob:///1") == Address("git", "blob:///1")
+    for other in (caller("bob"), caller("ann", deny=("server:git",))):
+        with pytest.raises(MCPError, match="Resource not found"):
+            shown.locate(other, "blob:///1")
+
+
+def test_only_so_many_links_are_remembered_and_the_oldest_goes():
+    links = SeenLinks(limit=2)
+    for uri in ("a:1", "b:2", "a:1", "c:3"):
+        links.note("ann", "git", linking_to(uri))
+    assert [links.server_of("ann", uri) for uri in ("a:1", "b:2", "c:3")] == ["git", None, "git"]
+
+
+def linking_to(uri: str) -> Mapping[str, Any]:
+    return {"messages": [{"role": "user", "content": {"type": "resource_link", "uri": uri, "name": "it"}}]}
+
+
+async def test_prompts_whose_names_would_be_one_are_kept_apart():
+    twins = Listing("git", (), prompts=({"name": "say hi"}, {"name": "say_hi"}))
+    shown = await content(twins)
+    first, second = names(shown.prompts(caller()))
+    assert second == "git__say_hi"
+    assert first != second
+    assert first.startswith("git__say_hi_")
+
+
+async def test_a_resource_of_a_server_whose_name_is_no_legal_word_is_found_by_the_uri_it_is_listed_by():
+    shown = await content(listing("my files", "read"), listing("a:b", "read"))
+    wrapped = ["toolsearch:a%3Ab:all:///same", "toolsearch:my%20files:all:///same"]
+    assert [uri for uri in uris(shown.resources(caller())) if uri.startswith("toolsearch:")] == wrapped
+    assert [shown.locate(caller(), uri).server for uri in wrapped] == ["a:b", "my files"]

@@ -1,0 +1,456 @@
+"""What clients are shown and told: their list, when it changes, what a search answers, and what of a tool is listed."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError, types
+from mcp.types import methods
+
+from toolsearch.catalog.sources.mcp_listing import read_listing
+from toolsearch.gateway.changes import ListChanges
+from toolsearch.gateway.exposure.wire_tools import wire_entry
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era
+from toolsearch.gateway.server import make_server
+from toolsearch.gateway.settings import UpstreamSettings, read_gateway_config
+from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.trust.protocol import OpenGate
+from toolsearch.gateway.upstream.protocol import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
+
+OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
+
+EXPANDING = Caller(LOCAL, Era.LEGACY, session_key="one", client_name="claude-code")
+HEDGED = Caller(LOCAL, Era.LEGACY, session_key="two", client_name="whoever")
+MODERN = Caller(LOCAL, Era.MODERN)
+
+
+class FakeServer:
+    """A server that lists what a test has it list, and is never called."""
+
+    is_modern = False
+
+    def __init__(self, settings: UpstreamSettings, sinks: UpstreamSinks) -> None:
+        self.name = settings.name
+        self.state = UpstreamState.STARTING
+        self._sinks = sinks
+
+    def start(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+    def status(self) -> UpstreamStatus:
+        return UpstreamStatus(self.name, "fake", self.state)
+
+    async def lists(self, *tools: str | dict[str, Any], **content: Any) -> None:
+        entries = [tool if isinstance(tool, dict) else entry(tool) for tool in tools]
+        listed, refused = read_listing(self.name, entries, self.name)
+        assert not refused
+        self.state = UpstreamState.READY
+        found = [GatewayTool(self.name, tool.remote_name, tool.definition, tool.raw) for tool in listed]
+        await self._sinks.listing(Listing(self.name, tuple(found), **content))
+
+    def is_now(self, state: UpstreamState) -> None:
+        self.state = state
+        self._sinks.state(self.name, state)
+
+
+def entry(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}, **more}
+
+
+@asynccontextmanager
+async def gateway_of(*servers: str, **exposure: Any) -> AsyncIterator[tuple[Gateway, Any]]:
+    """A gateway over fake *servers*, and these, by name."""
+    config = read_gateway_config(
+        {
+            "mcpServers": {name: {"command": "none"} for name in servers},
+            "toolsearch": {"exposure": {"passThroughTools": 0, **exposure}},
+        },
+        {},
+    )
+    async with Gateway(config, upstreams=FakeServer, gate=OpenGate()) as gateway:
+        yield gateway, gateway.upstreams
+
+
+async def names(gateway: Gateway, caller: Caller) -> list[str]:
+    return [listed["name"] for listed in await gateway.list_tools(caller)]
+
+
+async def search(gateway: Gateway, caller: Caller, query: str) -> Any:
+    return await gateway.search(caller, {"query": query})
+
+
+# --- few tools: shown whole -------------------------------------------------------------------------------------------
+
+
+async def test_few_tools_are_listed_whole_and_without_ours_yet_can_be_searched():
+    async with gateway_of("a", passThroughTools=10) as (gateway, servers):
+        await servers["a"].lists("dig", "sow")
+
+        for caller in (EXPANDING, HEDGED, MODERN):
+            assert await names(gateway, caller) == ["a__dig", "a__sow"]
+            found = await search(gateway, caller, "select:a__sow")
+            assert found.answer.text.splitlines() == [
+                "1 tool found. They are in your tool list; call them by name.",
+                "- a__sow: Does sow.",
+            ]
+            assert not found.list_changed
+            assert await names(gateway, caller) == ["a__dig", "a__sow"]
+
+
+async def test_few_tools_stay_listed_whole_until_they_are_a_quarter_too_many_and_the_other_way_round():
+    async def shown_whole(count: int) -> bool:
+        await servers["a"].lists(*(f"tool{n:02}" for n in range(count)))
+        return await names(gateway, MODERN) != OWN
+
+    async with gateway_of("a", passThroughTools=8, passThroughTokens=10_000) as (gateway, servers):
+        assert [(count, await shown_whole(count)) for count in (8, 9, 10, 11, 10, 8, 7, 6, 8, 10)] == [
+            (8, True),
+            (9, True),
+            (10, True),
+            (11, False),
+            (10, False),
+            (8, False),
+            (7, False),
+            (6, True),
+            (8, True),
+            (10, True),
+        ]
+
+
+async def test_whether_tools_are_few_is_not_decided_before_every_server_has_listed_its_own():
+    async with gateway_of("a", "b", passThroughTools=2) as (gateway, servers):
+        await servers["a"].lists("dig")
+        listing = asyncio.create_task(names(gateway, MODERN))
+        await servers["b"].lists("eat", "cook", "serve")
+
+        assert await listing == OWN
+
+
+# --- lists that grow --------------------------------------------------------------------------------------------------
+
+
+async def test_pins_come_first_in_the_order_of_the_configuration_and_found_tools_in_that_of_their_finding():
+    async with gateway_of("a", pins=["a__sow", "a__dig", "a__gone"]) as (gateway, servers):
+        await servers["a"].lists("dig", "hoe", "mow", "sow")
+        await search(gateway, EXPANDING, "select:a__mow")
+        await search(gateway, EXPANDING, "select:a__hoe")
+
+        assert await names(gateway, EXPANDING) == [*OWN, "a__sow", "a__dig", "a__mow", "a__hoe"]
+        assert await names(gateway, MODERN) == [*OWN, "a__sow", "a__dig"]
+
+
+async def test_a_search_changes_a_list_only_by_tools_that_were_not_in_it():
+    async with gateway_of("a", pins=["a__sow"]) as (gateway, servers):
+        await servers["a"].lists("dig", "sow")
+
+        first, again, pinned, nothing = [
+            (await search(gateway, EXPANDING, query)).list_changed
+            for query in ("select:a__dig", "select:a__dig", "select:a__sow", "select:a__none")
+        ]
+        assert (first, again, pinned, nothing) == (True, False, False, False)
+
+
+async def test_tools_leave_a_list_that_is_full_only_with_a_search_that_adds_some_and_many_at_a_time():
+    async with gateway_of("a", sessionTools=4) as (gateway, servers):
+        await servers["a"].lists(*"bcdefg")
+        for tool in "bcde":
+            await search(gateway, EXPANDING, f"select:a__{tool}")
+        full = await names(gateway, EXPANDING)
+        await search(gateway, EXPANDING, "select:a__b")
+        unchanged = await names(gateway, EXPANDING)
+        await search(gateway, EXPANDING, "select:a__f")
+        changed = await names(gateway, EXPANDING)
+
+    assert full == unchanged == [*OWN, "a__b", "a__c", "a__d", "a__e"]
+    assert changed == [*OWN, "a__b", "a__e", "a__f"]  # three of four are kept: those used last
+
+
+async def test_one_sessions_finds_are_not_in_anothers_list():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists("dig", "sow")
+        await search(gateway, EXPANDING, "select:a__dig")
+
+        assert await names(gateway, HEDGED) == OWN
+
+
+async def test_what_a_session_found_is_forgotten_when_it_ends_and_one_that_only_calls_is_not_kept():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists("dig", "sow")
+        connection = FakeConnection()
+        await ListChanges(gateway).follow(connection, EXPANDING)
+        await search(gateway, EXPANDING, "select:a__dig")
+        gateway.surface.resolve(HEDGED, "a__dig")
+        kept = gateway.engine.sessions.ids()
+        await connection.exit_stack.aclose()
+
+        assert kept == ["local/one"]
+        assert gateway.engine.sessions.ids() == []
+
+
+# --- what an answer says ----------------------------------------------------------------------------------------------
+
+
+async def test_an_answer_says_how_this_client_can_call_what_was_found():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists(entry("dig", annotations={"destructiveHint": True}))
+        fixed = (await search(gateway, MODERN, "select:a__dig")).answer
+        hedged = (await search(gateway, HEDGED, "select:a__dig")).answer
+        grown = (await search(gateway, EXPANDING, "select:a__dig")).answer
+
+    assert fixed.structured["tools"][0]["callWith"] == "callToolDestructive"
+    assert "tool list" not in fixed.text
+    assert "If your tool list has it by now, call it by name instead." in hedged.text
+    assert hedged.structured["tools"] == fixed.structured["tools"]
+    assert grown.text.splitlines()[0] == (
+        "1 tool found, 1 of them new. They are in your tool list from now on; call them by name."
+    )
+
+
+async def test_an_answer_says_where_even_the_best_fits_only_weakly():
+    weakly = "They fit only weakly: if none is what you need, search once more in other words."
+    async with gateway_of("a", "b") as (gateway, servers):
+        await servers["a"].lists(entry("mow", description="Cuts the grass of a lawn"))
+        await servers["b"].lists(entry("bake", description="Bakes a loaf of bread"))
+        for caller in (MODERN, HEDGED, EXPANDING):
+            weak = (await search(gateway, caller, "what time is it")).answer
+            assert weakly in weak.text
+            assert weak.structured["howToCall"].endswith(weakly)
+            sure = (await search(gateway, caller, "bake bread")).answer
+            assert weakly not in sure.text + sure.structured["howToCall"]
+
+
+async def test_search_goes_by_meaning_unless_that_is_switched_off():
+    async with gateway_of("a") as (gateway, _):
+        assert gateway.engine.strategies[0] == "hybrid"
+    config = read_gateway_config({"mcpServers": {}, "toolsearch": {"encoder": None}}, {})
+    async with Gateway(config, gate=OpenGate()) as gateway:
+        assert gateway.engine.strategies == ("keyword", "regex")
+
+
+async def test_a_single_call_tool_is_named_where_the_user_wants_one():
+    async with gateway_of("a", callTools="single") as (gateway, servers):
+        await servers["a"].lists(entry("dig", annotations={"readOnlyHint": True}))
+
+        assert await names(gateway, MODERN) == ["toolSearchTool", "callTool"]
+        found = (await search(gateway, MODERN, "select:a__dig")).answer
+        assert found.structured["tools"][0]["callWith"] == "callTool"
+
+
+async def test_a_call_tool_refuses_a_tool_that_may_do_worse_and_names_the_one_that_takes_it():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists("dig")
+        call = {"name": "callToolRead", "arguments": {"name": "a__dig"}}
+        refused = await gateway.call(MODERN, call, downstream=None)
+
+    assert refused["isError"]
+    assert refused["content"][0]["text"] == "'a__dig' is a write tool; call it with callToolWrite"
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (UpstreamState.READY, ""),
+        (UpstreamState.DEGRADED, ""),
+        (UpstreamState.IDLE, "The server a is not started yet; a call starts it."),
+        (UpstreamState.DOWN, "The server a is down; a call tries to reach it once more."),
+        (UpstreamState.NEEDS_LOGIN, "The server a is waiting for a person to log in; calls fail until then."),
+    ],
+)
+async def test_an_answer_says_what_a_call_will_meet(state, said):
+    async with gateway_of("a", "b") as (gateway, servers):
+        await servers["a"].lists("dig")
+        await servers["b"].lists("eat")
+        servers["a"].is_now(state)
+
+        for caller in (EXPANDING, HEDGED, MODERN):
+            text = (await search(gateway, caller, "select:a__dig")).answer.text
+            assert [line for line in text.splitlines() if line.startswith("The server")] == ([said] if said else [])
+
+
+async def test_finding_nothing_names_the_servers_whose_tools_are_not_known_yet():
+    async with gateway_of("a", "b", "c") as (gateway, servers):
+        await servers["a"].lists("dig")
+        servers["b"].is_now(UpstreamState.NEEDS_LOGIN)
+        servers["c"].is_now(UpstreamState.DOWN)
+        answer = (await search(gateway, MODERN, "select:b__eat")).answer
+
+    assert answer.text.splitlines()[-1] == (
+        "Not searched, since their tools are not known yet: b (waiting for a person to log in), c (down)."
+    )
+
+
+# --- who is told ------------------------------------------------------------------------------------------------------
+
+
+class FakeConnection:
+    """A session's own stream, which counts what it is told, or fails."""
+
+    def __init__(self, *, is_dead: bool = False) -> None:
+        self.exit_stack = AsyncExitStack()
+        self.told = 0
+        self.told_of_prompts = 0
+        self._is_dead = is_dead
+
+    @property
+    def session(self) -> Any:
+        return type("Session", (), {"_connection": self})()
+
+    async def send_tool_list_changed(self) -> None:
+        if self._is_dead:
+            raise ConnectionError
+        self.told += 1
+
+    async def send_prompt_list_changed(self) -> None:
+        self.told_of_prompts += 1
+
+
+async def told(changes: ListChanges) -> None:
+    """Wait until everybody has been told of all changes so far."""
+    while changes._telling is not None:
+        await changes._telling
+
+
+async def test_a_servers_change_is_told_once_to_each_session_that_has_one_of_its_tools_and_to_no_other():
+    async with gateway_of("a", "b") as (gateway, servers):
+        await servers["a"].lists("dig", "sow")
+        await servers["b"].lists("eat")
+        changes = ListChanges(gateway)
+        dead, has, other = FakeConnection(is_dead=True), FakeConnection(), FakeConnection()
+        for key, connection, query in (("x", dead, "dig"), ("y", has, "dig"), ("z", other, "sow")):
+            caller = Caller(LOCAL, Era.LEGACY, session_key=key, client_name="claude-code")
+            await search(gateway, caller, f"select:a__{query}")
+            await changes.follow(connection, caller)
+
+        await servers["a"].lists(entry("dig", description="Digs deeper."), "sow")
+        await told(changes)
+        assert (has.told, other.told) == (1, 0)
+
+        await servers["a"].lists("sow", entry("dig", description="Digs deeper."))  # in another order
+        await servers["b"].lists()
+        await told(changes)
+        assert (has.told, other.told) == (1, 0)
+
+        await other.exit_stack.aclose()
+        await servers["a"].lists()
+        await told(changes)
+        assert (has.told, other.told) == (2, 0)
+
+
+async def test_prompts_that_change_are_told_of_and_no_other_list_is():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists("dig")
+        changes, connection = ListChanges(gateway), FakeConnection()
+        await changes.follow(connection, EXPANDING)
+        for _ in range(2):
+            await servers["a"].lists("dig", prompts=({"name": "greet"},))
+            await told(changes)
+
+    assert (connection.told, connection.told_of_prompts) == (0, 1)
+
+
+async def test_a_session_is_told_once_of_what_its_own_search_has_changed():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists("dig")
+        changes, connection = ListChanges(gateway), FakeConnection()
+        await changes.follow(connection, EXPANDING)
+        await search(gateway, EXPANDING, "select:a__dig")
+        await changes.session_changed(EXPANDING)
+        await changes.session_changed(EXPANDING)
+
+    assert connection.told == 1
+
+
+async def test_a_client_of_2026_hears_of_a_change_only_where_its_fixed_list_is_another_one():
+    async with gateway_of("a", pins=["a__sow"]) as (gateway, servers):
+        await servers["a"].lists("dig")
+        async with Client(make_server(gateway), mode="2026-07-28") as client, asyncio.timeout(20):
+            async with client.listen(tools_list_changed=True) as stream:
+                await servers["a"].lists("dig", "hoe")
+                await servers["a"].lists("dig", "hoe", "sow")
+                heard = [await anext(stream)]
+                await servers["a"].lists("sow")
+                await servers["a"].lists()
+                heard.append(await anext(stream))
+            listed = [tool.name for tool in (await client.list_tools(cache_mode="refresh")).tools]
+
+    assert [type(event).__name__ for event in heard] == ["ToolsListChanged"] * 2
+    assert listed == OWN
+
+
+async def test_what_fails_unforeseen_is_answered_with_the_number_of_an_incident_and_nothing_raw(caplog):
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists("dig")
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("/home/somebody/secret")
+
+        gateway.surface.search = gateway.surface.entries = broken
+        for mode in ("legacy", "2026-07-28"):
+            async with Client(make_server(gateway), mode=mode) as client:
+                unknown = await client.call_tool("callToolRead", {"name": "a__gone"})
+                assert unknown.meta["toolsearch/error"] == "unknown_tool"
+                failing = await client.call_tool("toolSearchTool", {"query": "dig"})
+                assert failing.is_error
+                assert failing.content[0].text == "The gateway failed at this request; its log says how, as incident 1"
+                with pytest.raises(MCPError) as failed:
+                    await client.list_tools()
+                assert failed.value.error.code == types.INTERNAL_ERROR
+                assert str(failed.value) == "The gateway failed at this request; its log says how, as incident 2"
+
+    assert "/home/somebody/secret" in caplog.text
+
+
+# --- what of a tool is listed -----------------------------------------------------------------------------------------
+
+FAULTY = {
+    **entry("dig"),
+    "title": 7,
+    "icons": "none",
+    "annotations": {"readOnlyHint": True, "destructiveHint": "perhaps", "colour": "green"},
+    "_meta": [],
+    "outputSchema": {"type": "array"},
+    "x-unknown": {"kept": True},
+}
+
+
+def tool_of(raw: dict[str, Any]) -> GatewayTool:
+    ((tool,), _) = read_listing("a", [raw], "a")
+    return GatewayTool("a", tool.remote_name, tool.definition, tool.raw)
+
+
+@pytest.mark.parametrize(("era", "version"), [(Era.LEGACY, "2025-11-25"), (Era.MODERN, "2026-07-28")])
+def test_a_faulty_optional_field_is_left_out_and_what_no_version_knows_stays(era, version):
+    listed = wire_entry(tool_of(FAULTY), era)
+
+    assert listed == {
+        "name": "a__dig",
+        "description": "Does dig.",
+        "inputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": True, "colour": "green"},
+        "x-unknown": {"kept": True},
+        **({"outputSchema": {"type": "array"}} if era is Era.MODERN else {}),
+    }
+    whole = {"tools": [listed], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    methods.validate_server_result("tools/list", version, whole)
+
+
+def test_an_entry_without_faults_is_listed_as_it_came_but_for_its_name():
+    raw = entry("dig", title="Dig", icons=[{"src": "https://example.org/i.png"}], _meta={"a": [1]}, execution={})
+
+    for era in Era:
+        assert json.dumps(wire_entry(tool_of(raw), era)) == json.dumps({**raw, "name": "a__dig"})
+
+
+def test_a_wish_for_a_header_that_would_cost_the_tool_is_left_out_and_a_proper_one_stays():
+    proper = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    improper = {"type": "object", "properties": {"region": {"type": "array", "x-mcp-header": "Region"}}}
+
+    kept = wire_entry(tool_of(entry("dig", inputSchema=proper)), Era.MODERN)
+    mended = wire_entry(tool_of(entry("dig", inputSchema=improper)), Era.MODERN)
+    assert kept["inputSchema"] == proper
+    assert mended["inputSchema"] == {"type": "object", "properties": {"region": {"type": "array"}}}

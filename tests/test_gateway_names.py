@@ -1,0 +1,88 @@
+"""The names that a gateway gives tools: legal, short, the same every time, and each of one tool of one server."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.sources.mcp_listing import read_listing
+from toolsearch.discovery.reach import Reach
+from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.trust.protocol import OpenGate
+from toolsearch.gateway.upstream.protocol import Listing
+from toolsearch.tools.naming import is_legal_name
+
+# Few characters, so that names often differ only in what cannot be kept of them, or in their ends.
+server_names = st.text("ab_- .é", min_size=1, max_size=40).filter(str.strip)
+tool_names = st.lists(
+    st.text("ab_-/ é", min_size=1, max_size=80).filter(str.strip), min_size=1, max_size=8, unique=True
+)
+
+
+def listed(server: str, tools: list[str]) -> list[GatewayTool]:
+    entries: list[Any] = [{"name": name, "inputSchema": {"type": "object"}} for name in tools]
+    found, refused = read_listing(server, entries, server)
+    assert not refused
+    return [GatewayTool(server, tool.remote_name, tool.definition, tool.raw) for tool in found]
+
+
+@given(server_names, tool_names)
+def test_every_name_is_legal_and_of_at_most_64_characters_and_no_two_are_the_same(server, tools):
+    names = [tool.name for tool in listed(server, tools)]
+
+    assert all(map(is_legal_name, names))
+    assert len(set(names)) == len(tools)
+
+
+@given(server_names, tool_names, st.randoms())
+def test_names_do_not_depend_on_the_order_in_which_a_server_lists_its_tools(server, tools, random):
+    shuffled = random.sample(tools, len(tools))
+
+    assert {tool.remote_name: tool.name for tool in listed(server, tools)} == {
+        tool.remote_name: tool.name for tool in listed(server, shuffled)
+    }
+
+
+@given(st.dictionaries(server_names, tool_names, min_size=1, max_size=4))
+async def test_the_registry_finds_for_every_name_its_one_tool_of_its_one_server(tools):
+    config = read_gateway_config({"mcpServers": {name: {"command": "none"} for name in tools}}, {})
+    registry = Registry(Catalog(), OpenGate(), Reach())
+    published: dict[str, tuple[str, str]] = {}
+    for upstream in config.upstreams:
+        found = listed(upstream.name, tools[upstream.name])
+        await registry.publish(Listing(upstream.name, tuple(found)))
+        published |= {tool.name: (tool.server, tool.remote_name) for tool in found}
+
+    assert len(published) == sum(len(tools[upstream.name]) for upstream in config.upstreams)
+    for name, whose in published.items():
+        tool = registry.find(name)
+        assert tool is not None
+        assert (tool.server, tool.remote_name) == whose
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("a", "a__b"), ("a__b", "a"), ("my server", "my_server"), ("a.b", "a b"), ("a", "a_")]
+)
+def test_of_two_servers_whose_tools_could_have_one_name_the_later_is_refused_by_name(first, second):
+    config = read_gateway_config({"mcpServers": {first: {"command": "x"}, second: {"command": "x"}}}, {})
+
+    assert [upstream.name for upstream in config.upstreams] == [first]
+    assert [refusal.name for refusal in config.refused] == [second]
+    assert f"{first!r}" in config.refused[0].reason
+    assert "rename one" in config.refused[0].reason
+
+
+def test_a_server_is_refused_whose_name_could_stand_before_no_tool():
+    config = read_gateway_config({"mcpServers": {"é": {"command": "x"}}}, {})
+
+    assert [refusal.name for refusal in config.refused] == ["é"]
+
+
+def test_servers_whose_names_only_begin_alike_stand_side_by_side():
+    config = read_gateway_config({"mcpServers": {"git": {"command": "x"}, "github": {"command": "x"}}}, {})
+
+    assert [upstream.name for upstream in config.upstreams] == ["git", "github"]

@@ -1,0 +1,344 @@
+"""Two principals of one gateway: nothing that either is answered depends on what only the other may see."""
+
+import asyncio
+import json
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mcp import MCPError
+
+from toolsearch.discovery.reach import Reach
+from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.principals.protocol import Caller, Era, Principal
+from toolsearch.gateway.settings import UpstreamSettings, read_gateway_config
+from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.trust.protocol import Held, Hold, Verdict
+from toolsearch.gateway.upstream.protocol import (
+    Listing,
+    UpstreamRequest,
+    UpstreamSinks,
+    UpstreamState,
+    UpstreamStatus,
+)
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.naming import namespaced
+
+SERVERS = ("alpha", "beta", "gamma")
+LOCAL_NAMES = ("read_file", "read_files", "write_file", "delete_file", "list_mail", "send_mail")
+CLASSES: tuple[dict[str, bool] | None, ...] = (
+    None,
+    {"readOnlyHint": True},
+    {"readOnlyHint": False, "destructiveHint": True},
+)
+RULES = (
+    *(f"server:{server}" for server in SERVERS),
+    "class:read",
+    "class:destructive",
+    "*__read_*",
+    "*mail",
+    *(f"{server}__{name}" for server in SERVERS for name in LOCAL_NAMES[:3]),
+)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One tool, of which every text holds a mark that nothing else has."""
+
+    server: str
+    local: str
+    annotations: dict[str, bool] | None
+
+    @property
+    def name(self) -> str:
+        return namespaced(self.server, self.local)
+
+    @property
+    def mark(self) -> str:
+        return f"mark{SERVERS.index(self.server)}{LOCAL_NAMES.index(self.local)}x"
+
+    def listed(self) -> GatewayTool:
+        verb, noun = self.local.split("_")
+        text = f"{verb.capitalize()} a {noun}, says {self.mark}."
+        schema = {
+            "type": "object",
+            "properties": {
+                f"in_{self.mark}": {"type": "string", "description": self.mark, "x-mcp-header": self.mark},
+            },
+            "required": [f"in_{self.mark}"],
+        }
+        raw: dict[str, Any] = {"name": self.local, "description": text, "inputSchema": schema}
+        if self.annotations is not None:
+            raw["annotations"] = self.annotations
+        definition = ToolDefinition(
+            self.name, server=self.server, description=text, input_schema=schema, annotations=self.annotations or {}
+        )
+        return GatewayTool(self.server, self.local, definition, raw)
+
+
+@dataclass(frozen=True)
+class World:
+    """What there is, who may see what of it, and who does what in which order."""
+
+    tools: tuple[Spec, ...]
+    held: frozenset[str]
+    down: frozenset[str]
+    rules: tuple[tuple[str, ...], tuple[str, ...]]
+    reaches: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+    steps: tuple[tuple[str, bool, tuple[Any, ...]], ...]  # who, whether in a session that grows, what
+
+    def visible(self, who: str) -> tuple[Spec, ...]:
+        rules, reach = Reach.parse(*self.rules), Reach.parse(*self.reaches[who])
+        return tuple(
+            tool
+            for tool in self.tools
+            if tool.name not in self.held
+            and tool.server not in self.down
+            and rules.allows(tool.listed().definition)
+            and reach.allows(tool.listed().definition)
+        )
+
+
+def rules() -> st.SearchStrategy[tuple[tuple[str, ...], tuple[str, ...]]]:
+    some = st.lists(st.sampled_from(RULES), max_size=3, unique=True).map(tuple)
+    return st.tuples(some, some)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    pairs = st.tuples(st.sampled_from(SERVERS), st.sampled_from(LOCAL_NAMES))
+    tools = tuple(
+        Spec(server, local, draw(st.sampled_from(CLASSES)))
+        for server, local in draw(st.lists(pairs, min_size=3, max_size=14, unique=True))
+    )
+    names = st.sampled_from([tool.name for tool in tools])
+    near = st.one_of(names, names.map(lambda name: name[:-1]), names.map(lambda name: f"{name}s"), st.just("nope"))
+    marks = st.sampled_from([tool.mark for tool in tools])
+    arguments = st.one_of(st.just({}), marks.map(lambda mark: {f"in_{mark}": "v"}), st.just({"x": 1}))
+    words = st.sampled_from(["read a file", "mail", "delete", "write file", "folder weather"])
+    query = st.one_of(
+        words, marks, near, near.map("select:{}".format), st.tuples(names, near).map("select:{0[0]},{0[1]}".format),
+        st.sampled_from(["/mark/", "/__/", "/beta/", "/^gamma__/", "/(/"]),
+    )  # fmt: skip
+    asked = st.fixed_dictionaries(
+        {"query": query},
+        optional={
+            "strategy": st.sampled_from(["keyword", "regex", "hybrid"]),
+            "server": st.sampled_from([*SERVERS, "delta"]),
+            "limit": st.integers(1, 10),
+        },
+    )
+    callers = st.sampled_from(["callToolRead", "callToolWrite", "callToolDestructive"])
+    step = st.one_of(
+        st.just(("list",)),
+        st.tuples(st.just("search"), asked),
+        st.tuples(st.just("call"), near, arguments),
+        st.tuples(st.just("callTool"), callers, near, arguments),
+        st.tuples(st.just("schema"), near),
+        st.just(("content",)),
+        st.tuples(st.just("prompt"), st.sampled_from(SERVERS)),
+        st.tuples(st.just("resource"), st.sampled_from(SERVERS)),
+    )
+    return World(
+        tools,
+        frozenset(draw(st.lists(names, max_size=2))),
+        frozenset(draw(st.lists(st.sampled_from(SERVERS), max_size=1))),
+        draw(st.one_of(st.just(((), ())), rules())),
+        {"ann": draw(rules()), "bob": draw(rules())},
+        tuple(draw(st.lists(st.tuples(st.sampled_from(["ann", "bob"]), st.booleans(), step), min_size=4, max_size=12))),
+    )
+
+
+@dataclass
+class FakeUpstream:
+    """Lists what it is told to, answers every call, and notes it."""
+
+    treated: UpstreamSettings
+    sinks: UpstreamSinks
+    specs: tuple[Spec, ...]
+    is_down: bool
+    called: list[tuple[str, str]] = field(default_factory=list)
+    is_modern = False
+
+    @property
+    def name(self) -> str:
+        return self.treated.name
+
+    @property
+    def state(self) -> UpstreamState:
+        return UpstreamState.DOWN if self.is_down else UpstreamState.READY
+
+    def status(self) -> UpstreamStatus:
+        return UpstreamStatus(self.name, "stdio", self.state)
+
+    def start(self) -> None:
+        self.sinks.state(self.name, self.state)
+
+    async def relist(self) -> None:
+        await self.sinks.listing(
+            Listing(
+                self.name,
+                tuple(spec.listed() for spec in self.specs),
+                prompts=({"name": f"prompt_{self.name}"},),
+                resources=({"uri": f"file:///{self.name}", "name": self.name},),
+                resource_templates=({"uriTemplate": f"{self.name}://{{x}}", "name": self.name},),
+            )
+        )
+
+    async def request(self, request: UpstreamRequest) -> dict[str, Any]:
+        self.called.append((request.method, str(request.params.get("name", request.params.get("uri")))))
+        return {"content": [{"type": "text", "text": f"done by {self.name}"}]}
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class HoldingGate:
+    """Holds the tools of these names."""
+
+    names: frozenset[str]
+
+    def version(self) -> int:
+        return 0
+
+    def judge(self, server: str, tools: Any, **_: Any) -> Verdict:
+        return Verdict(
+            tuple(tool for tool in tools if tool.name not in self.names),
+            tuple(Held(tool.name, server, tool.pin(), Hold.NEW) for tool in tools if tool.name in self.names),
+        )
+
+
+class Client:
+    """A client that nobody can ask anything."""
+
+    session_key = "s"
+    log_level = None
+    capabilities: Mapping[str, Any] = {}
+
+    async def progress(self, *_: Any) -> None: ...
+    async def tell(self, *_: Any) -> None: ...
+
+
+async def run(world: World, tools: tuple[Spec, ...], servers: frozenset[str], only: str | None, folder: str) -> Any:
+    """What each step is answered, by its number, and the gateway's calls: of everybody, or of *only* one."""
+    document = {
+        "mcpServers": {server: {"command": server} for server in SERVERS if server in servers},
+        "toolsearch": {
+            "stateDir": folder,
+            "strategy": "keyword",
+            "rules": {"allow": world.rules[0], "deny": world.rules[1]},
+            "exposure": {"passThroughTools": 0, "pins": ["alpha__read_file", "beta__send_mail"]},
+        },
+    }
+    fakes: dict[str, FakeUpstream] = {}
+
+    def upstream(treated: UpstreamSettings, sinks: UpstreamSinks) -> FakeUpstream:
+        name = treated.name
+        own = tuple(tool for tool in tools if tool.server == name)
+        return fakes.setdefault(name, FakeUpstream(treated, sinks, own, name in world.down))
+
+    gateway = Gateway(read_gateway_config(document, {}), upstreams=upstream, gate=HoldingGate(world.held))
+    principals = {who: Principal(who, Reach.parse(*rules)) for who, rules in world.reaches.items()}
+    answers: dict[int, Any] = {}
+    async with gateway:
+        for fake in fakes.values():
+            if not fake.is_down:
+                await fake.relist()
+        for number, (who, grows, step) in enumerate(world.steps):
+            if only is None or (who == only and not grows):
+                caller = (
+                    Caller(principals[who], Era.LEGACY, session_key=f"{who}-session", client_name="claude-code")
+                    if grows
+                    else Caller(principals[who], Era.MODERN, client_name="anything")
+                )
+                answers[number] = await answer(gateway, caller, step)
+    return answers, {name: fake.called for name, fake in fakes.items()}
+
+
+async def answer(gateway: Gateway, caller: Caller, step: tuple[Any, ...]) -> Any:
+    """The result, or the error, as it would go over the wire."""
+    kind, *rest = step
+    try:
+        if kind == "list":
+            return await gateway.list_tools(caller)
+        if kind == "search":
+            found = await gateway.search(caller, rest[0])
+            return [found.answer.text, found.answer.structured]
+        if kind == "schema":
+            return gateway.surface.input_schema(rest[0], caller.principal.reach)
+        if kind == "content":
+            content = gateway.content
+            return [content.prompts(caller), content.resources(caller), content.resource_templates(caller)]
+        if kind == "prompt":
+            return await gateway.content.get_prompt(caller, {"name": f"{rest[0]}__prompt_{rest[0]}"}, Client())
+        if kind == "resource":
+            return await gateway.content.read(caller, {"uri": f"{rest[0]}://1"}, Client())
+        name, arguments = rest if kind == "call" else (rest[0], {"name": rest[1], "arguments": rest[2]})
+        return await gateway.call(caller, {"name": name, "arguments": arguments}, Client())
+    except MCPError as error:
+        return ["MCPError", error.code, error.message, error.data]
+    except ToolSearchError as error:
+        return [error.code, str(error)]
+
+
+def echoed(step: tuple[Any, ...]) -> str:
+    """What the caller said itself, which it may be told again."""
+    return json.dumps(step)
+
+
+@settings(deadline=None, max_examples=60)
+@given(worlds())
+def test_no_answer_crosses_between_principals(world: World) -> None:
+    """Nothing out of reach is named, marked or called. Where nothing is ranked, each answer is what it would be in a
+    world without all that is out of the caller's reach, and without the other caller.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        both, called = asyncio.run(run(world, world.tools, frozenset(SERVERS), None, folder))
+        for who in world.reaches:
+            visible = world.visible(who)
+            seen = {tool.name for tool in visible}
+            for number, (asker, _, step) in enumerate(world.steps):
+                if asker == who:
+                    _names_nothing_else(world, seen, echoed(step), json.dumps(both[number]))
+            alone, _ = asyncio.run(run(world, visible, frozenset(SERVERS), who, str(Path(folder) / who)))
+            for number, answered in alone.items():
+                step = world.steps[number][2]
+                if step[0] in {"list", "call", "callTool", "schema"} or _is_select(step):
+                    assert both[number] == answered, step
+    everybodys = {tool.name for who in world.reaches for tool in world.visible(who)}
+    for server, requests in called.items():
+        for method, name in requests:
+            assert method != "tools/call" or namespaced(server, name) in everybodys
+
+
+def _names_nothing_else(world: World, seen: set[str], said: str, answered: str) -> None:
+    for tool in world.tools:
+        if tool.name in seen:
+            continue
+        assert tool.mark not in answered or tool.mark in said
+        if tool.name not in said:
+            assert re.search(rf"(?<![\w-]){tool.name}(?![\w-])", answered) is None, tool.name
+
+
+def _is_select(step: tuple[Any, ...]) -> bool:
+    return step[0] == "search" and step[1]["query"].startswith("select:")
+
+
+@settings(deadline=None, max_examples=60)
+@given(worlds())
+def test_a_server_none_of_whose_tools_is_in_reach_shows_no_prompt_or_resource(world: World) -> None:
+    content = tuple((who, False, ("content",)) for who in world.reaches)
+    asking = World(world.tools, world.held, world.down, world.rules, world.reaches, content)
+    with tempfile.TemporaryDirectory() as folder:
+        answers, _ = asyncio.run(run(asking, world.tools, frozenset(SERVERS), None, folder))
+    listing = {tool.server for tool in world.tools}
+    for number, who in enumerate(world.reaches):
+        reached = {tool.server for tool in world.visible(who)}
+        for server in listing - reached:
+            assert server not in json.dumps(answers[number])

@@ -1,0 +1,100 @@
+"""``toolsearch gateway``: one MCP server in front of all those of a configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from contextlib import suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+import typer
+
+from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.gateway_approve import approve
+from toolsearch.cli.gateway_check import check
+from toolsearch.cli.gateway_import import import_servers
+from toolsearch.cli.gateway_login import login
+from toolsearch.cli.gateway_options import ConfigOption, read_config
+from toolsearch.cli.gateway_status import status
+from toolsearch.cli.logs import log_from
+from toolsearch.cli.output import warn
+from toolsearch.errors import BadSettingError
+
+if TYPE_CHECKING:
+    from toolsearch.gateway.gateway import Gateway
+
+_LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+
+gateway = typer.Typer(invoke_without_command=True, help="Serve the tools of many MCP servers through one.")
+
+
+@gateway.callback()
+def serve(
+    context: typer.Context,
+    *,
+    config: ConfigOption = None,
+    http: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Serve over HTTP, at /mcp, instead of stdin and stdout.")
+    ] = None,
+    log_level: Annotated[_LogLevel, typer.Option(help="What is logged, on stderr.")] = "warning",
+) -> int:
+    """Serve the tools of many MCP servers through one: 'toolsearch gateway --config mcp.json' as a client's server."""
+    if context.invoked_subcommand is not None:
+        return ExitCode.OK
+    log_from(log_level)
+    address = None if http is None else _address(http)
+    read = read_config(config)
+    from toolsearch.gateway.gateway import Gateway
+
+    for refusal in read.refused:
+        warn(f"server {refusal.name!r} is left out: {refusal.reason}")
+    asyncio.run(_serve(Gateway(read), address))
+    return ExitCode.OK
+
+
+for command in (check, status, approve, login):
+    gateway.command()(command)
+gateway.command("import")(import_servers)
+
+
+async def _serve(made: Gateway, address: tuple[str, int] | None) -> None:
+    """SIGTERM ends it as the client's going away does: servers end, and the exit code is 0."""
+    from toolsearch.gateway.reports.running import announced
+
+    if address is None:
+        from toolsearch.gateway.stdio import serve_stdio
+
+        async with announced(made, "stdio"):
+            await _until_terminated(serve_stdio(made))
+    else:
+        from toolsearch.gateway.http import serve_http
+
+        host, port = address
+        signal.signal(signal.SIGTERM, _take_note)  # uvicorn ends by it, and then raises it again
+        async with announced(made, f"http://{f'[{host}]' if ':' in host else host}:{port}"):
+            await serve_http(made, host=host, port=port)
+
+
+def _take_note(_: int, __: FrameType | None) -> None:
+    """A handler that leaves the process to end by itself."""
+
+
+async def _until_terminated(serving: Coroutine[None, None, None]) -> None:
+    task = asyncio.create_task(serving)
+    with suppress(NotImplementedError):  # on Windows a process cannot be asked to end
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if (own := asyncio.current_task()) is not None and own.cancelling():  # by Ctrl-C, which is told
+            raise
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Read ``HOST:PORT``, ``[::1]:PORT`` or ``:PORT``, which is loopback."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65_535:
+        raise BadSettingError(f"--http wants HOST:PORT, such as 127.0.0.1:8080, not {text!r}")
+    return host.strip("[]") or "127.0.0.1", int(port)

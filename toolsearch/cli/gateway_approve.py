@@ -1,0 +1,136 @@
+"""``toolsearch gateway approve``: a person's word on tools that the gateway holds back."""
+
+from __future__ import annotations
+
+import difflib
+import getpass
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.gateway_check import held_json, reasons
+from toolsearch.cli.gateway_options import ConfigOption, read_config
+from toolsearch.cli.options import JsonOption
+from toolsearch.cli.output import line, print_diff, print_json, stderr, stdout, warn
+from toolsearch.errors import BadSettingError, UnknownToolError
+from toolsearch.tools.naming import namespaced, near_names
+
+if TYPE_CHECKING:
+    from toolsearch.gateway.reports.looking import Waiting
+    from toolsearch.gateway.settings import GatewayConfig
+    from toolsearch.gateway.trust.pins import PinStore
+    from toolsearch.tools.definition import JsonObject
+
+
+def approve(
+    target: Annotated[
+        str | None, typer.Argument(metavar="SERVER[__TOOL]", help="A tool that is held, or all those of a server.")
+    ] = None,
+    *,
+    config: ConfigOption = None,
+    everything: Annotated[bool, typer.Option("--all", help="Everything that is held.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw approvals, so that the tools are held.")] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Show which tools are held, why, and what has changed in them; approve those of SERVER or SERVER__TOOL.
+
+    Without a name and --all it only shows. A running gateway takes note within seconds. Exit code 1 if something was
+    not approved, because you declined or because it has changed meanwhile.
+    """
+    if target is not None and everything:
+        raise BadSettingError("give either a name or --all, not both")
+    read = read_config(config)
+    from toolsearch.gateway.reports.looking import waiting_tools
+    from toolsearch.gateway.trust.pins import PinStore
+
+    store = PinStore.of(read)
+    try:
+        if revoke:
+            return _revoke(read, store, target, yes=yes)
+        waiting = waiting_tools(read, store)
+        if target is not None:
+            waiting = _those_of(target, waiting)
+        decides = target is not None or everything
+        if as_json:
+            print_json({"held": [_as_json(each) for each in waiting]})
+        elif not waiting:
+            stdout().print("Nothing is held.")
+        if not decides:
+            for each in waiting if not as_json else ():
+                _show(each)
+            return ExitCode.OK
+        return _approve(store, waiting, yes=yes, shows=not as_json)
+    finally:
+        store.close()
+
+
+def _approve(store: PinStore, waiting: Sequence[Waiting], *, yes: bool, shows: bool) -> int:
+    outcome = ExitCode.OK
+    for each in waiting:
+        if shows:
+            _show(each)
+        name = each.held.name
+        if not yes and not typer.confirm(f"Approve {name}?", default=False, err=True):
+            outcome = ExitCode.NOTHING
+        elif store.approve(each.server, each.tool, each.held.pin, getpass.getuser()):
+            stderr().print(line(f"approved {name}"))
+        else:
+            warn(f"{name} has changed meanwhile and is held as before; look at it again")
+            outcome = ExitCode.NOTHING
+    return outcome
+
+
+def _revoke(config: GatewayConfig, store: PinStore, target: str | None, *, yes: bool) -> int:
+    if target is None:
+        raise BadSettingError("say whose approval is withdrawn: SERVER or SERVER__TOOL")
+    approved = {
+        namespaced(each.name, tool): (each.name, tool)
+        for each in config.upstreams
+        for tool in store.approved(each.name)
+    }
+    chosen = {name: where for name, where in approved.items() if target in (name, where[0])}
+    if not chosen:
+        raise UnknownToolError(target, near=near_names(target, approved))
+    stdout().print(line("Approved until now: " + ", ".join(chosen)))
+    if not yes and not typer.confirm("Withdraw that?", default=False, err=True):
+        return ExitCode.NOTHING
+    for server, tool in chosen.values():
+        store.revoke(server, tool, getpass.getuser())
+    return ExitCode.OK
+
+
+def _those_of(target: str, waiting: Sequence[Waiting]) -> list[Waiting]:
+    chosen = [each for each in waiting if target in (each.server, each.held.name)]
+    if not chosen:
+        raise UnknownToolError(target, near=near_names(target, [each.held.name for each in waiting]))
+    return chosen
+
+
+def _show(waiting: Waiting) -> None:
+    held = waiting.held
+    console = stdout()
+    console.print(line(f"{held.name}: {held.why.value}", "bold"))
+    if against := reasons(held):
+        console.print(line(against, "yellow"))
+    print_diff(definition_diff(waiting.before, waiting.now))
+    console.print()
+
+
+def definition_diff(before: JsonObject | None, now: JsonObject) -> list[str]:
+    """The lines of *now* as JSON, or how they differ from *before*; in ASCII, so that all that is hidden is seen."""
+    lines = _lines(now)
+    if before is None:
+        return lines
+    return list(difflib.unified_diff(_lines(before), lines, "approved", "now", lineterm=""))[2:]
+
+
+def _lines(entry: JsonObject) -> list[str]:
+    return json.dumps(entry, indent=2, sort_keys=True).splitlines()
+
+
+def _as_json(waiting: Waiting) -> dict[str, Any]:
+    return {"server": waiting.server, "pin": waiting.held.pin, **held_json(waiting.held), "definition": waiting.now}

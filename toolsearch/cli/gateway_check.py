@@ -1,0 +1,142 @@
+"""``toolsearch gateway check``: what each server of a configuration gives, refuses and costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.gateway_options import ConfigOption, read_config
+from toolsearch.cli.options import JsonOption
+from toolsearch.cli.output import line, print_json, seconds, stdout, table
+
+if TYPE_CHECKING:
+    from toolsearch.gateway.reports.checkup import Checked, Checkup
+    from toolsearch.gateway.settings import GatewayConfig
+    from toolsearch.gateway.trust.protocol import Held
+
+_COLUMNS = ("server", "transport", "state", "tools", "refused", "held", "ruled out", "tokens", "time")
+_NUMBERS = ("tools", "refused", "held", "ruled out", "tokens", "time")
+
+
+def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
+    """Start every server once and show what it gives, what is refused or held and why, and what it costs in tokens.
+
+    Nothing is approved by it. Exit code 1 if a server is left out or does not list its tools, 3 if none does.
+    """
+    read = read_config(config)
+    from toolsearch.gateway.gateway import Gateway
+    from toolsearch.gateway.reports.checkup import check as check_up
+    from toolsearch.gateway.reports.looking import gate_that_only_looks
+
+    with gate_that_only_looks(read) as gate:
+        result = asyncio.run(check_up(Gateway(read, gate=gate)))
+    if as_json:
+        print_json(_as_json(read, result))
+    else:
+        _show(read, result)
+    if not result.failed and not read.refused:
+        return ExitCode.OK
+    return ExitCode.NOTHING if result.failed < len(result.servers) else ExitCode.UNREADABLE
+
+
+def _as_json(config: GatewayConfig, result: Checkup) -> dict[str, Any]:
+    left_out = [{"name": each.name, "reason": each.reason} for each in config.refused]
+    return {
+        "config": config.origin,
+        "servers": [_server_json(server) for server in result.servers],
+        "left_out": left_out,
+        "warnings": list(config.warnings),
+        "tools": result.tools,
+        "shown_tools": result.shown_tools,
+        "shown_tokens": result.shown_tokens,
+        "all_tools_tokens": result.all_tools_tokens,
+        "tokens_are_estimate": result.tokens_are_estimate,
+    }
+
+
+def _server_json(server: Checked) -> dict[str, Any]:
+    row = server.row
+    return {
+        "name": row.upstream.name,
+        "transport": row.upstream.transport,
+        "protocol": row.upstream.protocol_version,
+        "state": row.upstream.state.value,
+        "tools": row.tools,
+        "tokens": row.tokens,
+        "seconds": round(server.seconds, 3),
+        "error": server.error,
+        "refused": [{"name": each.name, "reason": each.reason} for each in row.refused],
+        "held": [held_json(each) for each in row.held],
+        "warnings": [held_json(each) for each in row.warnings],
+        "ruled_out": list(row.ruled_out),
+    }
+
+
+def held_json(held: Held) -> dict[str, Any]:
+    findings = [{"rule": each.rule, "place": each.place, "evidence": each.evidence} for each in held.findings]
+    return {"name": held.name, "why": held.why.value, "findings": findings, "changes": list(held.changes)}
+
+
+def _show(config: GatewayConfig, result: Checkup) -> None:
+    shown = table(f"Servers of {config.origin}", _COLUMNS, numbers=_NUMBERS)
+    for server in result.servers:
+        row = server.row
+        shown.add_row(
+            line(row.upstream.name),
+            row.upstream.transport,
+            line(row.upstream.state.value, "red" if server.error else "green"),
+            *(f"{count:,}" for count in (row.tools, len(row.refused), len(row.held), len(row.ruled_out), row.tokens)),
+            seconds(server.seconds),
+        )
+    stdout().print(shown)
+    _show_reasons(
+        "These servers list no tools",
+        "server",
+        [
+            *((server.row.upstream.name, server.error) for server in result.servers if server.error),
+            *((refusal.name, refusal.reason) for refusal in config.refused),
+        ],
+    )
+    _show_reasons(
+        "Refused: these are no tools that could be called",
+        "name",
+        [(refusal.name, refusal.reason) for server in result.servers for refusal in server.row.refused],
+    )
+    doubted = [(row.held, row.warnings) for row in (server.row for server in result.servers)]
+    _show_doubts(
+        "Held until approved: see 'toolsearch gateway approve'", [each for held, _ in doubted for each in held]
+    )
+    _show_doubts("Shown all the same, by the settings", [each for _, warned in doubted for each in warned])
+    if not result.tools:
+        return
+    how = "estimated" if result.tokens_are_estimate else "counted with o200k_base"
+    stdout().print(
+        f"A client is shown {result.shown_tools:,} tools at first, {result.shown_tokens:,} tokens, "
+        f"in place of {result.tools:,} tools, {result.all_tools_tokens:,} tokens ({how})."
+    )
+
+
+def _show_reasons(title: str, column: str, reasons_of: Sequence[tuple[str, str]]) -> None:
+    if not reasons_of:
+        return
+    shown = table(title, (column, "why"), flexible="why")
+    for name, reason in reasons_of:
+        shown.add_row(line(name), line(reason))
+    stdout().print(shown)
+
+
+def _show_doubts(title: str, doubted: Sequence[Held]) -> None:
+    if not doubted:
+        return
+    shown = table(title, ("tool", "why", "what was found"), flexible="what was found")
+    for each in doubted:
+        shown.add_row(line(each.name), each.why.value, line(reasons(each)))
+    stdout().print(shown)
+
+
+def reasons(held: Held) -> str:
+    """What stands against a held tool, in a line."""
+    findings = [f"{each.rule} in {each.place}: {each.evidence}" for each in held.findings]
+    return "; ".join([*findings, *(f"changed: {place}" for place in held.changes)])

@@ -1,0 +1,153 @@
+"""Changes the servers in a client's file and nothing else in it: not its order, its comments or its line ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
+
+from toolsearch.catalog.sources.json_values import is_list, is_object
+from toolsearch.errors import SourceError
+from toolsearch.tools.definition import Json, JsonObject
+
+_SKIPPED = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # strings are kept, comments are not
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+_TOML_HEADER = re.compile(r"^[ \t]*\[[^\[\n].*\][ \t]*(?:#.*)?$")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class ConfigText(Protocol):
+    """A file of one format. Raises SourceError for a text that cannot be read, or not changed without a loss."""
+
+    def servers(self, text: str) -> dict[str, JsonObject]:
+        """The servers by name, as they are written; ``{}`` where the text has no section for them."""
+        ...
+
+    def changed(self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject]) -> str:
+        """The text without the servers *remove*, and with *add* after those that stay."""
+        ...
+
+
+class JsonText:
+    """JSON, with comments and trailing commas if need be; those between the servers are lost with them."""
+
+    def __init__(self, section: str) -> None:
+        self._section = section
+
+    def servers(self, text: str) -> dict[str, JsonObject]:
+        section = self._document(text).get(self._section, {})
+        if not is_object(section):
+            raise SourceError(f"{self._section!r} must map names to servers")
+        return {name: entry for name, entry in section.items() if is_object(entry)}
+
+    def changed(self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject]) -> str:
+        before = self._document(text)
+        kept = {name: entry for name, entry in self.servers(text).items() if name not in remove}
+        section = {**kept, **add}
+        made = self._spliced(text, section)
+        if self._document(made) != {**before, self._section: section}:
+            raise SourceError(f"{self._section!r} cannot be changed in place; change it by hand")
+        return made
+
+    def _document(self, text: str) -> JsonObject:
+        try:
+            document: Json = json.loads(_plain_json(text)) if text.strip() else {}
+        except (ValueError, RecursionError) as error:
+            raise SourceError(f"it is malformed: {error}") from error
+        if not is_object(document):
+            raise SourceError("it must be an object")
+        return document
+
+    def _spliced(self, text: str, section: JsonObject) -> str:
+        written = json.dumps(section, indent=2, ensure_ascii=False).replace("\n", "\n  ")
+        span = _value_span(text, self._section)
+        if span is not None:
+            return text[: span[0]] + written + text[span[1] :]
+        opening = _plain_json(text).find("{")
+        if opening < 0:
+            return f'{{\n  "{self._section}": {written}\n}}\n'
+        comma = "," if self._document(text) else "\n"
+        return f'{text[: opening + 1]}\n  "{self._section}": {written}{comma}{text[opening + 1 :]}'
+
+
+def _plain_json(text: str) -> str:
+    """*text* without comments and trailing commas, which are blanked so that every place stays where it is."""
+    without = _SKIPPED.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
+    return _TRAILING_COMMA.sub(lambda found: found[1] or " ", without)
+
+
+def _value_span(text: str, key: str) -> tuple[int, int] | None:
+    """Where the value of *key* of the outermost object stands in *text*."""
+    plain = _plain_json(text)
+    decoder = json.JSONDecoder()
+    place = plain.find("{") + 1
+    while (place := _after_space(plain, place)) < len(plain) and plain[place] == '"':
+        name, place = decoder.raw_decode(plain, place)
+        start = _after_space(plain, _after_space(plain, place) + 1)
+        _, end = decoder.raw_decode(plain, start)
+        if name == key:
+            return start, end
+        place = _after_space(plain, end) + 1
+    return None
+
+
+def _after_space(text: str, place: int) -> int:
+    while place < len(text) and text[place] in " \t\r\n":
+        place += 1
+    return place
+
+
+class TomlText:
+    """Codex's TOML. Its ways of naming variables are read as those of ``mcpServers``, and written as they were."""
+
+    def __init__(self, section: str) -> None:
+        self._section = section
+
+    def servers(self, text: str) -> dict[str, JsonObject]:
+        section = self._document(text).get(self._section, {})
+        return {name: entry for name, entry in section.items() if is_object(entry)}
+
+    def changed(self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject]) -> str:
+        before = self._document(text)
+        kept_lines: list[str] = []
+        is_kept = True
+        for line in text.splitlines(keepends=True):
+            if _TOML_HEADER.match(line.rstrip("\r\n")):
+                is_kept = self._server_of(line) not in remove
+            if is_kept:
+                kept_lines.append(line)
+        made = "".join(kept_lines).rstrip() + "\n" if kept_lines else ""
+        for name, entry in add.items():
+            made += f"\n[{self._section}.{_toml_key(name)}]\n"
+            made += "".join(f"{_toml_key(key)} = {_toml_value(value)}\n" for key, value in entry.items())
+        section = {name: entry for name, entry in self.servers(text).items() if name not in remove} | dict(add)
+        if self._document(made) != {**before, self._section: section}:
+            raise SourceError(f"{self._section!r} cannot be changed in place; change it by hand")
+        return made
+
+    def _server_of(self, header: str) -> str | None:
+        try:
+            section: Json = tomllib.loads(header).get(self._section)
+        except tomllib.TOMLDecodeError:
+            return None
+        return next(iter(section), None) if is_object(section) else None
+
+    def _document(self, text: str) -> dict[str, Any]:
+        try:
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SourceError(f"it is malformed: {error}") from error
+
+
+def _toml_key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else json.dumps(key)
+
+
+def _toml_value(value: Json) -> str:
+    if is_object(value):
+        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml_value(inner)}" for key, inner in value.items()) + " }"
+    if is_list(value):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    return json.dumps(value)  # strings, numbers and truth are written alike in both

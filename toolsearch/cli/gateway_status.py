@@ -1,0 +1,106 @@
+"""``toolsearch gateway status``: which gateways run, and how they fare."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.gateway_options import ConfigOption, read_config
+from toolsearch.cli.options import JsonOption
+from toolsearch.cli.output import line, print_json, stdout, table
+from toolsearch.errors import BadSettingError, MissingExtraError, ServerUnavailableError
+
+_TOKEN = "TOOLSEARCH_GATEWAY_TOKEN"  # noqa: S105  the name of the variable
+_TIMEOUT_S = 10.0
+_COLUMNS = ("server", "state", "tools", "held", "tokens", "calls", "failed", "last error")
+_NUMBERS = ("tools", "held", "tokens", "calls", "failed")
+
+
+def status(
+    *,
+    config: ConfigOption = None,
+    url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help=f"A gateway over HTTP; ${_TOKEN} is an operator's token, if it wants one."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Show the gateways that run here, or the one at URL: their servers, and what they have saved.
+
+    Those of a configuration with a stateDir of its own are found by --config. Exit code 1 if none runs.
+    """
+    if importlib.util.find_spec("mcp") is None:
+        raise MissingExtraError("the gateway", "mcp")
+    from toolsearch.gateway.reports.running import running_gateways
+    from toolsearch.gateway.settings import GatewaySettings
+
+    if url is not None:
+        found = [{"address": url, "status": _asked(url)}]
+    else:
+        settings = GatewaySettings() if config is None else read_config(config).settings
+        found = running_gateways(settings.state_folder)
+    if as_json:
+        print_json({"gateways": found})
+    else:
+        for gateway in found:
+            _show(gateway)
+        if not found:
+            stdout().print("No gateway runs.")
+    return ExitCode.OK if found else ExitCode.NOTHING
+
+
+def _asked(url: str) -> Any:
+    """What the gateway at *url* says of itself."""
+    import httpx2
+
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise BadSettingError(f"--url wants an address such as http://127.0.0.1:8080, not {url!r}")
+    token = os.environ.get(_TOKEN)
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    address = f"{parts.scheme}://{parts.netloc}{parts.path.removesuffix('/').removesuffix('/mcp')}/status.json"
+    try:
+        answer = httpx2.get(address, headers=headers, timeout=_TIMEOUT_S)
+    except httpx2.HTTPError as error:
+        raise ServerUnavailableError(f"{address} does not answer: {error}") from error
+    if answer.status_code in {401, 403}:
+        raise ServerUnavailableError(f"{address} is for operators; put a token of one in {_TOKEN}")
+    try:
+        return answer.raise_for_status().json()
+    except (httpx2.HTTPError, json.JSONDecodeError) as error:
+        raise ServerUnavailableError(f"{address} is no status of a gateway") from error
+
+
+def _show(gateway: dict[str, Any]) -> None:
+    told = gateway["status"]
+    whose = f"process {gateway['pid']}, {gateway['address']}" if "pid" in gateway else gateway["address"]
+    shown = table(f"{told['origin']}: {whose}", _COLUMNS, numbers=_NUMBERS, flexible="last error")
+    for server in told["servers"]:
+        upstream = server["upstream"]
+        shown.add_row(
+            line(upstream["name"]),
+            line(upstream["state"]),
+            *(
+                f"{count:,}"
+                for count in (
+                    server["tools"],
+                    len(server["held"]),
+                    server["tokens"],
+                    upstream["calls"],
+                    upstream["failed"],
+                )
+            ),
+            line(upstream["last_error"]),
+        )
+    stdout().print(shown)
+    stdout().print(
+        f"{told['search_count']:,} searches, {told['calls']:,} calls, {told['failed_calls']:,} of them failed. "
+        f"Lists and answers took {told['shown_tokens']:,} tokens; with every tool in them the lists had taken "
+        f"{told['all_tools_tokens']:,}{' (estimated)' if told['tokens_are_estimate'] else ''}."
+    )

@@ -1,0 +1,59 @@
+"""Who makes a request: the principal of its credential, and the client and session that it comes by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from mcp import MCPError
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.context import ServerRequestContext
+from mcp.types import INVALID_REQUEST
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from toolsearch.discovery.reach import Reach
+from toolsearch.gateway.principals.bearer import PrincipalToken
+from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era, Principal
+
+Context: TypeAlias = ServerRequestContext[Any, Any]
+
+_SESSION_HEADER = "mcp-session-id"
+
+
+def caller_of(ctx: Context) -> Caller:
+    """Who makes the request of *ctx*. Raises MCPError where somebody has to say who they are and has not."""
+    is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    client = ctx.session.client_params.client_info if ctx.session.client_params else None
+    capabilities = ctx.session.client_capabilities
+    return Caller(
+        _principal_of(ctx),
+        Era.MODERN if is_modern else Era.LEGACY,
+        session_key=None if is_modern else _session_key(ctx),
+        client_name=client.name if client else "",
+        client_version=client.version if client else "",
+        capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True) if capabilities else {},
+    )
+
+
+def reach_of_request() -> Reach:
+    """What is in reach of whoever makes the HTTP request that is being answered, or of everybody where nobody says."""
+    token = get_access_token()
+    return token.principal.reach if isinstance(token, PrincipalToken) else LOCAL.reach
+
+
+def _principal_of(ctx: Context) -> Principal:
+    """Of the request itself, and not of the context: a session's task keeps that of the request that began it."""
+    scope: Mapping[str, Any] = ctx.request.scope if ctx.request is not None else {}
+    if "auth" not in scope:  # on stdio, or where no tokens are asked for
+        return LOCAL
+    user = scope.get("user")
+    token = user.access_token if isinstance(user, AuthenticatedUser) else None
+    if not isinstance(token, PrincipalToken):
+        raise MCPError(INVALID_REQUEST, "Authentication required")
+    return token.principal
+
+
+def _session_key(ctx: Context) -> str | None:
+    """On stdio the process serves one session; over HTTP a header says which, and none where no sessions are kept."""
+    return "stdio" if ctx.request is None else ctx.request.headers.get(_SESSION_HEADER)

@@ -1,0 +1,173 @@
+"""Tells clients that a list of theirs has changed, each in its era's way, once, and only where it really has."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+import mcp.types as types
+from mcp.server.connection import Connection
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ServerEvent,
+    ToolsListChanged,
+)
+
+from toolsearch.gateway.callers import Context, caller_of
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.principals.protocol import Caller, Era
+from toolsearch.gateway.unexpected import Handler
+
+logger = logging.getLogger(__name__)
+
+_Params = TypeVar("_Params")
+
+
+@dataclass(slots=True, eq=False)
+class _Audience:
+    """Those who see the same lists and hear of changes together: a session of the older era, or a principal's streams.
+
+    told  digests of the lists that they know of, by kind
+    """
+
+    caller: Caller
+    tell: Callable[[str], Awaitable[None]]
+    told: dict[str, str] = field(default_factory=dict[str, str])
+    comparing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(slots=True, eq=False)
+class _Streams:
+    """The streams that a principal's clients of 2026 listen on: all of them see the same lists."""
+
+    audience: _Audience
+    handler: ListenHandler
+    open: int = 0
+
+
+class ListChanges:
+    """Follows the registry. All methods belong to the gateway's event loop."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._sessions: dict[str, _Audience] = {}
+        self._streams: dict[str, _Streams] = {}
+        self._is_stale = False
+        self._telling: asyncio.Task[None] | None = None
+        gateway.registry.on_change(lambda _: self._registry_changed())
+
+    def following(self, handler: Handler[_Params]) -> Handler[_Params]:
+        """*handler* of a list, after which its session is told when that changes."""
+
+        async def followed(ctx: Context, params: _Params) -> Any:
+            await self.follow(ctx, caller_of(ctx))  # first, so that no change is lost in between
+            return await handler(ctx, params)
+
+        return followed
+
+    async def follow(self, ctx: Context, caller: Caller) -> None:
+        """Tell *caller* from now on, whose session asks for a list, or is about to change it."""
+        key = caller.session_key
+        if caller.era is not Era.LEGACY or key is None:
+            return
+        if known := self._sessions.get(key):
+            known.caller = caller
+            return
+        connection = cast("Connection", cast("Any", ctx.session)._connection)
+        audience = _Audience(caller, lambda kind: _SENDING[kind](connection))
+        connection.exit_stack.callback(self._forget, key)
+        self._sessions[key] = audience
+        async with audience.comparing:
+            audience.told = await self._digests(caller)
+
+    async def session_changed(self, caller: Caller) -> None:
+        """Tell *caller*, whose own doing may have changed its list."""
+        if audience := self._sessions.get(caller.session_key or ""):
+            await self._tell_if_changed(audience)
+
+    async def listen(self, ctx: Context, params: types.SubscriptionsListenRequestParams) -> Any:
+        """Serve a stream of ``subscriptions/listen`` until its client goes."""
+        caller = caller_of(ctx)
+        key = caller.principal.id
+        streams = self._streams.get(key)
+        if streams is None:
+            streams = self._streams[key] = _new_streams(caller)
+        streams.open += 1
+        try:
+            async with streams.audience.comparing:
+                streams.audience.told = streams.audience.told or await self._digests(caller)
+            return await streams.handler(ctx, params)
+        finally:
+            streams.open -= 1
+            if not streams.open:
+                self._streams.pop(key, None)
+
+    def _forget(self, key: str) -> None:
+        if audience := self._sessions.pop(key, None):
+            self._gateway.surface.forget(audience.caller)
+
+    def _registry_changed(self) -> None:
+        self._is_stale = True
+        if self._telling is None:
+            self._telling = asyncio.create_task(self._tell_all())
+
+    async def _tell_all(self) -> None:
+        """Changes that come while clients are being told are told of together, in one more round."""
+        try:
+            while self._is_stale:
+                self._is_stale = False
+                for audience in [*self._sessions.values(), *(each.audience for each in self._streams.values())]:
+                    await self._tell_if_changed(audience)
+        finally:
+            self._telling = None
+
+    async def _tell_if_changed(self, audience: _Audience) -> None:
+        async with audience.comparing:
+            try:
+                now = await self._digests(audience.caller)
+                changed = [kind for kind, digest in now.items() if digest != audience.told.get(kind)]
+                audience.told = now
+                for kind in changed:
+                    await audience.tell(kind)
+            except Exception:  # one client that is gone must not keep the others from hearing
+                logger.warning("a client could not be told that its list has changed", exc_info=True)
+
+    async def _digests(self, caller: Caller) -> dict[str, str]:
+        await self._gateway.settled()  # what is listed before that is no list that anybody has seen
+        content = self._gateway.content
+        return {
+            "tools": await asyncio.to_thread(lambda: _digest(self._gateway.surface.entries(caller))),
+            "prompts": _digest(content.prompts(caller)),
+            "resources": _digest([*content.resources(caller), *content.resource_templates(caller)]),
+        }
+
+
+_SENDING: Mapping[str, Callable[[Connection], Awaitable[None]]] = {
+    "tools": lambda connection: connection.send_tool_list_changed(),
+    "prompts": lambda connection: connection.send_prompt_list_changed(),
+    "resources": lambda connection: connection.send_resource_list_changed(),
+}
+_EVENTS: Mapping[str, ServerEvent] = {
+    "tools": ToolsListChanged(),
+    "prompts": PromptsListChanged(),
+    "resources": ResourcesListChanged(),
+}
+
+
+def _new_streams(caller: Caller) -> _Streams:
+    bus = InMemorySubscriptionBus()
+    return _Streams(_Audience(caller, lambda kind: bus.publish(_EVENTS[kind])), ListenHandler(bus))
+
+
+def _digest(entries: Iterable[Mapping[str, Any]]) -> str:
+    """Whatever the order: a list that is only in another one has not changed."""
+    lines = sorted(json.dumps(entry, sort_keys=True) for entry in entries)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -1,0 +1,93 @@
+"""The client of one request, as what a server may say to it and ask of it while the request runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, cast
+
+import mcp.types as types
+from mcp.server.connection import Connection
+from mcp.shared.message import ServerMessageMetadata
+from mcp.types import LOG_LEVEL_META_KEY
+from pydantic import BaseModel, ConfigDict
+
+from toolsearch.gateway.callers import Context
+from toolsearch.gateway.principals.protocol import Caller, Era
+from toolsearch.gateway.proxy.askable import ASKABLE, check_askable
+from toolsearch.gateway.proxy.log_levels import is_wanted
+
+_LOG_LEVEL = "toolsearch/log-level"
+_requests = count(1)  # the client's own ids are not unique over clients
+
+
+@dataclass(frozen=True, slots=True)
+class SdkDownstream:
+    """The client of one request, as a `Downstream`."""
+
+    ctx: Context
+    caller: Caller
+    _key: str = field(default_factory=lambda: f"request {next(_requests)}")
+
+    @property
+    def session_key(self) -> str:
+        return self.caller.session_key or self._key
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """As the client declared them; without those that cannot be used over this connection."""
+        declared = self.caller.capabilities
+        if self.caller.era is Era.MODERN:
+            return declared
+        if not self.ctx.session.can_send_request:
+            return {}
+        return {name: declared[name] for name in ASKABLE if name in declared}
+
+    @property
+    def log_level(self) -> str | None:
+        if self.caller.era is Era.MODERN:
+            meta: Mapping[str, Any] = self.ctx.meta or {}
+            return meta.get(LOG_LEVEL_META_KEY)
+        return connection_of(self.ctx).state.get(_LOG_LEVEL)
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        await self.ctx.session.report_progress(progress, total, message)
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        check_askable(self.capabilities, method, params)
+        answer = await self.ctx.session.send_request(
+            cast("Any", _RawRequest(method=method, params=dict(params) or None)),
+            _RawAnswer,
+            metadata=ServerMessageMetadata(related_request_id=self.ctx.request_id),
+        )
+        return answer.model_dump(mode="json")
+
+    async def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        """Only log messages, of the level that the client has asked for; one of 2026 has to ask for any at all."""
+        level = self.log_level
+        if level is None and self.caller.era is Era.MODERN:
+            return
+        if method == "notifications/message" and is_wanted(str(params.get("level")), level):
+            message = types.LoggingMessageNotification.model_validate({"method": method, "params": params})
+            await self.ctx.session.send_notification(message, related_request_id=self.ctx.request_id)
+
+
+def connection_of(ctx: Context) -> Connection:
+    """What lasts as long as the client's session, which the SDK has no public name for."""
+    return cast("Connection", cast("Any", ctx.session)._connection)
+
+
+def set_log_level(ctx: Context, level: str) -> None:
+    """What the client of this session wants to be told from now on."""
+    connection_of(ctx).state[_LOG_LEVEL] = level
+
+
+class _RawRequest(types.Request[dict[str, Any] | None, str]):
+    """Any request, sent as it is."""
+
+
+class _RawAnswer(BaseModel):
+    """Any answer, as it came."""
+
+    model_config = ConfigDict(extra="allow")

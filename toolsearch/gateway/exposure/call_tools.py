@@ -1,0 +1,81 @@
+"""The tools that run a found tool by name: one for each safety class, so that clients can ask before they run one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.errors import BadArgumentsError
+from toolsearch.tools.definition import JsonObject
+from toolsearch.tools.naming import SEARCH_TOOL
+from toolsearch.tools.safety import SafetyClass
+
+CALL_TOOL = "callTool"
+_NAMES = {safety: f"{CALL_TOOL}{safety.value.capitalize()}" for safety in SafetyClass}
+_ALLOWED = {name: safety for safety, name in _NAMES.items()} | {CALL_TOOL: SafetyClass.DESTRUCTIVE}
+
+_WHICH = {
+    SafetyClass.READ: "tools that only read",
+    SafetyClass.WRITE: "tools that write, or do not say what they do",
+    SafetyClass.DESTRUCTIVE: "tools that may destroy",
+}
+_ANNOTATIONS: Mapping[SafetyClass, JsonObject] = {
+    SafetyClass.READ: {"readOnlyHint": True, "openWorldHint": True},
+    SafetyClass.WRITE: {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": True},
+    SafetyClass.DESTRUCTIVE: {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
+}
+
+
+def call_tool_for(safety: SafetyClass, *, is_split: bool) -> str:
+    """The name of the call tool that runs tools of this class."""
+    return _NAMES[safety] if is_split else CALL_TOOL
+
+
+def call_tool_entries(*, is_split: bool) -> list[dict[str, Any]]:
+    """The call tools as MCP lists them, always all of them and in one order."""
+    if not is_split:
+        return [_entry(CALL_TOOL, "tools", SafetyClass.DESTRUCTIVE)]
+    return [_entry(_NAMES[safety], _WHICH[safety], safety) for safety in SafetyClass]
+
+
+def _entry(name: str, which: str, safety: SafetyClass) -> dict[str, Any]:
+    return {
+        "name": name,
+        "description": f"Runs one tool that {SEARCH_TOOL} has found, by its name. For {which}.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": f"As {SEARCH_TOOL} gives it."},
+                "arguments": {"type": "object", "description": "What the tool's inputSchema asks for."},
+            },
+            "required": ["name"],
+            "additionalProperties": False,
+        },
+        "annotations": dict(_ANNOTATIONS[safety]),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class InnerCall:
+    """The call that a call tool was called to make; *allowed* is the worst class that it may be of."""
+
+    name: str
+    arguments: JsonObject
+    allowed: SafetyClass
+
+    @classmethod
+    def parse(cls, call_tool: str, arguments: Mapping[str, Any]) -> InnerCall | None:
+        """None if *call_tool* is no call tool. Raises BadArgumentsError, written for the model."""
+        allowed = _ALLOWED.get(call_tool)
+        if allowed is None:
+            return None
+        name, inner = arguments.get("name"), arguments.get("arguments")
+        if not isinstance(name, str) or not name:
+            raise BadArgumentsError(f"{call_tool} needs the 'name' of a tool, as {SEARCH_TOOL} gives it")
+        if inner is None:
+            return cls(name, {}, allowed)
+        if not is_object(inner):
+            raise BadArgumentsError("'arguments' must be an object, as the tool's inputSchema asks for")
+        return cls(name, inner, allowed)

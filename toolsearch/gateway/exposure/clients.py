@@ -1,0 +1,56 @@
+"""Which clients take up tools that appear in the middle of a session, and which do not; a user can say otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolsearch.discovery.globs import GlobSet
+from toolsearch.gateway.principals.protocol import Caller, Era
+from toolsearch.gateway.settings import Exposing
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClient:
+    """*pattern* is a glob of a client's ``name`` or ``name/version`` in lower case; *why* is what we know it from."""
+
+    pattern: str
+    exposing: Exposing
+    why: str
+
+
+KNOWN_CLIENTS = (
+    KnownClient("claude-code*", "expand", "follows list_changed where it is advertised (claude-code#66084)"),
+    KnownClient("visual?studio?code*", "expand", "follows list_changed (vscode#243944), and writes its name both ways"),
+    KnownClient("opencode*", "expand", "follows list_changed (opencode PR #5913)"),
+    KnownClient("codex*", "fixed", "lists once (codex#10105, #35583)"),
+    KnownClient("cursor*", "fixed", "follows list_changed at times, and takes 40 tools at most"),
+    KnownClient("chatgpt*", "fixed", "opens a session for each call (SEP-2567), so nothing in one would be seen again"),
+)
+
+_DEFAULT: Exposing = "hedge"
+
+
+class ClientTable:
+    """What a client is shown, by era and name.
+
+    ``expand``  found tools join the list, and the answer only names them
+    ``fixed``   the list never changes; the answer carries the schemas, and the call tools run what was found
+    ``hedge``   both: for a client that nobody knows, which either way works
+    """
+
+    def __init__(self, overrides: Mapping[str, Exposing] | None = None) -> None:
+        """*overrides* go by globs as in `KnownClient`; the first that fits counts, before all that is known."""
+        asked = [KnownClient(pattern.lower(), mode, "as configured") for pattern, mode in (overrides or {}).items()]
+        self._rows = [(GlobSet([client.pattern]), client) for client in (*asked, *KNOWN_CLIENTS)]
+
+    def exposing(self, caller: Caller) -> Exposing:
+        """The protocol of 2026 forbids lists that change, and without a session there is none that could."""
+        if caller.era is Era.MODERN or caller.session_key is None:
+            return "fixed"
+        name = caller.client_name.lower()
+        versioned = f"{name}/{caller.client_version.lower()}"
+        for globs, client in self._rows:
+            if globs.match(name) or globs.match(versioned):
+                return client.exposing
+        return _DEFAULT

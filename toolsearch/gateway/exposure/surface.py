@@ -1,0 +1,196 @@
+"""What one caller is shown, and what it may call: the list, the search, and the way from a name to a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from toolsearch.discovery.exposure import PassThrough, render_definition
+from toolsearch.discovery.reach import Reach
+from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, search_tool_definition
+from toolsearch.engine import ToolSearch
+from toolsearch.errors import UnknownSessionError, UnknownToolError
+from toolsearch.gateway.exposure.answer import Answer, answer_with_names, answer_with_schemas
+from toolsearch.gateway.exposure.call_tools import call_tool_entries
+from toolsearch.gateway.exposure.clients import ClientTable
+from toolsearch.gateway.exposure.fares import FareNotes
+from toolsearch.gateway.exposure.pass_through import PassThroughSwitch
+from toolsearch.gateway.exposure.wire_tools import wire_entry, wire_schema
+from toolsearch.gateway.principals.protocol import Caller
+from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.settings import ExposureSettings
+from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.upstream.protocol import UpstreamState
+from toolsearch.session import Session
+from toolsearch.tools.definition import ToolReference
+
+_JOINED_LIST = "They are in your tool list from now on; call them by name."
+_IN_LIST = "They are in your tool list; call them by name."
+_BY_CALL_TOOL = "Run one with the tool that its 'callWith' names, giving 'name' and 'arguments' by its inputSchema."
+_EITHER_WAY = f"{_BY_CALL_TOOL} If your tool list has it by now, call it by name instead."
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer to a search; *list_changed* says that the caller's list is another one now."""
+
+    answer: Answer
+    list_changed: bool = False
+
+
+class Surface:
+    """Everything here goes by the caller's reach. Safe to share between sessions; searching computes, so call `search`
+    in a worker thread.
+    """
+
+    def __init__(
+        self,
+        engine: ToolSearch,
+        registry: Registry,
+        settings: ExposureSettings,
+        states: Callable[[], Mapping[str, UpstreamState]],
+        rules: Reach,
+    ) -> None:
+        """*states* tells how each server fares, so that an answer can say what a call will meet; *rules* are those that
+        hold for everybody.
+        """
+        self._engine = engine
+        self._registry = registry
+        self._settings = settings
+        self._fares = FareNotes(states, registry, rules)
+        self._clients = ClientTable(settings.clients)
+        self._pass_through = PassThroughSwitch(PassThrough(settings.pass_through_tools, settings.pass_through_tokens))
+        self._is_split = settings.call_tools == "split"
+        registry.on_change(lambda _: self._pass_through.review())
+
+    def entries(self, caller: Caller) -> list[dict[str, Any]]:
+        """The caller's ``tools/list``, whole: byte for byte the same until something changes.
+
+        The search tool, the call tools and the pins stand first, and what was found after them in the order it was. Few
+        tools are listed as they are, without any of ours, which answer all the same.
+        """
+        own = [] if self._passes_through(caller) else self._own_entries()
+        tools = (self._registry.find(name) for name in self._listed(caller))
+        return [*own, *(wire_entry(tool, caller.era) for tool in tools if tool is not None)]
+
+    def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
+        """Raises BadQueryError or BadPatternError, written for the model."""
+        asked = SearchArguments.parse(arguments, default_limit=self._settings.limit, max_limit=self._settings.max_limit)
+        if self._passes_through(caller):
+            return Found(self._with_names(caller, asked, self._find(caller, asked), _IN_LIST))
+        exposing = self._clients.exposing(caller)
+        if exposing == "fixed":
+            return Found(self._with_schemas(caller, asked, self._find(caller, asked), _BY_CALL_TOOL))
+        before = set(self._listed(caller))
+        found = self._discover(caller, asked)
+        changed = before != set(self._listed(caller))
+        if exposing == "hedge":
+            return Found(self._with_schemas(caller, asked, found, _EITHER_WAY), list_changed=changed)
+        return Found(self._with_names(caller, asked, found, _JOINED_LIST, before), list_changed=changed)
+
+    def resolve(self, caller: Caller, name: str) -> GatewayTool:
+        """The tool of that name in the caller's reach; counts as its use. Raises UnknownToolError with near names."""
+        self._engine.view(caller.principal.reach).get(name)
+        tool = self._registry.find(name)
+        if tool is None or not caller.principal.reach.allows(tool.definition):  # another one between the two looks
+            raise UnknownToolError(name)
+        if caller.session_key is not None:
+            with suppress(UnknownSessionError):  # a client that never searches needs none
+                self._engine.sessions.get(_session_id(caller)).discovered.touch(name)
+        return tool
+
+    def forget(self, caller: Caller) -> None:
+        """Say that the caller's session has ended, and with it its list."""
+        self._engine.sessions.evict(_session_id(caller))
+
+    def input_schema(self, name: str, reach: Reach) -> Mapping[str, Any] | None:
+        """Of a listed tool in *reach*: for what the transport checks, and tells of, before a call is judged."""
+        own: dict[str, Mapping[str, Any]] = {entry["name"]: entry["inputSchema"] for entry in self._own_entries()}
+        if name in own:
+            return own[name]
+        tool = self._registry.find(name) if self._engine.view(reach).allows(name) else None
+        return wire_schema(tool) if tool else None
+
+    def _listed(self, caller: Caller) -> Iterable[str]:
+        """The names of the servers' tools in the caller's list, in its order."""
+        view = self._engine.view(caller.principal.reach)
+        if self._passes_through(caller):
+            return view.names
+        names = dict.fromkeys(pin for pin in self._settings.pins if view.allows(pin))
+        if self._clients.exposing(caller) != "fixed":
+            names |= dict.fromkeys(tool.name for tool in self._session(caller).shown() if tool.name != TOOL_NAME)
+        return names
+
+    def _find(self, caller: Caller, asked: SearchArguments) -> list[ToolReference]:
+        return self._engine.search(
+            asked.query,
+            limit=asked.limit,
+            strategy=asked.strategy,
+            reach=caller.principal.reach,
+            server=asked.server,
+        )
+
+    def _discover(self, caller: Caller, asked: SearchArguments) -> list[ToolReference]:
+        """Search, and put what is found into the caller's list. What goes for it goes in the same change."""
+        session = self._session(caller)
+        before = session.discovered
+        found = session.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
+        if session.discovered != before:
+            session.end_turn()  # MCP does not tell of turns
+        return found
+
+    def _with_names(
+        self,
+        caller: Caller,
+        asked: SearchArguments,
+        found: list[ToolReference],
+        hint: str,
+        before: set[str] | None = None,
+    ) -> Answer:
+        return answer_with_names(
+            found,
+            hint=hint,
+            listed_before=before,
+            token_cap=self._settings.answer_tokens,
+            counter=self._engine.counter,
+            note=self._note(caller, asked, found),
+        )
+
+    def _with_schemas(self, caller: Caller, asked: SearchArguments, found: list[ToolReference], hint: str) -> Answer:
+        tools = [tool for reference in found if (tool := self._registry.find(reference.name)) is not None]
+        return answer_with_schemas(
+            found,
+            tools,
+            hint=hint,
+            is_split=self._is_split,
+            token_cap=self._settings.answer_tokens,
+            counter=self._engine.counter,
+            note=self._note(caller, asked, found),
+        )
+
+    def _note(self, caller: Caller, asked: SearchArguments, found: list[ToolReference]) -> str:
+        servers = [tool.server for reference in found if (tool := self._registry.find(reference.name)) is not None]
+        fares = self._fares.of_found(servers) if found else self._fares.of_unsearched(caller.principal.reach)
+        return "\n".join(filter(None, [asked.note, fares]))
+
+    def _own_entries(self) -> list[dict[str, Any]]:
+        search = search_tool_definition(  # without the servers: the list must not change because one of them starts
+            strategies=self._engine.strategies,
+            default_limit=self._settings.limit,
+            max_limit=self._settings.max_limit,
+        )
+        return [render_definition(search, "mcp"), *call_tool_entries(is_split=self._is_split)]
+
+    def _passes_through(self, caller: Caller) -> bool:
+        reach = caller.principal.reach
+        return self._pass_through.is_on(reach, self._engine.view(reach))
+
+    def _session(self, caller: Caller) -> Session:
+        principal = caller.principal
+        return self._engine.session(_session_id(caller), reach=principal.reach, tenant=principal.id)
+
+
+def _session_id(caller: Caller) -> str:
+    return f"{caller.principal.id}/{caller.session_key}"

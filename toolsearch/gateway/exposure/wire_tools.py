@@ -1,0 +1,74 @@
+"""A server's tool as a client of one era is listed it: the entry as it came, under our name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from mcp.shared.inbound import X_MCP_HEADER_KEY, find_invalid_x_mcp_header
+from mcp.types import methods
+from pydantic import ValidationError
+
+from toolsearch.gateway.principals.protocol import Era
+from toolsearch.gateway.tools import GatewayTool
+
+_VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the strictest of each era
+_AROUND = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+_NEEDED = frozenset({"name", "inputSchema"})
+_WITH_PARTS = frozenset({"annotations", "inputSchema"})  # of these, what is wrong is left out, and the rest stays
+_MAX_PASSES = 4
+
+
+def wire_entry(tool: GatewayTool, era: Era) -> dict[str, Any]:
+    """The raw entry renamed, with the input schema as it was mended, and without what would spoil a whole list.
+
+    Clients refuse a list for one optional field of one tool that is not as their version has it; such a field is left
+    out here. What no version knows stays.
+    """
+    entry = {**tool.raw, "name": tool.name, "inputSchema": wire_schema(tool)}
+    if tool.definition.output_schema is None:
+        entry.pop("outputSchema", None)
+    for _ in range(_MAX_PASSES):
+        places = _refused_places(entry, era)
+        if not places:
+            return entry
+        entry = _without(entry, places)
+    return {key: entry[key] for key in sorted(_NEEDED)}
+
+
+def wire_schema(tool: GatewayTool) -> dict[str, Any]:
+    """The input schema as every client is given it. Of headers that are asked for wrongly none is: clients of 2026 have
+    to leave out a tool for one of them.
+    """
+    schema = dict(tool.definition.input_schema)
+    return _without_headers(schema) if find_invalid_x_mcp_header(schema) is not None else schema
+
+
+def _refused_places(entry: Mapping[str, Any], era: Era) -> list[tuple[str, ...]]:
+    """What the models of the client's version find wrong, as paths into *entry* of at most two keys."""
+    try:
+        methods.validate_server_result("tools/list", _VERSIONS[era], {**_AROUND, "tools": [entry]})
+    except ValidationError as error:
+        # ("tools", 0, "annotations", "readOnlyHint", ...)
+        return [tuple(map(str, found["loc"][2:4])) for found in error.errors(include_url=False, include_input=False)]
+    return []
+
+
+def _without(entry: Mapping[str, Any], places: Iterable[tuple[str, ...]]) -> dict[str, Any]:
+    kept = dict(entry)
+    for field, *parts in places:
+        value = kept.get(field)
+        if field in _WITH_PARTS and parts and isinstance(value, dict) and parts[0] in value:
+            kept[field] = {key: part for key, part in cast("dict[str, Any]", value).items() if key != parts[0]}
+        elif field not in _NEEDED:
+            kept.pop(field, None)
+    return kept
+
+
+def _without_headers(value: Any) -> Any:
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+        return {key: _without_headers(member) for key, member in members if key != X_MCP_HEADER_KEY}
+    if isinstance(value, list):
+        return [_without_headers(member) for member in cast("Sequence[Any]", value)]
+    return value

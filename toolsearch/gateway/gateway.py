@@ -1,0 +1,256 @@
+"""The gateway, put together: servers on one side, callers on the other. Knows nothing of transports."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.eviction import LruEvictionStrategy
+from toolsearch.discovery.exposure import PassThrough
+from toolsearch.discovery.reach import Reach
+from toolsearch.discovery.store import SessionStore
+from toolsearch.engine import ToolSearch
+from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.exposure.surface import Found, Surface
+from toolsearch.gateway.log_guard import LogGuard
+from toolsearch.gateway.principals.protocol import Caller
+from toolsearch.gateway.proxy.calls import CallProxy
+from toolsearch.gateway.proxy.content import ContentProxy
+from toolsearch.gateway.proxy.links import SeenLinks
+from toolsearch.gateway.proxy.relay import Relay
+from toolsearch.gateway.proxy.sealed_state import StateSeal
+from toolsearch.gateway.proxy.subscriptions import Subscriptions
+from toolsearch.gateway.registry import Registry, ServerTools
+from toolsearch.gateway.repeated import RepeatedWarning
+from toolsearch.gateway.settings import GatewayConfig, UpstreamSettings
+from toolsearch.gateway.status.costs import WireCosts
+from toolsearch.gateway.status.ledger import Ledger
+from toolsearch.gateway.status.snapshot import GatewayStatus, ServerRow
+from toolsearch.gateway.trust.gate import make_gate
+from toolsearch.gateway.trust.protocol import ToolGate
+from toolsearch.gateway.upstream.actor import UpstreamActor
+from toolsearch.gateway.upstream.protocol import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
+from toolsearch.session import SessionOptions
+
+logger = logging.getLogger(__name__)
+
+UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
+
+_FIRST_LISTINGS_S = 10.0  # clients wait 30 s for a server's first list, or longer
+
+
+class Gateway:
+    """To be entered before anything is asked of it, and left in the same event loop; leaving ends all servers.
+
+    *upstreams* makes what keeps one server up, *gate* judges what they list, and is asked every *trust_poll_s* seconds
+    whether it would judge otherwise by now.
+    """
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        *,
+        upstreams: UpstreamFactory = UpstreamActor,
+        gate: ToolGate | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        trust_poll_s: float = 2.0,
+    ) -> None:
+        self.config = config
+        self._clock = clock
+        self._trust_poll_s = trust_poll_s
+        self._started_s = clock()
+        settings = config.settings
+        budget = Budget(settings.exposure.session_tools, settings.exposure.session_tokens)
+        self.engine = ToolSearch(
+            Catalog(),
+            strategy=settings.strategy,
+            encoder=settings.encoder,
+            sessions=SessionStore(LruEvictionStrategy(settings.http.max_sessions), budget=budget),
+            options=SessionOptions(
+                budget=budget,
+                pass_through=PassThrough(max_tools=0),  # the surface decides that itself
+            ),
+        )
+        rules = Reach.parse(settings.rules.allow, settings.rules.deny)
+        self._gate = gate or make_gate(config)
+        self.registry = Registry(self.engine.catalog, self._gate, rules)
+        sinks = UpstreamSinks(self._listed, self._fares, self._updated)
+        self.ledger = Ledger(clock)
+        self._costs = WireCosts(self.engine.counter)
+        self._tokens: dict[str, int] = {}  # of each server's tools, as it lists them now
+        self.upstreams: Mapping[str, Upstream] = {each.name: upstreams(each, sinks) for each in config.upstreams}
+        self.surface = Surface(
+            self.engine,
+            self.registry,
+            settings.exposure,
+            lambda: {name: upstream.state for name, upstream in self.upstreams.items()},
+            rules,
+        )
+        links = SeenLinks()
+        self.relay = Relay(
+            self.upstreams,
+            StateSeal(os.urandom(32), clock),  # a state that a client brings back is of this process
+            links,
+            secrets={each.name: each.server.secrets for each in config.upstreams},
+        )
+        self.content = ContentProxy(self.registry, rules, self.relay, links)
+        self.subscriptions = Subscriptions(self.upstreams)
+        self._calls = CallProxy(self.surface, self.relay)
+        self._log_guard = LogGuard(secret for each in config.upstreams for secret in each.server.secrets)
+        self._awaited = set(self.upstreams)
+        self._all_listed = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._log_guard.install()
+        if not self.upstreams:
+            self._all_listed.set()
+        for upstream in self.upstreams.values():
+            upstream.start()
+        self._following = asyncio.create_task(self._follow_trust())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End all servers, and what was started for them."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait([self._following])
+        await self.relay.aclose()
+        await self.subscriptions.aclose()
+        await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
+        self.engine.close()
+        self._log_guard.remove()
+
+    async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
+        """The caller's list, as `Surface.entries`; the first waits a while for servers that are just starting."""
+        await self.settled()
+        entries, shown, everything = await asyncio.to_thread(self._list, caller)
+        self.ledger.listed(caller, tools=len(entries), shown_tokens=shown, all_tools_tokens=everything)
+        return entries
+
+    async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
+        """As `Surface.search`."""
+        await self.settled()
+        started_s = self._clock()
+        found, tokens = await asyncio.to_thread(self._search, caller, arguments)
+        self.ledger.searched(
+            caller,
+            str(arguments.get("query", "")),
+            [tool["name"] for tool in found.answer.structured.get("tools", ())],
+            seconds=self._clock() - started_s,
+            answer_tokens=tokens,
+        )
+        return found
+
+    async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
+        """As `CallProxy.call`."""
+        await self.settled()
+        failed = True
+        try:
+            result = await self._calls.call(caller, params, downstream)
+            failed = result.get("isError") is True
+        finally:
+            self.ledger.called(caller, failed=failed)
+        return result
+
+    def status(self) -> GatewayStatus:
+        rows = [self._row(upstream) for upstream in self.upstreams.values()]
+        return GatewayStatus(
+            self.config.origin,
+            uptime_s=self._clock() - self._started_s,
+            servers=tuple(rows),
+            sessions=self.ledger.sessions,
+            searches=self.ledger.last_searches,
+            lists=self.ledger.lists,
+            search_count=self.ledger.searches,
+            calls=self.ledger.calls,
+            failed_calls=self.ledger.failed_calls,
+            shown_tokens=self.ledger.shown_tokens,
+            all_tools_tokens=self.ledger.all_tools_tokens,
+            tokens_are_estimate=self._costs.is_estimate,
+            warnings=(*self.config.warnings, *self.engine.notes),
+        )
+
+    def _row(self, upstream: Upstream) -> ServerRow:
+        tools = self.registry.servers.get(upstream.name, ServerTools())
+        tokens = self._tokens.get(upstream.name, 0)
+        held, refused, ruled_out, warnings = tools.held, tools.refused, tools.ruled_out, tools.warnings
+        return ServerRow(upstream.status(), len(tools.admitted), tokens, held, refused, ruled_out, warnings)
+
+    def _list(self, caller: Caller) -> tuple[list[dict[str, Any]], int, int]:
+        """The list, what it costs, and what all of the caller's reach would."""
+        entries = self.surface.entries(caller)
+        return entries, self._costs.of_list(entries), self.engine.view(caller.principal.reach).tokens
+
+    def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[Found, int]:
+        found = self.surface.search(caller, arguments)
+        return found, self._costs.of_text(found.answer.text)
+
+    async def settled(self) -> None:
+        """Wait until every server has listed its tools or failed to; not for one that takes longer than that."""
+        if self._all_listed.is_set():
+            return
+        try:
+            async with asyncio.timeout(_FIRST_LISTINGS_S):
+                await self._all_listed.wait()
+        except TimeoutError:
+            logger.warning("no tools yet of %s", ", ".join(sorted(self._awaited)))
+            self._all_listed.set()
+
+    async def _follow_trust(self) -> None:
+        """Judge all listings anew once somebody has approved a tool, or withdrawn that, in whatever process."""
+        judged = None
+        warning = RepeatedWarning(logger)
+        while True:
+            try:
+                version = self._gate.version()
+                if judged not in (None, version):
+                    await self._review()
+                judged = version
+                warning.is_well()
+            except ToolSearchError as error:
+                warning.warn(f"approvals cannot be followed: {error}")
+            await asyncio.sleep(self._trust_poll_s)
+
+    async def _review(self) -> None:
+        for server in tuple(self.registry.listings):
+            await self.registry.review(server)
+            self._tokens[server] = await asyncio.to_thread(self._tokens_of, server)
+
+    async def _listed(self, listing: Listing) -> None:
+        try:
+            await self.registry.publish(listing)
+        except ToolSearchError:
+            logger.exception("the tools of %s could not be indexed", listing.server)
+        self._await_no_more(listing.server)
+        self._tokens[listing.server] = await asyncio.to_thread(self._tokens_of, listing.server)
+
+    def _tokens_of(self, server: str) -> int:
+        costs = self.engine.view(Reach())
+        tools = self.registry.servers.get(server, ServerTools())
+        return sum(costs.tokens_of(tool.definition) for tool in tools.admitted)
+
+    def _fares(self, server: str, state: UpstreamState) -> None:
+        logger.debug("%s is %s", server, state.value)
+        if state not in (UpstreamState.IDLE, UpstreamState.STARTING, UpstreamState.READY):
+            self._await_no_more(server)
+
+    def _updated(self, server: str, uri: str) -> None:
+        self.subscriptions.updated(server, uri)
+
+    def _await_no_more(self, server: str) -> None:
+        self._awaited.discard(server)
+        if not self._awaited:
+            self._all_listed.set()

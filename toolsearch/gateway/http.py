@@ -1,0 +1,164 @@
+"""Serves the gateway over streamable HTTP to any number of clients, of both eras, at ``/mcp``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+import uvicorn
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, RequireAuthMiddleware
+from mcp.server.auth.routes import build_resource_metadata_url
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from pydantic import AnyHttpUrl
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.http_guard import HostGuard, RetryAfter, require_safe_binding, served_hosts
+from toolsearch.gateway.principals.bearer import CredentialBackend, PrincipalToken
+from toolsearch.gateway.principals.directory import make_directory
+from toolsearch.gateway.principals.protocol import PrincipalDirectory
+from toolsearch.gateway.reports.page import status_routes
+from toolsearch.gateway.server import make_server
+from toolsearch.gateway.settings import JwtSettings
+
+_PATH = "/mcp"
+_HEALTH = "/healthz"
+_METADATA = "/.well-known/oauth-protected-resource"
+_KEEP_ALIVE_S = 75  # longer than clients keep idle connections: one that both ends close at once costs a call
+_RETRY_AFTER_S = 60  # sessions end when clients do: nobody can know when, but not each second
+
+
+def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = None) -> Starlette:
+    """The ASGI application; *host* and *port* are what it is bound to, by which requests have to name it.
+
+    Raises BadSettingError where the settings would leave it open to whom they do not name.
+    """
+    settings = gateway.config.settings
+    directory = make_directory(settings)
+    require_safe_binding(settings.http, host, asks_for_tokens=directory is not None)
+    hosts = served_hosts(settings.http, host, port)
+    manager = StreamableHTTPSessionManager(
+        make_server(gateway),
+        max_sessions=settings.http.max_sessions,
+        session_idle_timeout=settings.http.session_idle_s,
+        max_request_body_size=settings.http.max_body_bytes,
+    )
+    mcp: ASGIApp = RetryAfter(
+        StreamableHTTPASGIApp(manager), seconds=min(_RETRY_AFTER_S, max(1, int(settings.http.session_idle_s)))
+    )
+    routes: list[BaseRoute] = [Route(_HEALTH, _healthy)]
+    pages = status_routes(gateway)
+    if directory is None:
+        routes += [Route(_PATH, endpoint=mcp), *pages]
+    else:
+        resource = _resource(settings.jwt, host, port)
+        metadata = build_resource_metadata_url(AnyHttpUrl(resource)) if resource else None
+        guarded = RequireAuthMiddleware(mcp, list(directory.required_scopes), metadata)
+        routes += [Route(_PATH, endpoint=guarded), *map(_for_operators, pages)]
+        if settings.jwt is not None and resource is not None:
+            routes += _metadata_routes(settings.jwt, resource)
+    return Starlette(
+        routes=routes,
+        middleware=[
+            Middleware(HostGuard, hosts=hosts, origins=settings.http.allowed_origins, open_paths=(_HEALTH,)),
+            *_for_pages_of(settings.http.allowed_origins),
+            *_for_credentials(directory),
+        ],
+        lifespan=lambda _: manager.run(),
+    )
+
+
+async def serve_http(gateway: Gateway, *, host: str, port: int) -> None:
+    """Serve until a signal ends the process. Logs go to stderr."""
+    app = http_app(gateway, host=host, port=port)
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        ws="none",
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+    )
+    await uvicorn.Server(config).serve()
+
+
+def _for_credentials(directory: PrincipalDirectory | None) -> list[Middleware]:
+    if directory is None:
+        return []
+    backend = CredentialBackend(directory, bearer_only=_PATH)
+    return [Middleware(AuthenticationMiddleware, backend=backend), Middleware(AuthContextMiddleware)]
+
+
+def _for_pages_of(origins: Sequence[str]) -> list[Middleware]:
+    """What a browser wants to hear before a page of another origin may read an answer."""
+    if not origins:
+        return []
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=[origin.removesuffix("/") for origin in origins],
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["mcp-session-id", "www-authenticate", "retry-after"],
+        )
+    ]
+
+
+def _for_operators(page: Route) -> Route:
+    """The same page, for those who may see what everybody does."""
+    return Route(page.path, endpoint=_OperatorsOnly(page.app), methods=sorted(page.methods or {"GET"}))
+
+
+class _OperatorsOnly:
+    """Asks a browser for a password, which is the token, and turns others away."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        user = scope.get("user")
+        token = user.access_token if isinstance(user, AuthenticatedUser) else None
+        if not isinstance(token, PrincipalToken):
+            challenge = {"www-authenticate": 'Basic realm="toolsearch: any name, and a token"'}
+            await PlainTextResponse("Say who you are", 401, headers=challenge)(scope, receive, send)
+        elif not token.is_operator:
+            await PlainTextResponse("For operators only", 403)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def _resource(jwt: JwtSettings | None, host: str, port: int | None) -> str | None:
+    """The URL that tokens are for; None where no authorization server gives out any."""
+    if jwt is None:
+        return None
+    named = jwt.resource or (jwt.audience if urlsplit(jwt.audience).scheme in {"http", "https"} else None)
+    return named or f"http://{f'[{host}]' if ':' in host else host}{f':{port}' if port else ''}{_PATH}"
+
+
+def _metadata_routes(jwt: JwtSettings, resource: str) -> list[Route]:
+    """Where clients read whom to ask for a token (RFC 9728); the issuer is spelt as it spells itself."""
+    document = {
+        "resource": resource,
+        "authorization_servers": [jwt.issuer],
+        "scopes_supported": list(jwt.required_scopes),
+        "bearer_methods_supported": ["header"],
+    }
+
+    async def metadata(_: Request) -> JSONResponse:
+        return JSONResponse(document, headers={"access-control-allow-origin": "*"})
+
+    paths = dict.fromkeys([_METADATA, f"{_METADATA}{urlsplit(resource).path.removesuffix('/')}"])
+    return [Route(path, metadata) for path in paths]
+
+
+async def _healthy(_: Request) -> JSONResponse:
+    return JSONResponse({"status": "ok"})

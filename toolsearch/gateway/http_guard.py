@@ -1,0 +1,129 @@
+"""What an HTTP request has to pass before anything else looks at it: whom it is addressed to, and whose page sent it.
+
+A page in somebody's browser can send requests to a gateway on that machine, and by a name server of its own even read
+the answers. Its requests carry the page's name, as ``Host`` or as ``Origin``, and that is how they are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolsearch.errors import BadSettingError
+from toolsearch.gateway.principals.keys import is_loopback
+from toolsearch.gateway.settings import HttpSettings
+
+_EVERY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A host in small letters and a port; None stands for any."""
+
+    host: str
+    port: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> HostPort:
+        """Read ``HOST``, ``HOST:PORT``, ``HOST:*`` or these with ``[::1]``. Raises ValueError."""
+        parts = urlsplit(f"//{text.removesuffix(':*')}")
+        if not parts.hostname or parts.path or parts.query or parts.fragment or parts.username is not None:
+            raise ValueError(f"{text!r} is no HOST or HOST:PORT")
+        return cls(parts.hostname, parts.port)
+
+
+class HostGuard:
+    """Lets through what is addressed to *hosts*, from no page or from one of *origins* or of *hosts* itself.
+
+    Requests of *open_paths*, which tell nothing, pass in any case, so that a monitor can use any address.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, hosts: Iterable[HostPort], origins: Iterable[str], open_paths: Iterable[str] = ()
+    ) -> None:
+        self._app = app
+        self._hosts = frozenset(hosts)
+        self._origins = frozenset(origin.lower().removesuffix("/") for origin in origins)
+        self._open_paths = frozenset(open_paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in self._open_paths:
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if not self._is_ours(headers.getlist("host"), "http"):
+            await PlainTextResponse("This host is not served here", 421)(scope, receive, send)
+        elif not all(map(self._may_ask, headers.getlist("origin"))):
+            await PlainTextResponse("This origin may not ask", 403)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _is_ours(self, named: list[str], scheme: str) -> bool:
+        if len(named) != 1:
+            return False
+        try:
+            address = HostPort.parse(named[0])
+        except ValueError:
+            return False
+        exact = HostPort(address.host, address.port or _DEFAULT_PORTS[scheme])
+        return exact in self._hosts or HostPort(address.host) in self._hosts
+
+    def _may_ask(self, origin: str) -> bool:
+        """Whether *origin* is allowed by name, or the page came from here."""
+        if origin.lower() in self._origins:
+            return True
+        scheme, colon, host = origin.partition("://")
+        return bool(colon) and scheme in _DEFAULT_PORTS and self._is_ours([host], scheme)
+
+
+class RetryAfter:
+    """Has a refusal for want of room say when to come again."""
+
+    def __init__(self, app: ASGIApp, *, seconds: int) -> None:
+        self._app = app
+        self._seconds = str(seconds)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_header(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 503:
+                MutableHeaders(scope=message).setdefault("retry-after", self._seconds)
+            await send(message)
+
+        await self._app(scope, receive, with_header)
+
+
+def served_hosts(settings: HttpSettings, host: str, port: int | None) -> list[HostPort]:
+    """What requests may be addressed to, for a gateway that is bound to *host* and *port*; None: to any.
+
+    Raises BadSettingError where nothing says by which names every address of the machine is reached.
+    """
+    try:
+        named = [HostPort.parse(each) for each in settings.allowed_hosts]
+    except ValueError as error:
+        raise BadSettingError(f"the setting toolsearch.http.allowedHosts cannot be used: {error}") from error
+    if host in _EVERY_ADDRESS:
+        if not named:
+            raise BadSettingError(
+                "bound to every address, the gateway has to know by which names it is reached: set "
+                'toolsearch.http.allowedHosts, such as ["tools.example.com"], or bind it to one address'
+            )
+        return named
+    own = _LOOPBACK_NAMES if is_loopback(host) else (host.lower(),)
+    return [*named, *(HostPort(name, port) for name in own)]
+
+
+def require_safe_binding(settings: HttpSettings, host: str, *, asks_for_tokens: bool) -> None:
+    """Raise BadSettingError if anybody could come by from elsewhere and nobody would be asked for a token."""
+    if is_loopback(host) or asks_for_tokens or settings.allow_anonymous:
+        return
+    raise BadSettingError(
+        f"bound to {host or 'every address'}, the gateway would serve anybody who can reach it: set "
+        "toolsearch.principals or toolsearch.jwt, bind it to 127.0.0.1, or set toolsearch.http.allowAnonymous to true"
+    )

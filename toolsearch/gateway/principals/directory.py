@@ -1,0 +1,81 @@
+"""Who the bearers of tokens are: those of the configuration, and whoever the issuer of JWTs vouches for."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from toolsearch.discovery.reach import Reach
+from toolsearch.errors import BadSettingError
+from toolsearch.gateway.principals.jwt import JwtVerifier
+from toolsearch.gateway.principals.protocol import LOCAL, Grant, Principal, PrincipalDirectory
+from toolsearch.gateway.settings import GatewaySettings, PrincipalSettings
+from toolsearch.gateway.token_hashes import token_sha256
+
+_BY_JWT = "jwt:"  # before the subject of who is no principal of the configuration
+
+
+def make_directory(settings: GatewaySettings) -> PrincipalDirectory | None:
+    """The directory of *settings*; None if they name nobody, so that nobody has to say who they are.
+
+    Raises BadSettingError for a principal that nobody could be, or that two would be.
+    """
+    if not settings.principals and settings.jwt is None:
+        return None
+    known = {name: _known(name, each, settings) for name, each in settings.principals.items()}
+    _require_distinct("token", ((name, each.token_sha256) for name, each in settings.principals.items()))
+    _require_distinct("subject", ((name, each.subject) for name, each in settings.principals.items()))
+    return Directory(
+        {each.token_sha256: known[name] for name, each in settings.principals.items() if each.token_sha256},
+        {each.subject: known[name] for name, each in settings.principals.items() if each.subject},
+        JwtVerifier(settings.jwt) if settings.jwt else None,
+        settings.jwt.required_scopes if settings.jwt else (),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A `PrincipalDirectory` of *tokens*, by their hashes, and of *subjects* of the JWTs that *verifier* accepts."""
+
+    tokens: Mapping[str, Grant]
+    subjects: Mapping[str, Grant]
+    verifier: JwtVerifier | None
+    required_scopes: tuple[str, ...]
+
+    async def of_token(self, token: str) -> Grant | None:
+        digest = token_sha256(token)
+        found: Grant | None = None
+        for known, grant in self.tokens.items():  # all of them, so that the time tells nothing
+            if hmac.compare_digest(known, digest):
+                found = grant
+        if found is not None or self.verifier is None:
+            return found
+        claims = await self.verifier.verify(token)
+        if claims is None:
+            return None
+        grant = self.subjects.get(claims.subject) or Grant(Principal(f"{_BY_JWT}{claims.subject}"))
+        return Grant(grant.principal, claims.scopes, grant.is_operator)
+
+
+def _known(name: str, principal: PrincipalSettings, settings: GatewaySettings) -> Grant:
+    place = f"the principal {name!r}"
+    if name == LOCAL.id or name.startswith(_BY_JWT) or not name.strip():
+        raise BadSettingError(f"{place} needs another name: this one has a meaning of its own")
+    if principal.token_sha256 is None and principal.subject is None:
+        raise BadSettingError(f"{place} could be nobody: give it a token, as ${{NAME}}, or the subject of its JWTs")
+    if principal.subject is not None and settings.jwt is None:
+        raise BadSettingError(f"{place} has a subject, but nothing says which JWTs to accept: set toolsearch.jwt")
+    reach = Reach.parse(principal.allow, principal.deny)
+    scopes = settings.jwt.required_scopes if settings.jwt else ()
+    return Grant(Principal(name, reach), scopes, principal.operator)
+
+
+def _require_distinct(what: str, owned: Iterable[tuple[str, str | None]]) -> None:
+    owners: dict[str, str] = {}
+    for name, value in owned:
+        if value is None:
+            continue
+        if value in owners:
+            raise BadSettingError(f"the principals {owners[value]!r} and {name!r} have the same {what}")
+        owners[value] = name

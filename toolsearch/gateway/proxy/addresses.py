@@ -1,0 +1,106 @@
+"""Whose resource a URI means, and by what URI a resource is listed.
+
+Servers write URIs into their results, so these have to work as they are. A resource is listed under its own URI where
+one server alone lists that; where several do, each is listed as ``toolsearch:<server>:<its own URI>``. The same goes
+for templates. What is asked for is looked for, in this order, as
+
+1. a wrapped URI, which names its server
+2. a URI that exactly one server lists
+3. a URI that some server's result has linked to for this principal
+4. a URI that a template of exactly one server fits
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, unquote
+
+from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
+
+from toolsearch.gateway.upstream.protocol import Listing
+
+_WRAPPED = "toolsearch:"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    server: str
+    uri: str  # as the server knows it
+
+
+class Addresses:
+    """Of the resources of some servers: those that one caller may know of. Whatever else there is does not count."""
+
+    def __init__(self, listings: Iterable[Listing]) -> None:
+        self._listings = {listing.server: listing for listing in listings}
+
+    def resources(self) -> list[dict[str, Any]]:
+        """The entries of ``resources/list``, by server and then as the server has them."""
+        return self._entries("resources", "uri")
+
+    def templates(self) -> list[dict[str, Any]]:
+        """The entries of ``resources/templates/list``, in the same order."""
+        return self._entries("resource_templates", "uriTemplate")
+
+    def resolve(self, uri: str, linked_by: str | None = None) -> Address | None:
+        """What *uri* means, *linked_by* being the server that has linked to it; None if nothing, or several things."""
+        if wrapped := _unwrapped(uri):
+            return wrapped if wrapped.server in self._listings else None
+        owners = self._listing("resources", "uri", uri)
+        if len(owners) == 1:
+            return Address(owners[0], uri)
+        if linked_by in self._listings:
+            return Address(linked_by, uri)
+        if owners:
+            return None
+        fitting = [name for name, listing in self._listings.items() if _fits_any(listing, uri)]
+        return Address(fitting[0], uri) if len(fitting) == 1 else None
+
+    def resolve_template(self, template: str) -> Address | None:
+        """Which server's template this is, as it is listed here; resources count as templates without variables."""
+        if wrapped := _unwrapped(template):
+            return wrapped if wrapped.server in self._listings else None
+        owners = self._listing("resource_templates", "uriTemplate", template)
+        return Address(owners[0], template) if len(owners) == 1 else self.resolve(template)
+
+    def _entries(self, which: str, key: str) -> list[dict[str, Any]]:
+        listed = [(server, entry) for server, listing in self._listings.items() for entry in getattr(listing, which)]
+        shared = Counter(uri for uri, _ in {(entry[key], server) for server, entry in listed})
+        return [
+            {**entry, key: entry[key] if shared[entry[key]] == 1 else wrap(Address(server, entry[key]))}
+            for server, entry in listed
+        ]
+
+    def _listing(self, which: str, key: str, value: str) -> list[str]:
+        """The servers that list exactly this."""
+        entries: Mapping[str, Any] = {server: getattr(each, which) for server, each in self._listings.items()}
+        return [server for server, each in entries.items() if any(entry[key] == value for entry in each)]
+
+
+def wrap(address: Address) -> str:
+    return f"{_WRAPPED}{quote(address.server, safe='')}:{address.uri}"
+
+
+def _unwrapped(uri: str) -> Address | None:
+    if not uri.startswith(_WRAPPED):
+        return None
+    server, colon, own = uri.removeprefix(_WRAPPED).partition(":")
+    return Address(unquote(server), own) if colon else None
+
+
+def _fits_any(listing: Listing, uri: str) -> bool:
+    templates = (_parsed(str(entry["uriTemplate"])) for entry in listing.resource_templates)
+    return any(template is not None and template.match(uri) is not None for template in templates)
+
+
+@lru_cache(maxsize=4_096)
+def _parsed(template: str) -> UriTemplate | None:
+    """None for one that cannot be matched against."""
+    try:
+        return UriTemplate.parse(template)
+    except InvalidUriTemplate:
+        return None

@@ -1,0 +1,88 @@
+"""Runs a tool of a server for a client, so that either sees of the other what it would see without us."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from mcp import MCPError
+from mcp.types import INVALID_PARAMS
+
+from toolsearch.calling.blocks import text_block
+from toolsearch.calling.validation import check_arguments
+from toolsearch.errors import BadArgumentsError, CallDeniedError, ToolSearchError, UnknownToolError
+from toolsearch.gateway.exposure.call_tools import InnerCall, call_tool_for
+from toolsearch.gateway.exposure.surface import Surface
+from toolsearch.gateway.principals.protocol import Caller
+from toolsearch.gateway.proxy.relay import Relay
+from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.upstream.protocol import Downstream
+from toolsearch.tools.definition import JsonObject
+
+logger = logging.getLogger(__name__)
+
+
+class CallProxy:
+    """Calls, by name or through a call tool. The calling manager has no part in it: what a server answers is passed on
+    whole, and neither cut nor converted.
+    """
+
+    def __init__(self, surface: Surface, relay: Relay) -> None:
+        self._surface = surface
+        self._relay = relay
+
+    async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
+        """Answer ``tools/call`` with *params* as the client sent them, and return the raw result.
+
+        What fails on our side is a result with ``isError``, for the model to read. Raises MCPError for what the server
+        refused, as it refused it, and, as a server would, for a tool that is not there.
+        """
+        name: str = params["name"]
+        arguments: JsonObject = params.get("arguments") or {}
+        try:
+            inner = InnerCall.parse(name, arguments)
+            if inner is None:
+                return await self._run(caller, self._named(caller, name), arguments, params, downstream)
+            return await self._run(caller, self._admitted(caller, inner), inner.arguments, params, downstream)
+        except ToolSearchError as error:
+            logger.info("call of %.80r failed: %s", name, error.code)
+            return failure(error)
+
+    def _named(self, caller: Caller, name: str) -> GatewayTool:
+        try:
+            return self._surface.resolve(caller, name)
+        except UnknownToolError as error:
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {error}") from error
+
+    def _admitted(self, caller: Caller, inner: InnerCall) -> GatewayTool:
+        """The tool of a call tool's call: of its class at most, with arguments that fit: no client checked them."""
+        tool = self._surface.resolve(caller, inner.name)
+        if not inner.allowed.covers(tool.safety):
+            needed = call_tool_for(tool.safety, is_split=True)
+            raise CallDeniedError(f"{tool.name!r} is a {tool.safety.value} tool; call it with {needed}")
+        try:
+            check_arguments(tool.definition, inner.arguments)
+        except BadArgumentsError as error:
+            raise BadArgumentsError(f"{error}; query select:{tool.name} for its inputSchema") from error
+        return tool
+
+    async def _run(
+        self,
+        caller: Caller,
+        tool: GatewayTool,
+        arguments: JsonObject,
+        params: Mapping[str, Any],
+        downstream: Downstream,
+    ) -> dict[str, Any]:
+        sent = {**params, "name": tool.remote_name, "arguments": dict(arguments)}
+        return await self._relay.send(caller, tool.server, "tools/call", sent, downstream)
+
+
+def failure(error: ToolSearchError) -> dict[str, Any]:
+    """A result that tells the model of *error*, and programs its code."""
+    return {
+        "content": [text_block(str(error))],
+        "isError": True,
+        "_meta": {"toolsearch/error": error.code},
+    }

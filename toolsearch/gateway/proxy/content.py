@@ -1,0 +1,122 @@
+"""The prompts and resources of all servers, as one caller may know of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from mcp import MCPError
+from mcp.types import INVALID_PARAMS
+
+from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.discovery.reach import Reach
+from toolsearch.gateway.principals.protocol import Caller, Era
+from toolsearch.gateway.proxy.addresses import Address, Addresses
+from toolsearch.gateway.proxy.links import SeenLinks
+from toolsearch.gateway.proxy.relay import Relay
+from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.upstream.protocol import Downstream, Listing
+from toolsearch.tools.definition import ToolDefinition, legal_name
+from toolsearch.tools.naming import distinct, namespaced
+
+_RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; the protocol of 2026 has no code of its own for it
+
+
+class ContentProxy:
+    """A caller knows of a server's prompts and resources if at least one of its tools is in the caller's reach, or it
+    has none and a rule by server lets it through; and of a prompt if the rules would allow a tool of that name.
+
+    Prompts are named as tools are, ``server__prompt``; `Addresses` says how resources are. Every list has one page.
+    """
+
+    def __init__(self, registry: Registry, rules: Reach, relay: Relay, links: SeenLinks) -> None:
+        """*rules* hold for everybody, before those of a principal."""
+        self._registry = registry
+        self._rules = rules
+        self._relay = relay
+        self._links = links
+
+    def prompts(self, caller: Caller) -> list[dict[str, Any]]:
+        """The entries of ``prompts/list``, by server and then as the server has them."""
+        return [
+            {**entry, "name": name}
+            for listing in self._known(caller)
+            for name, entry in _named_prompts(listing).items()
+            if self._allows(caller, name, listing.server)
+        ]
+
+    def resources(self, caller: Caller) -> list[dict[str, Any]]:
+        return Addresses(self._known(caller)).resources()
+
+    def resource_templates(self, caller: Caller) -> list[dict[str, Any]]:
+        return Addresses(self._known(caller)).templates()
+
+    def locate(self, caller: Caller, uri: str) -> Address:
+        """Whose resource *uri* is. Raises MCPError as a server would for one that it does not have."""
+        address = Addresses(self._known(caller)).resolve(uri, self._links.server_of(caller.principal.id, uri))
+        if address is None:
+            raise MCPError(
+                _RESOURCE_NOT_FOUND if caller.era is Era.LEGACY else INVALID_PARAMS,
+                "Resource not found",
+                {"uri": uri},
+            )
+        return address
+
+    async def read(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
+        """Answer ``resources/read``; raises as `Relay.send`, and MCPError for what is not there."""
+        address = self.locate(caller, params["uri"])
+        sent = {**params, "uri": address.uri}
+        return await self._relay.send(caller, address.server, "resources/read", sent, downstream)
+
+    async def get_prompt(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
+        """Answer ``prompts/get``; raises as `Relay.send`, and MCPError for what is not there."""
+        server, name = self._prompt(caller, params["name"])
+        return await self._relay.send(caller, server, "prompts/get", {**params, "name": name}, downstream)
+
+    async def complete(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
+        """Answer ``completion/complete`` for an argument of a prompt, or of a resource's template."""
+        reference = params["ref"]
+        if reference["type"] == "ref/prompt":
+            server, name = self._prompt(caller, reference["name"])
+            reference = {**reference, "name": name}
+        else:
+            address = Addresses(self._known(caller)).resolve_template(reference["uri"])
+            if address is None:
+                raise MCPError(INVALID_PARAMS, "Unknown resource template", {"uri": reference["uri"]})
+            server, reference = address.server, {**reference, "uri": address.uri}
+        sent = {**params, "ref": reference}
+        return await self._relay.send(caller, server, "completion/complete", sent, downstream)
+
+    def _prompt(self, caller: Caller, name: str) -> tuple[str, str]:
+        """The server of a prompt, and its name there."""
+        for listing in self._known(caller):
+            entry = _named_prompts(listing).get(name)
+            if entry is not None and self._allows(caller, name, listing.server):
+                return listing.server, entry["name"]
+        raise MCPError(INVALID_PARAMS, f"Unknown prompt: {name}")
+
+    def _known(self, caller: Caller) -> list[Listing]:
+        listings = self._registry.listings  # in the order in which they came, which is another one each time
+        return [listings[server] for server in sorted(listings) if self._knows(caller, listings[server])]
+
+    def _knows(self, caller: Caller, listing: Listing) -> bool:
+        if not listing.tools:
+            return self._allows(caller, legal_name(listing.server), listing.server)
+        tools = self._registry.servers.get(listing.server)
+        return tools is not None and any(caller.principal.reach.allows(tool.definition) for tool in tools.admitted)
+
+    def _allows(self, caller: Caller, name: str, server: str) -> bool:
+        definition = ToolDefinition(name=name, server=server)
+        return self._rules.allows(definition) and caller.principal.reach.allows(definition)
+
+
+def _named_prompts(listing: Listing) -> dict[str, Mapping[str, Any]]:
+    """By the name that clients see; two that would be one are kept apart by a tail."""
+    entries = {str(entry["name"]): entry for entry in listing.prompts if is_object(entry) and "name" in entry}
+    names = {name: namespaced(listing.server, name) for name in entries}
+    shared = Counter(names.values())
+    return {
+        given if shared[given] == 1 or legal_name(name) == name else distinct(given, name): entries[name]
+        for name, given in names.items()
+    }

@@ -1,0 +1,165 @@
+"""Calls that outlive the requests of their client: those of 2026 are answered with a question, and made again with the
+answer, while the older server that asks it waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from mcp import MCPError
+from mcp.types import INTERNAL_ERROR
+
+from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.gateway.proxy.askable import as_input_request, check_askable
+from toolsearch.gateway.proxy.sealed_state import Binding, bad_state
+from toolsearch.gateway.upstream.protocol import Downstream
+
+MAX_OPEN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What a client has to answer: *requests* by key, in the conversation *id* at its *round*."""
+
+    requests: dict[str, Any]
+    id: int
+    round: int
+
+
+class Conversations:
+    """At most *max_open* of one principal wait for an answer at the same time; what is asked beyond is refused."""
+
+    def __init__(self, *, max_open: int = MAX_OPEN) -> None:
+        self._max_open = max_open
+        self._ids = count(1)
+        self._open: dict[int, _Conversation] = {}
+        self._tasks: set[asyncio.Task[dict[str, Any]]] = set()
+
+    async def begin(
+        self, binding: Binding, send: Callable[[Downstream], Awaitable[dict[str, Any]]], live: Downstream
+    ) -> dict[str, Any] | Pending:
+        """Make a call with *send*, and return its result or what it first asks the client of *live*."""
+        conversation = _Conversation(next(self._ids), binding, live, self._has_room)
+        task = asyncio.ensure_future(send(conversation))
+        conversation.task = task
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return await self._step(conversation, live)
+
+    async def go_on(
+        self, binding: Binding, conversation_id: int, asked_in: int, answers: Mapping[str, Any], live: Downstream
+    ) -> dict[str, Any] | Pending:
+        """Answer what was asked in the round *asked_in*. Raises MCPError if nobody waits for that any more."""
+        conversation = self._open.get(conversation_id)
+        if conversation is None or conversation.binding != binding or conversation.round != asked_in:
+            raise bad_state()
+        conversation.answer(answers)
+        return await self._step(conversation, live)
+
+    async def aclose(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _step(self, conversation: _Conversation, live: Downstream) -> dict[str, Any] | Pending:
+        self._open.pop(conversation.id, None)
+        outcome = await conversation.step(live)
+        if isinstance(outcome, Pending):
+            self._open[conversation.id] = conversation
+            conversation.on_expiry = lambda: self._open.pop(conversation.id, None)
+        return outcome
+
+    def _has_room(self, principal: str) -> bool:
+        return sum(each.binding.principal == principal for each in self._open.values()) < self._max_open
+
+    def _ended(self, task: asyncio.Task[dict[str, Any]]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody may be left to hear of it
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    method: str
+    params: Mapping[str, Any]
+    answer: asyncio.Future[dict[str, Any]]
+
+
+class _Conversation:
+    """A `Downstream` that stands for one call; whatever request of the client is there at the time is its ear."""
+
+    task: asyncio.Future[dict[str, Any]]
+
+    def __init__(self, number: int, binding: Binding, client: Downstream, has_room: Callable[[str], bool]) -> None:
+        self.id = number
+        self.binding = binding
+        self.round = 0
+        self.on_expiry: Callable[[], object] = int
+        self.capabilities: Mapping[str, Any] = client.capabilities
+        self.log_level = client.log_level
+        self._has_room = has_room
+        self._live: Downstream | None = None
+        self._questions: dict[str, _Question] = {}
+        self._keys = count(1)
+        self._asked = asyncio.Event()
+
+    @property
+    def session_key(self) -> str:
+        return f"conversation {self.id}"
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        if self._live is not None:
+            await self._live.progress(progress, total, message)
+
+    async def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        if self._live is not None:
+            await self._live.tell(method, params)
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        check_askable(self.capabilities, method, params)
+        if not self._has_room(self.binding.principal):
+            raise MCPError(INTERNAL_ERROR, "the client has too many questions to answer as it is")
+        key = f"{method.partition('/')[0]}-{next(self._keys)}"
+        question = _Question(method, params, asyncio.get_running_loop().create_future())
+        self._questions[key] = question
+        self._asked.set()
+        try:
+            return await question.answer
+        finally:
+            self._questions.pop(key, None)
+            if not self._questions:
+                self._asked.clear()
+            if question.answer.cancelled():  # nobody has answered in time
+                self.on_expiry()
+
+    def answer(self, answers: Mapping[str, Any]) -> None:
+        """Give the server the answers that it waits for; what has none is asked again."""
+        for key in self._questions.keys() & answers.keys():
+            given = answers[key]
+            self._questions.pop(key).answer.set_result(dict(given) if is_object(given) else {})
+        if not self._questions:
+            self._asked.clear()
+
+    async def step(self, live: Downstream) -> dict[str, Any] | Pending:
+        """Wait for the result or a question. To cancel this is to cancel the call, and the server is told."""
+        self._live = live
+        asked = asyncio.ensure_future(self._asked.wait())
+        either: set[asyncio.Future[Any]] = {self.task, asked}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.task.cancel()
+            raise
+        finally:
+            asked.cancel()
+            self._live = None
+        if self.task.done():
+            return self.task.result()
+        self.round += 1
+        requests = {key: as_input_request(each.method, each.params) for key, each in self._questions.items()}
+        return Pending(requests, self.id, self.round)

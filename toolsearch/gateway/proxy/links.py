@@ -1,0 +1,48 @@
+"""Which server has pointed a principal to which resource, as far as that is remembered."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolsearch.catalog.sources.json_values import is_list, is_object
+
+MAX_LINKS = 10_000  # of all principals together; the one that was seen longest ago goes first
+_MAX_URI_CHARACTERS = 4_096
+
+
+class SeenLinks:
+    """The resource links in results, by principal: what one was shown is no address for another."""
+
+    def __init__(self, *, limit: int = MAX_LINKS) -> None:
+        self._limit = limit
+        self._servers: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def note(self, principal: str, server: str, result: Mapping[str, Any]) -> None:
+        """Remember the links in *result*, of whatever method; a URI belongs to whoever pointed to it last."""
+        for uri in _links(result):
+            self._servers[principal, uri] = server
+            self._servers.move_to_end((principal, uri))
+        while len(self._servers) > self._limit:
+            self._servers.popitem(last=False)
+
+    def server_of(self, principal: str, uri: str) -> str | None:
+        return self._servers.get((principal, uri))
+
+
+def _links(result: Mapping[str, Any]) -> Iterator[str]:
+    for block in _blocks(result):
+        if block.get("type") == "resource_link":
+            uri = block.get("uri")
+            if isinstance(uri, str) and len(uri) <= _MAX_URI_CHARACTERS:
+                yield uri
+
+
+def _blocks(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The content of a tool's result, or of a prompt's messages."""
+    content, messages = result.get("content"), result.get("messages")
+    yield from filter(is_object, content if is_list(content) else ())
+    for message in filter(is_object, messages if is_list(messages) else ()):
+        said = message.get("content")
+        yield from filter(is_object, said if is_list(said) else [said])

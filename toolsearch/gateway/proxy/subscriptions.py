@@ -1,0 +1,87 @@
+"""Which sessions want to hear that a resource has changed: a server is asked once, for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeAlias
+
+from mcp import MCPError
+
+from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.proxy.addresses import Address
+from toolsearch.gateway.upstream.protocol import Upstream, UpstreamRequest
+
+logger = logging.getLogger(__name__)
+
+Tell: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class Subscriptions:
+    """Of sessions of the older era, at servers of it. A server that was lost knows of none of them when it is back, so
+    it is asked anew by whoever subscribes next.
+    """
+
+    def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
+        self._upstreams = upstreams
+        self._sessions: defaultdict[Address, dict[str, Tell]] = defaultdict(dict)
+        self._asked: dict[Address, int] = {}  # and at which of its starts
+        self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._chores: set[asyncio.Task[None]] = set()
+
+    async def subscribe(self, address: Address, session_key: str, tell: Tell) -> None:
+        """Have *tell* called after each change. Raises as `Upstream.request` does."""
+        upstream = self._upstreams[address.server]
+        async with self._changing[address.server]:
+            if self._asked.get(address) != upstream.status().starts:
+                await upstream.request(UpstreamRequest("resources/subscribe", {"uri": address.uri}))
+                self._asked[address] = upstream.status().starts
+            self._sessions[address][session_key] = tell
+
+    async def unsubscribe(self, address: Address, session_key: str) -> None:
+        """The last to go takes the server's own subscription with it. Raises as `Upstream.request` does."""
+        async with self._changing[address.server]:
+            sessions = self._sessions.get(address, {})
+            if sessions.pop(session_key, None) is None or sessions:
+                return
+            del self._sessions[address]
+            del self._asked[address]
+            await self._upstreams[address.server].request(
+                UpstreamRequest("resources/unsubscribe", {"uri": address.uri})
+            )
+
+    def forget(self, session_key: str) -> None:
+        """The session is over; what only it wanted to hear, the server need no longer tell."""
+        for address in [address for address, sessions in self._sessions.items() if session_key in sessions]:
+            self._do(self._given_up(address, session_key))
+
+    def updated(self, server: str, uri: str) -> None:
+        """The server says that this resource has changed; returns at once."""
+        for tell in list(self._sessions.get(Address(server, uri), {}).values()):
+            self._do(_told(tell))
+
+    async def aclose(self) -> None:
+        for chore in self._chores:
+            chore.cancel()
+        if self._chores:
+            await asyncio.wait(self._chores)
+
+    async def _given_up(self, address: Address, session_key: str) -> None:
+        try:
+            await self.unsubscribe(address, session_key)
+        except (MCPError, ToolSearchError) as error:
+            logger.debug("%s keeps a subscription that nobody wants: %s", address.server, error)
+
+    def _do(self, chore: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(chore)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+
+
+async def _told(tell: Tell) -> None:
+    try:
+        await tell()
+    except Exception:
+        logger.warning("a client could not be told that a resource has changed", exc_info=True)

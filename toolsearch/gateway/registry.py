@@ -1,0 +1,158 @@
+"""What all servers list by now: by name for calls, in the catalog for searches. One place decides what is there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.checks import check_tool
+from toolsearch.catalog.loading import Refusal
+from toolsearch.discovery.reach import Reach
+from toolsearch.errors import BadToolError
+from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.trust.protocol import Held, ToolGate
+from toolsearch.gateway.upstream.protocol import Listing
+from toolsearch.tools.definition import Tool
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTools:
+    """What became of one server's listing: *admitted* is searchable, *held* waits for approval, *refused* is no tool,
+    and *ruled_out* is what the rules that hold for everybody leave out. *warnings* are of tools that were admitted.
+    """
+
+    admitted: tuple[GatewayTool, ...] = ()
+    held: tuple[Held, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    ruled_out: tuple[str, ...] = ()
+    warnings: tuple[Held, ...] = ()
+
+
+class Registry:
+    """Takes in the servers' listings. To be used from one event loop; the catalog may be read from any thread.
+
+    A tool that a rule for everybody leaves out, or that is held, never enters the catalog: no search, suggestion,
+    count or call can come upon it.
+    """
+
+    def __init__(self, catalog: Catalog, gate: ToolGate, rules: Reach) -> None:
+        self.catalog = catalog
+        self._gate = gate
+        self._rules = rules
+        self._listings: dict[str, Listing] = {}
+        self._servers: dict[str, ServerTools] = {}
+        self._tools: dict[str, GatewayTool] = {}
+        self._writing = asyncio.Lock()
+        self._listeners: list[Callable[[frozenset[str]], None]] = []
+
+    @property
+    def servers(self) -> Mapping[str, ServerTools]:
+        return MappingProxyType(self._servers)
+
+    @property
+    def listings(self) -> Mapping[str, Listing]:
+        """The last listing of each server as it came, tools that are held or ruled out and all."""
+        return MappingProxyType(self._listings)
+
+    def find(self, name: str) -> GatewayTool | None:
+        """The tool of that name, whoever may see it: what a caller may see is for a `View` to say."""
+        return self._tools.get(name)
+
+    def on_change(self, listener: Callable[[frozenset[str]], None]) -> None:
+        """Have *listener* told, after each change, of the tools' names that came, went, or mean something else now: of
+        none where only prompts or resources did.
+        """
+        self._listeners.append(listener)
+
+    async def publish(self, listing: Listing) -> ServerTools:
+        """Put what *listing* lists in the place of what the same server listed before. Searchable on return."""
+        async with self._writing:
+            before = self._listings.get(listing.server)
+            self._listings[listing.server] = listing
+            outcome = await self._take(listing)
+            if before is None or _content_of(before) != _content_of(listing):
+                self._tell(frozenset())
+            return outcome
+
+    async def review(self, server: str) -> None:
+        """Judge the server's last listing anew, since a person has approved some of it, or withdrawn that."""
+        async with self._writing:
+            if listing := self._listings.get(server):
+                await self._take(listing)
+
+    async def _take(self, listing: Listing) -> ServerTools:
+        sound, refused = _sift(listing.tools, listing.server)
+        in_rules = [tool for tool in sound if self._rules.allows(tool.definition)]
+        others = self._of_others(listing.server)
+        verdict = await asyncio.to_thread(self._gate.judge, listing.server, in_rules, others=others)
+        outcome = ServerTools(
+            admitted=verdict.admitted,
+            held=verdict.held,
+            refused=(*listing.refused, *refused),
+            ruled_out=tuple(tool.name for tool in sound if not self._rules.allows(tool.definition)),
+            warnings=verdict.warnings,
+        )
+        before = {tool.name: tool for tool in self._servers.get(listing.server, ServerTools()).admitted}
+        now = {tool.name: tool for tool in outcome.admitted}
+        changed = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+        self._servers[listing.server] = outcome
+        for name in before:
+            del self._tools[name]
+        self._tools |= now
+        _tell_of(outcome)
+        if changed:
+            await asyncio.to_thread(
+                self._write, [now[name] for name in now if name in changed], sorted(before.keys() - now.keys())
+            )
+            logger.info("%s: %d tools, %d of them changed", listing.server, len(now), len(changed))
+            self._tell(frozenset(changed))
+        return outcome
+
+    def _tell(self, names: frozenset[str]) -> None:
+        for listener in self._listeners:
+            listener(names)
+
+    def _of_others(self, server: str) -> list[GatewayTool]:
+        return [tool for tool in self._tools.values() if tool.server != server]
+
+    def _write(self, put: Sequence[GatewayTool], gone: Sequence[str]) -> None:
+        """Indexing computes, so this runs in a worker thread."""
+        if gone:
+            self.catalog.remove(*gone)
+        if put:
+            self.catalog.put(*(Tool(tool.definition, source=tool.server) for tool in put))
+
+
+def _content_of(listing: Listing) -> object:
+    return listing.prompts, listing.resources, listing.resource_templates
+
+
+def _sift(tools: Sequence[GatewayTool], server: str) -> tuple[list[GatewayTool], list[Refusal]]:
+    sound: list[GatewayTool] = []
+    refused: list[Refusal] = []
+    for tool in tools:
+        try:
+            check_tool(Tool(tool.definition))
+        except BadToolError as error:
+            refused.append(Refusal(tool.name, server, str(error)))
+        else:
+            sound.append(tool)
+    return sound, refused
+
+
+def _tell_of(outcome: ServerTools) -> None:
+    for held in outcome.held:
+        logger.warning("%s is held until it is approved: %s", held.name, _reasons(held))
+    for warning in outcome.warnings:
+        logger.warning("%s is admitted all the same: %s", warning.name, _reasons(warning))
+
+
+def _reasons(held: Held) -> str:
+    found = (f"{finding.rule} in {finding.place}" for finding in held.findings)
+    return ", ".join([held.why.value, *found, *held.changes])

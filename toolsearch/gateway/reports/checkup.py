@@ -1,0 +1,69 @@
+"""Starts every server once and tells what came of it: for ``gateway check``, before a client relies on it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era
+from toolsearch.gateway.status.snapshot import ServerRow
+from toolsearch.gateway.upstream.protocol import Upstream
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One server. *seconds* is from the start of its process or connection to its tools; *error* is "" if they came."""
+
+    row: ServerRow
+    seconds: float
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """All of it; the tokens are those of a client's first list, and of one with every tool in it."""
+
+    servers: tuple[Checked, ...]
+    shown_tools: int
+    shown_tokens: int
+    all_tools_tokens: int
+    tokens_are_estimate: bool
+
+    @property
+    def tools(self) -> int:
+        return sum(server.row.tools for server in self.servers)
+
+    @property
+    def failed(self) -> int:
+        return sum(1 for server in self.servers if server.error)
+
+
+async def check(gateway: Gateway, *, clock: Callable[[], float] = time.monotonic) -> Checkup:
+    """List every server of *gateway*, which must not be entered, and end them again. No server's failure is raised."""
+    try:
+        outcomes = await asyncio.gather(*(_listed(upstream, clock) for upstream in gateway.upstreams.values()))
+        shown = await gateway.list_tools(Caller(LOCAL, Era.MODERN))
+        status = gateway.status()
+    finally:
+        await gateway.aclose()
+    return Checkup(
+        tuple(Checked(row, seconds, error) for row, (seconds, error) in zip(status.servers, outcomes, strict=True)),
+        shown_tools=len(shown),
+        shown_tokens=status.shown_tokens,
+        all_tools_tokens=status.all_tools_tokens,
+        tokens_are_estimate=status.tokens_are_estimate,
+    )
+
+
+async def _listed(upstream: Upstream, clock: Callable[[], float]) -> tuple[float, str]:
+    started_s = clock()
+    error = ""
+    try:
+        await upstream.relist()
+    except ToolSearchError as failure:
+        error = str(failure)
+    return clock() - started_s, error

@@ -1,0 +1,46 @@
+"""The live page for whoever runs the gateway."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from importlib import resources
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.status.snapshot import status_json
+
+_INLINE = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
+_NEVER_KEPT = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
+
+
+def status_routes(gateway: Gateway) -> list[Route]:
+    """The routes of the page and of what it shows; who may see them is for the application to guard."""
+
+    async def page(_: Request) -> Response:
+        text, policy = _page()
+        headers = {"content-security-policy": policy, "x-frame-options": "DENY", **_NEVER_KEPT}
+        return Response(text, headers=headers, media_type="text/html")
+
+    async def status(_: Request) -> Response:
+        return Response(status_json(gateway.status()), headers=_NEVER_KEPT, media_type="application/json")
+
+    return [Route("/", page), Route("/status", page), Route("/status.json", status)]
+
+
+@cache
+def _page() -> tuple[str, str]:
+    """The page, and the policy that lets nothing run or be loaded but what stands in it."""
+    text = resources.files("toolsearch.gateway.reports").joinpath("page.html").read_text("utf-8")
+    sources = {f"{kind}-src": _hash(content) for kind, content in _INLINE.findall(text)}
+    rules = {"default-src": "'none'", "connect-src": "'self'", "base-uri": "'none'", "form-action": "'none'", **sources}
+    return text, "; ".join(f"{name} {source}" for name, source in rules.items())
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -1,0 +1,122 @@
+"""The SDK's low-level server around the gateway: requests in, results out, and word of lists that have changed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import mcp.types as types
+from mcp import MCPError
+from mcp.server.caching import CacheHint
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.types import INVALID_PARAMS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from toolsearch.calling.blocks import text_block
+from toolsearch.discovery.search_tool import TOOL_NAME
+from toolsearch.gateway.callers import Context, caller_of, reach_of_request
+from toolsearch.gateway.changes import ListChanges
+from toolsearch.gateway.content import add_logging, content_handlers
+from toolsearch.gateway.downstream import SdkDownstream
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.principals.protocol import Caller
+from toolsearch.gateway.proxy.raw_results import raw_call_result, raw_tools, send_raw_results
+from toolsearch.gateway.unexpected import FailureGuard
+
+_LIST_HINT = CacheHint(ttl_ms=60_000, scope="private")
+_INSTRUCTIONS = (  # true of few tools too, which are listed without it
+    f"If you have {TOOL_NAME}, many more tools are behind it: "
+    "search for what you need in a few words before you say that you cannot do it."
+)
+
+
+class ListChangingServer(Server[Any]):
+    """Says truthfully that lists may change; to clients of the older era over HTTP, the SDK by itself never does."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        options = notification_options or NotificationOptions(
+            prompts_changed=True, resources_changed=True, tools_changed=True
+        )
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+    def get_capabilities(self, *args: Any, **options: Any) -> types.ServerCapabilities:
+        """As the SDK has it, but that clients of 2026 cannot subscribe to a resource: it takes that for granted."""
+        capabilities = super().get_capabilities(*args, **options)
+        if capabilities.resources is not None and options.get("protocol_version") in MODERN_PROTOCOL_VERSIONS:
+            capabilities.resources.subscribe = False
+        return capabilities
+
+
+def make_server(gateway: Gateway) -> Server[Any]:
+    """Return a server whose lifespan is the gateway's."""
+
+    @asynccontextmanager
+    async def lifespan(_: Server[Any]) -> AsyncGenerator[Gateway]:
+        async with gateway:
+            yield gateway
+
+    changes = ListChanges(gateway)
+    handlers = _Handlers(gateway, changes)
+    guard = FailureGuard()
+    content: dict[str, Any] = {
+        name: guard.around(changes.following(each) if name.startswith("on_list_") else each)
+        for name, each in content_handlers(gateway).items()
+    }
+    server = ListChangingServer(
+        "toolsearch",
+        version=_version(),
+        instructions=_INSTRUCTIONS,
+        lifespan=lifespan,
+        cache_hints={"tools/list": _LIST_HINT},
+        # The SDK would list our tools for every call instead.
+        get_tool_input_schema=lambda name: gateway.surface.input_schema(name, reach_of_request()),
+        on_list_tools=guard.around(changes.following(handlers.list_tools)),
+        on_call_tool=guard.around(handlers.call_tool),
+        on_subscriptions_listen=guard.around(changes.listen),
+        **content,
+    )
+    add_logging(server)
+    server.middleware.append(send_raw_results)
+    return server
+
+
+@dataclass(frozen=True, slots=True)
+class _Handlers:
+    gateway: Gateway
+    changes: ListChanges
+
+    async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
+        if params is not None and params.cursor is not None:
+            raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
+        return raw_tools(await self.gateway.list_tools(caller_of(ctx)))
+
+    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
+        caller = caller_of(ctx)
+        if params.name == TOOL_NAME:
+            return await self._search(ctx, caller, params.arguments or {})
+        wire: Mapping[str, Any] = ctx.params or {}
+        return raw_call_result(await self.gateway.call(caller, wire, SdkDownstream(ctx, caller)))
+
+    async def _search(self, ctx: Context, caller: Caller, arguments: Mapping[str, Any]) -> Any:
+        await self.changes.follow(ctx, caller)
+        found = await self.gateway.search(caller, arguments)
+        if found.list_changed:
+            await self.changes.session_changed(caller)
+        answer = found.answer
+        return raw_call_result({"content": [text_block(answer.text)], "structuredContent": answer.structured})
+
+
+def _version() -> str:
+    try:
+        return version("toolsearch")
+    except PackageNotFoundError:
+        return "0"  # not installed; the protocol wants one

@@ -1,0 +1,229 @@
+"""What ``mcp.json`` says to the gateway: the servers as every client knows them, and the section ``toolsearch``.
+
+What is ours stands in a section of its own and never in the servers' entries, so that the same file goes on serving
+every other client:
+
+    {"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"]}},
+     "toolsearch": {"rules": {"deny": ["class:destructive"]}, "servers": {"git": {"callTimeoutS": 20}}}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import platformdirs
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
+from pydantic.alias_generators import to_camel
+
+from toolsearch.catalog.loading import Refusal
+from toolsearch.catalog.sources.files import read_document
+from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.catalog.sources.mcp_config import McpServer, read_mcp_config
+from toolsearch.errors import BadSettingError
+from toolsearch.gateway.token_hashes import with_hashed_tokens
+from toolsearch.tools.definition import legal_name
+from toolsearch.tools.naming import SEPARATOR
+from toolsearch_indexes.encoders.opening import BUILT_IN
+
+SECTION = "toolsearch"
+
+Exposing: TypeAlias = Literal["expand", "hedge", "fixed"]
+SignatureAlgorithm: TypeAlias = Literal[  # none of them with a key that the verifier knows, too
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
+]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+class ServerSettings(_Section):
+    """How one server is treated; the entry ``*`` gives the defaults of all."""
+
+    connect_timeout_s: PositiveFloat = 30.0
+    call_timeout_s: PositiveFloat = 60.0
+    ask_timeout_s: PositiveFloat = Field(
+        default=300.0, description="For a person to answer what the server asks in a call, whose own time stands still."
+    )
+    max_running: PositiveInt = Field(default=16, description="Requests that it is sent at the same time.")
+    max_waiting: NonNegativeInt = Field(default=64, description="Requests that wait for that; more are refused.")
+    lazy: bool = Field(default=True, description="Start it when it is needed, if its tools are known from last time.")
+    listing_ttl_s: PositiveFloat | None = Field(
+        default=None, description="List it anew after that long, where it tells of no changes; None: as it says itself."
+    )
+    login: bool = Field(default=True, description="Log in with OAuth where the server asks for it.")
+
+
+class ExposureSettings(_Section):
+    """What clients are shown; *clients* maps globs of names that clients give themselves to a mode."""
+
+    limit: PositiveInt = 5
+    max_limit: PositiveInt = 10
+    answer_tokens: PositiveInt = Field(default=2_000, description="What one answer of the search may take.")
+    pins: tuple[str, ...] = Field(default=(), description="Tools that everybody in whose reach they are is shown.")
+    call_tools: Literal["split", "single"] = "split"
+    pass_through_tools: NonNegativeInt = Field(default=10, description="Show so few tools whole; 0: never.")
+    pass_through_tokens: NonNegativeInt = 1_500
+    session_tools: PositiveInt = Field(default=50, description="What a search may have put in a client's list at most.")
+    session_tokens: PositiveInt = 20_000
+    clients: Mapping[str, Exposing] = {}
+
+
+class RuleSettings(_Section):
+    """Rules as `Rule.parse` takes them; they hold for everybody, before those of a principal."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+class TrustSettings(_Section):
+    """What becomes of definitions that are seen for the first time, that changed, or that the scan finds fault with."""
+
+    first_seen: Literal["allow", "quarantine"] = "allow"
+    changed: Literal["warn", "quarantine", "allow"] = "quarantine"
+    suspicious: Literal["warn", "quarantine", "allow"] = "quarantine"
+
+
+class PrincipalSettings(_Section):
+    """One who may ask, known by a bearer token, which is kept as its hash alone, or by the ``sub`` of a JWT.
+
+    In the document ``token`` stands for the hash, as ``${NAME}`` of the environment.
+    """
+
+    token_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$", repr=False)
+    subject: str | None = Field(default=None, min_length=1)
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    operator: bool = Field(default=False, description="May see the status page, which shows what everybody does.")
+
+
+class JwtSettings(_Section):
+    """How JWTs are verified, as an OAuth resource server does. A subject that is no principal has no own rules."""
+
+    issuer: str = Field(pattern="^https?://")
+    audience: str = Field(min_length=1)
+    jwks_url: str | None = Field(default=None, description="None: as the issuer's own configuration says.")
+    algorithms: tuple[SignatureAlgorithm, ...] = Field(default=("RS256", "ES256"), min_length=1)
+    required_scopes: tuple[str, ...] = ()
+    resource: str | None = Field(default=None, description="The URL that clients reach us by; None: the audience.")
+
+
+class HttpSettings(_Section):
+    """Bound to loopback unless told otherwise; the address itself is an option of the command."""
+
+    allow_anonymous: bool = Field(default=False, description="Beyond loopback too, where anybody may come by.")
+    allowed_hosts: tuple[str, ...] = Field(default=(), description="As HOST or HOST:PORT, beside what it is bound to.")
+    allowed_origins: tuple[str, ...] = Field(default=(), description="Of pages that may ask, as https://HOST:PORT.")
+    max_sessions: PositiveInt = 10_000
+    session_idle_s: PositiveFloat = 1_800.0
+    max_body_bytes: PositiveInt = 4 * 1024 * 1024
+
+
+class GatewaySettings(_Section):
+    """The section ``toolsearch``."""
+
+    state_dir: Path | None = Field(default=None, description="Listings, pins and tokens; None: the user's own place.")
+    strategy: Literal["auto", "hybrid", "keyword", "semantic", "regex"] = "auto"
+    encoder: str | None = Field(
+        default=BUILT_IN, description="built-in, a folder, or the name of a sentence-transformers model; null: none."
+    )
+    exposure: ExposureSettings = ExposureSettings()
+    rules: RuleSettings = RuleSettings()
+    trust: TrustSettings = TrustSettings()
+    principals: Mapping[str, PrincipalSettings] = Field(default={}, description="None: everybody is 'local'.")
+    jwt: JwtSettings | None = None
+    http: HttpSettings = HttpSettings()
+    servers: Mapping[str, Mapping[str, Any]] = {}
+
+    @property
+    def state_folder(self) -> Path:
+        """Where listings, pins and tokens are kept; it need not exist yet."""
+        return self.state_dir or platformdirs.user_state_path("toolsearch", appauthor=False) / "gateway"
+
+    def of_server(self, name: str) -> ServerSettings:
+        """What holds for *name*, its own entry over that of ``*``."""
+        return ServerSettings.model_validate({**self.servers.get("*", {}), **self.servers.get(name, {})})
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSettings:
+    """One server: how it is reached, how it is treated, and where what is known of it is kept; None: nowhere."""
+
+    server: McpServer
+    treated: ServerSettings
+    state_folder: Path | None = None
+
+    @property
+    def name(self) -> str:
+        return self.server.name
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayConfig:
+    """A configuration, read. *refused* are servers that cannot be used as written, *warnings* what was left alone."""
+
+    origin: str
+    upstreams: tuple[UpstreamSettings, ...]
+    settings: GatewaySettings
+    refused: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
+    """Read a configuration, a path or the document itself.
+
+    Raises SourceError if it holds no servers, and BadSettingError, which names the place, for a setting that cannot be
+    used: a rule or a limit that was left out by mistake would be worse than a gateway that does not start.
+    """
+    document = config if isinstance(config, Mapping) else read_document(Path(config))
+    section: object = document.get(SECTION, {}) if is_object(document) else {}
+    settings = _read_section(with_hashed_tokens(section, environment))
+    mcp = read_mcp_config(config, environment)
+    kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
+    warnings = [*mcp.warnings]
+    known = {server.name for server in mcp.servers} | {refusal.name for refusal in mcp.refused} | {"*"}
+    warnings += [
+        f"{mcp.origin}: settings for {name!r}, which is no server" for name in settings.servers if name not in known
+    ]
+    return GatewayConfig(
+        mcp.origin,
+        tuple(UpstreamSettings(server, _treated(settings, server.name), settings.state_folder) for server in kept),
+        settings,
+        refused=(*mcp.refused, *ambiguous),
+        warnings=tuple(warnings),
+    )
+
+
+def _read_section(section: object) -> GatewaySettings:
+    try:
+        return GatewaySettings.model_validate(section)
+    except ValidationError as error:
+        raise _bad_setting(SECTION, error) from error
+
+
+def _treated(settings: GatewaySettings, name: str) -> ServerSettings:
+    try:
+        return settings.of_server(name)
+    except ValidationError as error:
+        raise _bad_setting(f"{SECTION}.servers.{name}", error) from error
+
+
+def _bad_setting(place: str, error: ValidationError) -> BadSettingError:
+    first = error.errors(include_input=False, include_url=False)[0]  # what was put in may be a secret
+    where = ".".join([place, *map(str, first["loc"])])
+    return BadSettingError(f"the setting {where} cannot be used: {first['msg']}")
+
+
+def _without_ambiguous(servers: tuple[McpServer, ...], origin: str) -> tuple[list[McpServer], list[Refusal]]:
+    """Refuse the later of two servers where ``a__b__c`` could be a tool of either: a name has to say whose it is."""
+    refused: dict[str, Refusal] = {}
+    for first, second in combinations(servers, 2):
+        one, other = (legal_name(server.name) + SEPARATOR for server in (first, second))
+        if one.startswith(other) or other.startswith(one):
+            reason = f"its tools' names could be those of {first.name!r}; rename one of the two"
+            refused.setdefault(second.name, Refusal(second.name, origin, reason))
+    return [server for server in servers if server.name not in refused], list(refused.values())

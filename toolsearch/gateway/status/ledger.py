@@ -1,0 +1,103 @@
+"""Counts what the gateway does, in bounded memory: for the status, never for a decision."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from toolsearch.gateway.principals.protocol import Caller, Era
+from toolsearch.gateway.status.snapshot import SearchRow, SessionRow
+
+_LAST_SEARCHES = 50
+_MAX_SESSIONS = 1_000  # rows kept; least recently used goes first
+_IDLE_S = 1_800.0  # as long as the HTTP transport keeps a session by default
+_QUERY_CHARS = 200  # of a query that is kept
+
+
+@dataclass(slots=True)
+class _Session:
+    """What one row has come to so far."""
+
+    caller: Caller
+    seen_s: float
+    tools: int = 0
+    searches: int = 0
+    calls: int = 0
+
+
+class Ledger:
+    """Totals since the start, and the sessions of late. To be used from the gateway's event loop.
+
+    A list counts each time it is handed out, with what it had cost if it were the caller's whole reach. Clients send a
+    list to the model with every request, so what is saved is more than these totals differ by.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.lists = self.searches = self.calls = self.failed_calls = 0
+        self.shown_tokens = self.all_tools_tokens = 0
+        self._clock = clock
+        self._last_searches: deque[SearchRow] = deque(maxlen=_LAST_SEARCHES)
+        self._sessions: OrderedDict[tuple[str, Era, str], _Session] = OrderedDict()  # least recently used first
+
+    def listed(self, caller: Caller, *, tools: int, shown_tokens: int, all_tools_tokens: int) -> None:
+        """A list of *tools* tools was handed out."""
+        self.lists += 1
+        self.shown_tokens += shown_tokens
+        self.all_tools_tokens += all_tools_tokens
+        self._session(caller).tools = tools
+
+    def searched(self, caller: Caller, query: str, found: Sequence[str], *, seconds: float, answer_tokens: int) -> None:
+        """A search was answered with *found*."""
+        self.searches += 1
+        self.shown_tokens += answer_tokens
+        self._session(caller).searches += 1
+        self._last_searches.append(
+            SearchRow(caller.principal.id, query[:_QUERY_CHARS], tuple(found), round(seconds * 1_000, 2))
+        )
+
+    def called(self, caller: Caller, *, failed: bool) -> None:
+        self.calls += 1
+        self.failed_calls += failed
+        self._session(caller).calls += 1
+
+    @property
+    def last_searches(self) -> tuple[SearchRow, ...]:
+        """The newest first."""
+        return tuple(reversed(self._last_searches))
+
+    @property
+    def sessions(self) -> tuple[SessionRow, ...]:
+        """Those of the last half hour, the latest used first."""
+        self._forget()
+        now = self._clock()
+        return tuple(
+            SessionRow(
+                kept.caller.principal.id,
+                kept.caller.client_name,
+                tools=kept.tools,
+                searches=kept.searches,
+                calls=kept.calls,
+                idle_s=round(now - kept.seen_s, 1),
+                era=kept.caller.era.value,
+            )
+            for kept in reversed(self._sessions.values())
+        )
+
+    def _session(self, caller: Caller) -> _Session:
+        key = (caller.principal.id, caller.era, caller.session_key or caller.client_name)
+        now = self._clock()
+        session = self._sessions.pop(key, None) or _Session(caller, now)
+        session.seen_s = now
+        self._sessions[key] = session
+        self._forget()
+        return session
+
+    def _forget(self) -> None:
+        now = self._clock()
+        while self._sessions:
+            key, oldest = next(iter(self._sessions.items()))
+            if len(self._sessions) <= _MAX_SESSIONS and now - oldest.seen_s < _IDLE_S:
+                return
+            del self._sessions[key]

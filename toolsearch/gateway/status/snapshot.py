@@ -1,0 +1,86 @@
+"""How the gateway fares, as plain data: for the command, for the page, and for whoever monitors it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+from toolsearch.catalog.loading import Refusal
+from toolsearch.gateway.trust.protocol import Held
+from toolsearch.gateway.upstream.protocol import UpstreamStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRow:
+    """One server. *tokens* is what its definitions cost a client that is shown all of them."""
+
+    upstream: UpstreamStatus
+    tools: int
+    tokens: int
+    held: tuple[Held, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    ruled_out: tuple[str, ...] = ()
+    warnings: tuple[Held, ...] = ()  # of tools that are admitted all the same
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """One session, without its id, which is a secret of the client's.
+
+    Clients of 2026 have no sessions: theirs is one row for each name that they give themselves.
+    """
+
+    principal: str
+    client: str
+    tools: int
+    searches: int
+    calls: int
+    idle_s: float
+    era: str = "legacy"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRow:
+    """One of the last searches: what was asked, how long it took, what was found."""
+
+    principal: str
+    query: str
+    found: tuple[str, ...]
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayStatus:
+    """All of it at one moment, as JSON with `status_json`.
+
+    sessions, searches   of late, and bounded; the counts are over all since the start
+    shown_tokens         over all lists and answers handed out
+    all_tools_tokens     what the same lists had cost with every definition in the caller's reach
+    tokens_are_estimate  whether tokens were guessed from lengths, rather than counted with o200k_base
+    """
+
+    origin: str
+    uptime_s: float
+    servers: tuple[ServerRow, ...]
+    sessions: tuple[SessionRow, ...] = ()
+    searches: tuple[SearchRow, ...] = ()
+    lists: int = 0
+    search_count: int = 0
+    calls: int = 0
+    failed_calls: int = 0
+    shown_tokens: int = 0
+    all_tools_tokens: int = 0
+    tokens_are_estimate: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+def status_json(status: GatewayStatus) -> str:
+    """*status* as JSON, its words of state as they are written."""
+    return json.dumps(asdict(status), default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    raise TypeError(f"{value!r} is no plain data")

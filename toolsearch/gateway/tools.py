@@ -1,0 +1,36 @@
+"""One tool of one server: by both its names, and whole as the server lists it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from toolsearch.tools.definition import JsonObject, ToolDefinition
+from toolsearch.tools.safety import SafetyClass, safety_of
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayTool:
+    """What is listed under *definition.name* here and under *remote_name* by *server*.
+
+    raw  the entry as it came: fields that no version of the protocol knows are clients' to read, and are hashed too
+    """
+
+    server: str
+    remote_name: str
+    definition: ToolDefinition
+    raw: JsonObject
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def safety(self) -> SafetyClass:
+        return safety_of(self.definition.annotations)
+
+    def pin(self) -> str:
+        """SHA-256 (hex) over the server's name and the whole entry; key order and white space do not count."""
+        text = json.dumps([self.server, self.raw], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,186 @@
+"""Which definitions have been approved, and which wait for it: kept in a file that gateways and commands share."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from toolsearch.errors import BadSettingError
+from toolsearch.gateway.identity import server_identity
+from toolsearch.gateway.settings import GatewayConfig
+from toolsearch.gateway.tools import GatewayTool
+from toolsearch.sqlite_file import SqliteFile
+from toolsearch.tools.definition import JsonObject
+
+FIRST_SIGHT: Final = "first sight"  # who approved what nobody has looked at
+FILE: Final = "trust.db"
+_VERSION = 1
+
+# A server that changes a definition with every listing fills one row and not the disk: only the last waits.
+_TABLE = """
+CREATE TABLE IF NOT EXISTS pins (
+    server TEXT NOT NULL,          -- its identity
+    tool TEXT NOT NULL,            -- the name that the server gives it
+    is_approved INTEGER NOT NULL,  -- or waits to be
+    pin TEXT NOT NULL,
+    entry TEXT NOT NULL,           -- the definition as JSON
+    seen_s REAL NOT NULL,          -- when this definition was first seen, since 1970
+    by TEXT NOT NULL,              -- who approved it, or has withdrawn that
+    decided_us INTEGER NOT NULL,   -- when a person did, in microseconds since 1970; 0: nobody did
+    PRIMARY KEY (server, tool, is_approved)
+) WITHOUT ROWID
+"""
+_APPROVE = "INSERT OR REPLACE INTO pins VALUES (?, ?, 1, ?, ?, ?, ?, ?)"
+_HOLD = """
+INSERT INTO pins VALUES (?, ?, 0, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET pin = excluded.pin, entry = excluded.entry, seen_s = excluded.seen_s
+"""  # whoever has withdrawn an approval has withdrawn it from later definitions too
+_FORGET = "DELETE FROM pins WHERE server = ? AND tool = ? AND NOT is_approved"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One definition of one tool. *by* is who approved it or, where it waits, who has withdrawn that, or ""."""
+
+    tool: str
+    pin: str
+    seen_s: float
+    by: str = ""
+
+
+class PinStore:
+    """The pins of the servers of one configuration, which are named here as they are there.
+
+    *identities* gives each server's identity; where a name is pointed elsewhere, nothing of it is approved any more.
+    Safe to share between threads and processes. Raises SessionStoreError if the file cannot be used, and
+    BadSettingError for a server that the configuration does not have.
+    """
+
+    def __init__(self, path: Path, identities: Mapping[str, str], *, clock: Callable[[], float] = time.time) -> None:
+        self._identities = identities
+        self._clock = clock
+        _make_private(path)
+        self._seen_version: int | None = None
+        self._decided_us = 0
+        self._file = SqliteFile(path, holds="approved tools", table=_TABLE, version=_VERSION)
+
+    @classmethod
+    def of(cls, config: GatewayConfig) -> Self:
+        """The store in the state folder of *config*."""
+        identities = {each.name: server_identity(each.server) for each in config.upstreams}
+        return cls(config.settings.state_folder / FILE, identities)
+
+    def version(self) -> int:
+        """Another number once a person has decided something, in whatever process, but for this very store.
+
+        What gateways note by themselves does not count: two of them would have each other judge for ever. Costs
+        microseconds.
+        """
+        with self._file.opened() as database:
+            seen: int = database.execute("PRAGMA data_version").fetchone()[0]
+            if seen != self._seen_version:
+                self._decided_us = database.execute("SELECT COALESCE(MAX(decided_us), 0) FROM pins").fetchone()[0]
+                self._seen_version = seen
+            return self._decided_us
+
+    def approved(self, server: str) -> dict[str, Pin]:
+        """What is approved of *server*, by the tools' own names."""
+        return self._pins(server, is_approved=True)
+
+    def waiting(self, server: str) -> dict[str, Pin]:
+        """What waits of *server*: for each tool the definition that was seen last."""
+        return self._pins(server, is_approved=False)
+
+    def entry(self, server: str, tool: str, *, is_approved: bool) -> JsonObject | None:
+        """The definition that is approved, or that waits; None if there is none."""
+        with self._file.opened() as database:
+            row = database.execute(
+                "SELECT entry FROM pins WHERE server = ? AND tool = ? AND is_approved = ?",
+                (self._identity(server), tool, is_approved),
+            ).fetchone()
+        entry: JsonObject | None = json.loads(row[0]) if row else None
+        return entry
+
+    def keep(
+        self,
+        server: str,
+        *,
+        approve: Sequence[GatewayTool] = (),
+        hold: Sequence[GatewayTool] = (),
+        forget: Sequence[str] = (),
+    ) -> None:
+        """Note *approve* as approved on first sight, *hold* as waiting, and *forget* as waiting no more."""
+        if not (approve or hold or forget):
+            return
+        identity = self._identity(server)
+        with self._file.transaction() as database:
+            database.executemany(_APPROVE, [self._row(identity, tool, FIRST_SIGHT) for tool in approve])
+            database.executemany(_HOLD, [self._row(identity, tool, "") for tool in hold])
+            database.executemany(_FORGET, [(identity, tool) for tool in forget])
+
+    def approve(self, server: str, tool: str, pin: str, by: str) -> bool:
+        """Approve the definition *pin* of *tool*, by the name that the server gives it; *by* says who.
+
+        False if that is neither what waits nor what is in use: it has changed since somebody looked at it.
+        """
+        identity = self._identity(server)
+        with self._file.transaction() as database:
+            row = database.execute(
+                "SELECT entry, seen_s FROM pins WHERE server = ? AND tool = ? AND pin = ? ORDER BY is_approved",
+                (identity, tool, pin),
+            ).fetchone()
+            if row is None:
+                return False
+            database.execute(_FORGET, (identity, tool))
+            database.execute(_APPROVE, (identity, tool, pin, *row, by, self._now_us()))
+            return True
+
+    def revoke(self, server: str, tool: str, by: str) -> bool:
+        """Have *tool* wait, whatever its definition, until it is approved anew. False if it is not approved."""
+        identity = self._identity(server)
+        with self._file.transaction() as database:
+            row = database.execute(
+                "SELECT pin, entry, seen_s FROM pins WHERE server = ? AND tool = ? AND is_approved", (identity, tool)
+            ).fetchone()
+            if row is None:
+                return False
+            database.execute("DELETE FROM pins WHERE server = ? AND tool = ?", (identity, tool))
+            database.execute(_HOLD, (identity, tool, *row, by, self._now_us()))
+            return True
+
+    def close(self) -> None:
+        """May be called twice."""
+        self._file.close()
+
+    def _pins(self, server: str, *, is_approved: bool) -> dict[str, Pin]:
+        with self._file.opened() as database:
+            rows = database.execute(
+                "SELECT tool, pin, seen_s, by FROM pins WHERE server = ? AND is_approved = ? ORDER BY tool",
+                (self._identity(server), is_approved),
+            ).fetchall()
+        return {tool: Pin(tool, pin, seen_s, by) for tool, pin, seen_s, by in rows}
+
+    def _row(self, identity: str, tool: GatewayTool, by: str) -> tuple[object, ...]:
+        entry = json.dumps(tool.raw, sort_keys=True)  # in ASCII: SQLite takes no lone surrogates
+        return identity, tool.remote_name, tool.pin(), entry, self._clock(), by, 0
+
+    def _now_us(self) -> int:
+        return int(self._clock() * 1_000_000)
+
+    def _identity(self, server: str) -> str:
+        if server not in self._identities:
+            known = ", ".join(sorted(self._identities)) or "none"
+            raise BadSettingError(f"there is no server {server!r} in the configuration; there are: {known}")
+        return self._identities[server]
+
+
+def _make_private(path: Path) -> None:
+    """Have the file, and what SQLite puts beside it, readable by its owner alone from its first byte on."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    path.chmod(0o600)

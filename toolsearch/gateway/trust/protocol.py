@@ -1,0 +1,79 @@
+"""What the gateway asks of trust: may these definitions be shown, and if not, why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from toolsearch.gateway.tools import GatewayTool
+
+
+class Hold(Enum):
+    """Why a tool waits for a person."""
+
+    NEW = "new"  # never seen before, and the settings want a person to look at it
+    CHANGED = "changed"  # not what was approved
+    SUSPICIOUS = "suspicious"  # the scan has found something
+    WITHDRAWN = "withdrawn"  # a person has taken an approval back
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that the scan has against a definition.
+
+    rule      a stable name, such as ``hidden-characters``
+    place     where in the entry: ``description``, ``inputSchema.properties.path.description``
+    evidence  the words, short and printable; nothing that could steer a terminal or a model
+    """
+
+    rule: str
+    place: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A tool that is neither searched, suggested, counted nor called until it is approved.
+
+    pin  of the definition that was held, which is what an approval names: another one is held anew
+    """
+
+    name: str
+    server: str
+    pin: str
+    why: Hold
+    findings: tuple[Finding, ...] = ()
+    changes: tuple[str, ...] = ()  # the places that differ from what was approved, for people
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """*admitted* in the order given; what was admitted all the same is in *warnings*."""
+
+    admitted: tuple[GatewayTool, ...]
+    held: tuple[Held, ...] = ()
+    warnings: tuple[Held, ...] = ()
+
+
+class ToolGate(Protocol):
+    """Judges listings. Deterministic and offline: the same tools, pins and settings give the same verdict."""
+
+    def version(self) -> int:
+        """Another number once judging again may give another verdict: somebody has approved, or withdrawn that."""
+        ...
+
+    def judge(self, server: str, tools: Sequence[GatewayTool], *, others: Sequence[GatewayTool]) -> Verdict:
+        """Judge all that *server* lists now. *others* are the tools of other servers, whose names it may shadow."""
+        ...
+
+
+class OpenGate:
+    """Admits everything: the trust settings all say ``allow``."""
+
+    def version(self) -> int:
+        return 0
+
+    def judge(self, server: str, tools: Sequence[GatewayTool], *, others: Sequence[GatewayTool]) -> Verdict:  # noqa: ARG002
+        return Verdict(tuple(tools))

@@ -1,0 +1,96 @@
+"""The texts of a definition, each with its place, as they stand and as a reader takes them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from toolsearch.catalog.sources.json_values import is_list, is_object
+from toolsearch.tools.definition import Json, JsonObject
+
+_SKIPPED: Final = frozenset({"icons"})  # pictures, which nobody reads as words
+_EVIDENCE_CHARACTERS = 80
+_CONTEXT_CHARACTERS = 16
+
+# Letters of other scripts that look like Latin ones, after NFKC and in lower case; what is not here stands as it is.
+_LOOKS_LIKE: Final = str.maketrans(
+    dict(
+        zip(
+            "авсԁеѕіјкӏмпорԛгтухԝһьҽɡɩαβγδεζικνορτυχωοⅼ",
+            "abcdesijklmnopqrtyxwhbegiabydezikvoptuxwol",
+            strict=True,
+        )
+    )
+)
+_INVISIBLE: Final = frozenset("\u00ad\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0\ufeff")
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text at *place*, such as ``inputSchema.properties.path.description``."""
+
+    place: str
+    value: str
+
+    @cached_property
+    def folded(self) -> str:
+        """What a reader or a model takes it for: without what is invisible, in plain small Latin letters where letters
+        look like them, words apart by one space.
+        """
+        return fold(self.value)
+
+
+def fold(text: str) -> str:
+    """Return *text* as `Text.folded` says."""
+    if text.isascii():
+        return " ".join(text.lower().replace("_", " ").split())
+    seen = "".join(character for character in text if not is_invisible(character))
+    plain = unicodedata.normalize("NFKC", seen).casefold().translate(_LOOKS_LIKE)
+    return " ".join(plain.replace("_", " ").split())
+
+
+def is_invisible(character: str) -> bool:
+    """Whether nothing is drawn for it: format characters, fillers and selectors."""
+    if character.isascii():
+        return False
+    return (
+        character in _INVISIBLE
+        or unicodedata.category(character) == "Cf"
+        or "\ufe00" <= character <= "\ufe0f"
+        or "\U000e0000" <= character <= "\U000e01ef"
+    )
+
+
+def texts_of(entry: JsonObject) -> Iterator[Text]:
+    """Every string in *entry*, the names of its properties among them, in the order in which it was listed."""
+    stack: list[tuple[str, Json]] = [("", {key: value for key, value in entry.items() if key not in _SKIPPED})]
+    while stack:
+        place, value = stack.pop()
+        if isinstance(value, str):
+            yield Text(place, value)
+        elif is_object(value):
+            for key in value:
+                yield Text(f"{place}.*" if place else "*", key)
+            stack += [(f"{place}.{key}" if place else key, each) for key, each in reversed(list(value.items()))]
+        elif is_list(value):
+            stack += [(f"{place}[{index}]", each) for index, each in reversed(list(enumerate(value)))]
+
+
+def evidence(text: str, start: int = 0, end: int | None = None) -> str:
+    """What stands at *start* to *end* of *text* and a little before it, on one line, odd characters written out."""
+    stop = len(text) if end is None else end
+    return printable(text[max(start - _CONTEXT_CHARACTERS, 0) : min(stop, start + _EVIDENCE_CHARACTERS)])
+
+
+def printable(text: str, limit: int = _EVIDENCE_CHARACTERS) -> str:
+    """The beginning of *text*, every odd character written out, in at most twice *limit* characters."""
+    return "".join(map(_written_out, text[: 2 * limit]))[: 2 * limit]
+
+
+def _written_out(character: str) -> str:
+    if character == " " or (character.isprintable() and not is_invisible(character)):
+        return character
+    return f"\\u{{{ord(character):x}}}"
