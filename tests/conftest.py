@@ -1,6 +1,7 @@
 """What all tests share: folders of their own, a fresh interpreter, and the option by which no skip hides a failure."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,11 @@ _runs = count()
 def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """What a test approves, caches or stores stays its own, and out of the user's folders."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state{next(_runs)}"))
+
+
+# A job that a shell starts in the background ignores Ctrl-C, and so would every process that a test starts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
