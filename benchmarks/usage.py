@@ -24,13 +24,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.labelled import LabelledQuery, LabelledSet, Quality, quality, read_set
+from benchmarks.recall import index_of
 from toolsearch.discovery.usage.log import UsageLog
 from toolsearch.discovery.usage.vocabulary import IndexVocabulary
 from toolsearch_indexes.analysis import name_words
 from toolsearch_indexes.encoders.opening import open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
-from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.schema_text import document_from_schema
 
 SETS = "metatool,azcli,tldr"
 SHOWN = 5
@@ -47,17 +46,7 @@ class Deployment:
     """A catalogue whose searches learn from use."""
 
     def __init__(self, tools: Sequence[Mapping[str, Any]], encoder: Encoder | None) -> None:
-        documents = [
-            document_from_schema(
-                name=tool["id"],
-                description=tool["description"],
-                input_schema=tool["input_schema"],
-                server=tool.get("server", ""),
-                local_name=tool["name"],
-            )
-            for tool in tools
-        ]
-        self.index = ToolSearchIndex(documents, encoder=encoder)
+        self.index = index_of(tools, encoder)
         self.local_names = {tool["id"]: str(tool["name"]) for tool in tools}
         self._vocabulary = IndexVocabulary(self.index)
         self.log = UsageLog(clock=lambda: 0.0)

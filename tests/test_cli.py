@@ -140,6 +140,14 @@ def test_a_search_takes_the_exact_forms_a_server_and_rules(indexed):
     assert names("/./", "--allow", "textwrap__f*", "--server", "textwrap") == ["textwrap__fill"]
 
 
+def test_a_search_explains_what_it_found_and_tools_asked_about(indexed):
+    ran = indexed("search", "median", "--limit", "1", "--explain", "--tool", "nobody", "--json")
+
+    found = ran.json["results"][0]["name"]
+    assert [(one["tool"], one["place"]) for one in ran.json["explained"]] == [(found, 1), ("nobody", None)]
+    assert ran.json["explained"][1]["outcome"] == "no such tool"
+
+
 def test_a_search_without_an_index_reads_the_sources_given(run):
     ran = run("search", "median of numbers", "--source", "statistics", "--limit", "1", "--json")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch import Catalog, Reach, ToolDefinition, ToolReference, ToolSearch
+from toolsearch import Catalog, Reach, SessionOptions, ToolDefinition, ToolReference, ToolSearch
 from toolsearch.errors import BadQueryError, BadSettingError, EncoderError, MissingExtraError, UnknownToolError
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
@@ -54,6 +54,16 @@ def test_the_index_follows_the_catalog() -> None:
     tools.remove("watch")
     for query in ("glacier", "watch", "select:watch", "/watch/"):
         assert "watch" not in names(engine.search(query))
+
+
+def test_an_explanation_knows_reach_server_and_the_least_score() -> None:
+    strict = ToolSearch(catalog(), options=SessionOptions(min_score=0.9999), encoder=None)
+    query = "send an email"
+
+    assert strict.explain(query, "mail__send").outcome == "below min_score"
+    assert strict.explain(query, "mail__send", server="pay").outcome == "out of reach"
+    assert strict.explain(query, "mail__send", reach=Reach.parse((), ("mail__*",))).outcome == "out of reach"
+    assert ToolSearch(catalog()).explain(query, "mail__send").place == 1
 
 
 def test_a_closed_engine_follows_no_more() -> None:

@@ -92,6 +92,21 @@ def test_a_folder_that_holds_no_such_encoder_is_an_error_that_names_it(
     assert str(tmp_path) in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("about.json", '{"digest": "0123"}'), ("pieces.json", '{"create": 99}'), ("pieces.json", "{}")],
+)
+def test_files_that_do_not_fit_each_other_are_the_same_error(
+    folder: Path, tmp_path: Path, file: str, content: str
+) -> None:
+    for each in folder.iterdir():
+        (tmp_path / each.name).write_bytes(each.read_bytes())
+    (tmp_path / file).write_text(content)
+
+    with pytest.raises(EncoderError, match="no usable static encoder"):
+        StaticEncoder(tmp_path)
+
+
 # The one that is built in
 
 

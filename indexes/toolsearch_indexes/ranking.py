@@ -44,9 +44,8 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
     *favour*, in [0, 1] by name, moves what fits among each other by a small step.
     """
     looked_at = _MOVED * limit if favour else limit
-    count = (
-        max(_CANDIDATES, looked_at) if request.is_fused else looked_at
-    )  # the best sum need not be the best of either
+    # The best sum need not be the best of either arm, so for a fusion each proposes many.
+    count = max(_CANDIDATES, looked_at) if request.is_fused else looked_at
     word_scores = [request.word_scores(segment) for segment in space.segments]
     by_word = _best_of_all(list(map(_by_word, word_scores, space.allowed, repeat(count))), count)
     near = [_by_meaning(*given, request, count) for given in zip(space.segments, space.allowed, strict=True)]

@@ -39,10 +39,13 @@ class StaticEncoder:
             self.table: NDArray[np.int8] = np.load(folder / _TABLE)
             self.pieces: Mapping[str, int] = json.loads((folder / _PIECES).read_bytes())
             about: Mapping[str, Any] = json.loads((folder / _ABOUT).read_bytes())
-        except (OSError, ValueError) as error:
+            self.id = f"static:{about['name']}:{about['digest']}"
+            last = max(self.pieces.values())
+            rows, self.dimensions = self.table.shape
+        except (OSError, ValueError, KeyError) as error:
             raise EncoderError(f"there is no usable static encoder in {str(folder)!r}: {error}") from error
-        self.dimensions: int = self.table.shape[1]
-        self.id = f"static:{about['name']}:{about['digest']}"
+        if last >= rows:
+            raise EncoderError(f"there is no usable static encoder in {str(folder)!r}: a piece has no row in its table")
         self._words = WordPieces(self.pieces)
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
