@@ -33,6 +33,11 @@ def test_an_unknown_name_is_an_attribute_error_that_names_it() -> None:
         _ = toolsearch.no_such_thing
 
 
+def test_a_test_that_hangs_fails_in_time(pytestconfig: pytest.Config) -> None:
+    assert pytestconfig.pluginmanager.hasplugin("timeout")
+    assert 0 < float(pytestconfig.getini("timeout")) <= 120
+
+
 def test_arrows_point_down() -> None:
     command = Path(sys.executable).with_name("lint-imports")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "indexes")])}
