@@ -1,12 +1,15 @@
-"""Every block of the README runs: it prints what it says it prints, or it is what a file says that is run elsewhere.
+"""Every block of the README and of docs/*.md runs: it prints what it says it prints, or it is what a file says that is
+run elsewhere.
 
 A comment above a block says that it is not run as it stands, but is
 
     <!-- from FILE -->      an excerpt of an example, which has a test of its own
     <!-- run by .ci/run -->
 
-Blocks of Python run one after the other; a block ``text`` after one of them is what it prints. In blocks ``console``
-commands stand after ``$``, above what they print. A line ``...`` stands for any lines.
+Each page runs in a folder of its own, with nothing in it but the examples. First its blocks ``console``, where commands
+stand after ``$``, above what they print; then its blocks of Python, one after the other in one process, where a block
+``text`` after one of them is what it prints. A line ``...`` stands for any lines. Blocks ``json`` and ``toml`` are only
+read.
 """
 
 import json
@@ -16,6 +19,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -28,7 +32,8 @@ from toolsearch.cli.app import app
 from toolsearch.cli.exits import ExitCode
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = PAGES[0].read_text(encoding="utf-8")
 FIGURES = ROOT / "benchmarks" / "figures"
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
@@ -36,6 +41,7 @@ _BLOCK = re.compile(
     r"^(?:<!-- (?P<note>[^\n]+) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 _BY_CI = "run by .ci/run"
+_READERS = {"json": json.loads, "toml": tomllib.loads}
 _END = "~~~ end of block ~~~"
 
 # What differs between two runs of the same: times, sizes on disk, how wide a table is, and some tokens of the demo,
@@ -59,17 +65,29 @@ class Block:
     note: str
 
 
-BLOCKS = [Block(found["language"], found["text"], found["note"] or "") for found in _BLOCK.finditer(README)]
+def _blocks(page: Path) -> list[Block]:
+    found = _BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [Block(block["language"], block["text"], block["note"] or "") for block in found]
 
 
 def _is_run_here(block: Block) -> bool:
     return block.language == "python" and not block.note
 
 
+@pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def page(request) -> Path:
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def workplace(tmp_path_factory):
+def blocks(page) -> list[Block]:
+    return _blocks(page)
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory, page):
     """A folder with the examples, as a checkout has them, and an environment with its commands and no model hub."""
-    folder = tmp_path_factory.mktemp("readme")
+    folder = tmp_path_factory.mktemp(page.stem)
     shutil.copytree(ROOT / "examples", folder / "examples")
     commands = tmp_path_factory.mktemp("bin")
     for name, module in (("toolsearch", "-m toolsearch "), ("python", "")):
@@ -97,32 +115,37 @@ def _run(workplace, *command: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def typed(workplace) -> list[tuple[str, str, str]]:
-    """Each command after a ``$``, what the README says that it prints, and what it prints."""
-    parts = [part for block in BLOCKS if block.language == "console" for part in block.text.split("$ ")[1:]]
+def typed(workplace, blocks) -> list[tuple[str, str, str]]:
+    """Each command after a ``$``, what the page says that it prints, and what it prints."""
+    parts = [part for block in blocks if block.language == "console" for part in block.text.split("$ ")[1:]]
     told = [part.partition("\n")[::2] for part in parts]
     return [(command, says, _run(workplace, "bash", "-c", command)) for command, says in told]
 
 
 @pytest.fixture(scope="module")
-def executed(workplace, typed) -> list[str]:
+def executed(workplace, page, blocks, typed) -> list[str]:
     """What each block of Python prints, run one after the other in one process; *typed* comes first, for its index."""
-    texts = [block.text for block in BLOCKS if _is_run_here(block)]
+    texts = [block.text for block in blocks if _is_run_here(block)]
     script = "scope = {'__name__': '__main__'}\n" + "".join(
-        f"exec(compile({text!r}, 'README.md', 'exec'), scope)\nprint({_END!r})\n" for text in texts
+        f"exec(compile({text!r}, {page.name!r}, 'exec'), scope)\nprint({_END!r})\n" for text in texts
     )
     return _run(workplace, sys.executable, "-c", script).split(f"{_END}\n")
 
 
-def test_every_block_is_of_a_kind_that_these_tests_know():
-    for block in BLOCKS:
-        assert block.language in ("console", "python", "text") or block.note == _BY_CI, block
-    assert README.count("```") == 2 * len(BLOCKS)
+def test_every_block_is_of_a_kind_that_these_tests_know(page, blocks):
+    for block in blocks:
+        assert block.language in ("console", "python", "text", *_READERS) or block.note == _BY_CI, block
+    assert page.read_text(encoding="utf-8").count("```") == 2 * len(blocks)
+
+
+def test_settings_that_are_shown_can_be_read(blocks):
+    for block in blocks:
+        _READERS.get(block.language, str)(block.text)
 
 
 def test_ci_runs_the_two_commands_of_a_fresh_checkout_word_for_word():
     """But for the folder of the environment that the tests run in."""
-    demo, tests = (block.text.strip() for block in BLOCKS if block.note == _BY_CI)
+    demo, tests = (block.text.strip() for block in _blocks(PAGES[0]) if block.note == _BY_CI)
     create, activate, *steps = tests.split(" && ")
     lines = [line.strip() for line in CI.splitlines()]
 
@@ -131,22 +154,22 @@ def test_ci_runs_the_two_commands_of_a_fresh_checkout_word_for_word():
     assert [step for step in steps if step not in lines] == []
 
 
-def test_commands_print_what_the_readme_shows(typed):
+def test_commands_print_what_the_page_shows(typed):
     for command, says, prints in typed:
         _assert_shows(says, prints, command)
 
 
-def test_python_prints_what_stands_below_it(executed):
+def test_python_prints_what_stands_below_it(blocks, executed):
     printed = iter(executed)
-    for block, following in pairwise([*BLOCKS, Block("", "", "")]):
+    for block, following in pairwise([*blocks, Block("", "", "")]):
         if _is_run_here(block):
             prints = next(printed)
             if following.language == "text":
                 _assert_shows(following.text, prints, block.text)
 
 
-def test_excerpts_are_what_the_examples_say():
-    for block in BLOCKS:
+def test_excerpts_are_what_the_examples_say(blocks):
+    for block in blocks:
         if block.note.startswith("from "):
             example = (ROOT / block.note.removeprefix("from ")).read_text(encoding="utf-8")
             assert any(indent(block.text, " " * depth) in example for depth in (0, 4, 8)), block
@@ -160,10 +183,10 @@ def test_every_command_is_in_the_table_and_every_exit_code_is_told():
     assert [int(part.split()[0]) for part in re.split(r";\s+", codes[1])] == [code.value for code in ExitCode]
 
 
-def test_every_file_that_is_pointed_at_is_there():
-    targets = re.findall(r'(?:\]\(|src(?:set)?=")([^)"#:]+)[)"]', README)
+def test_every_file_that_is_pointed_at_is_there(page):
+    targets = re.findall(r'(?:\]\(|src(?:set)?=")([^)"#:]+)[)"#]', page.read_text(encoding="utf-8"))
 
-    assert [target for target in targets if not (ROOT / target).exists()] == []
+    assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
 def test_the_figures_are_those_of_the_stored_runs():
