@@ -1,6 +1,7 @@
 """What a failed tool comes to: a message to the model, or an error that ends the turn once its siblings are done."""
 
 import asyncio
+import sys
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import CallLimitError, ServerUnavailableError, ToolExecutionError
-from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.containment import contained
+from toolsearch.tools.decorator import tool_from_function
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
 
 CALL = ToolCall("c1", "save")
 SAVE = Tool(ToolDefinition("save"))
@@ -162,10 +165,73 @@ async def test_calls_that_never_ran_are_no_failures_of_a_tool():
     assert result.error_code == "unknown_tool"
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2)])
-def test_what_is_no_exception_passes_every_processor(error: BaseException):
+@pytest.mark.parametrize(
+    "error",
+    [KeyboardInterrupt(), BaseExceptionGroup("both", [KeyboardInterrupt(), SystemExit()])],
+)
+def test_ctrl_c_passes_every_processor(error: BaseException):
     with pytest.raises(type(error)):
         asyncio.run(ToolCallingManager().execute([CALL], AttachedTools([save_that_raises(error)])))
+
+
+class OddError(BaseException):
+    """As some libraries have them: pytest's outcomes, trio's cancellation."""
+
+
+NO_EXCEPTIONS = [
+    (SystemExit("no licence"), "tried to end the program: no licence"),
+    (SystemExit(), "tried to end the program"),
+    (GeneratorExit(), "raised GeneratorExit"),
+    (asyncio.CancelledError(), "was cancelled from within"),
+    (OddError(), "raised OddError"),
+    (BaseExceptionGroup("several", [SystemExit(1), ValueError()]), "raised BaseExceptionGroup"),
+]
+
+
+@pytest.mark.parametrize(("error", "deed"), NO_EXCEPTIONS)
+async def test_what_would_end_the_program_is_the_failure_of_its_call_alone(error: BaseException, deed: str):
+    results = await ToolCallingManager().execute(batch("save", "slow"), AttachedTools([save_that_raises(error), SLOW]))
+
+    assert [(result.error_code, result.text) for result in results] == [
+        ("tool_failed", f"the tool {deed}"),
+        (None, "late"),
+    ]
+
+
+@pytest.mark.parametrize(("error", "deed"), [*NO_EXCEPTIONS, (KeyboardInterrupt(), "raised KeyboardInterrupt")])
+async def test_nothing_that_a_plain_tool_raises_in_its_thread_gets_past_its_call(error: BaseException, deed: str):
+    def save() -> None:
+        raise error
+
+    [result] = await ToolCallingManager().execute([CALL], AttachedTools([tool_from_function(save)]))
+
+    assert (result.error_code, result.text) == ("tool_failed", f"the tool {deed}")
+
+
+async def test_a_converter_that_would_end_the_program_fails_its_call():
+    def convert(value: object) -> str:
+        sys.exit(3)
+
+    tool = Tool(ToolDefinition("slow"), Slow(), ToolMetadata(result_converter=convert))
+    [result] = await ToolCallingManager().execute(batch("slow"), AttachedTools([tool]))
+
+    assert (result.error_code, result.text) == ("tool_failed", "the tool's converter tried to end the program: 3")
+
+
+def test_a_call_that_nobody_runs_any_more_is_closed_like_every_coroutine():
+    async def wait() -> None:
+        with contained("the tool"):
+            await asyncio.Event().wait()
+
+    waiting = wait()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(waiting)
+    loop.run_until_complete(asyncio.sleep(0))
+    waiting.close()  # as the interpreter does at its end; RuntimeError if the coroutine goes on
+
+    loop.run_until_complete(asyncio.sleep(0))
+    assert not task.cancelled()
+    loop.close()
 
 
 # Limits that raise

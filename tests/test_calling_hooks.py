@@ -1,6 +1,7 @@
 """Hooks around a call: who is asked, in what order, and what happens if a hook itself goes wrong."""
 
 import asyncio
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -128,6 +129,28 @@ async def test_a_hook_that_is_cancelled_from_within_denies_its_call_alone():
     [denied] = await ToolCallingManager(before=[closed]).execute(calls(1), pay(account))
 
     assert (account.paid, denied.error_code) == ([], "call_denied")
+
+
+async def test_a_hook_that_would_end_the_program_denies_its_call_alone():
+    account = Account()
+
+    def fragile(call: ToolCall, tool: Tool, context: ToolContext) -> Decision:
+        return sys.exit(2) if call.id == "c1" else Allow()
+
+    denied, allowed = await ToolCallingManager(before=[fragile]).execute(calls(1, 2), pay(account))
+
+    assert (account.paid, denied.error_code, allowed.error_code) == ([2], "call_denied", None)
+
+
+async def test_a_hook_that_would_end_the_program_afterwards_withholds_its_result_alone():
+    def fragile(call: ToolCall, tool: Tool, result: ToolResult) -> None:
+        if call.id == "c1":
+            sys.exit(2)
+
+    withheld, given = await ToolCallingManager(after=[fragile]).execute(calls(1, 2), pay(Account()))
+
+    assert (withheld.error_code, given.error_code) == ("tool_failed", None)
+    assert "withheld" in withheld.text
 
 
 async def test_a_hook_that_forgets_to_decide_has_not_allowed_anything():

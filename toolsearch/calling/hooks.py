@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 from inspect import isawaitable
 from typing import Protocol, TypeAlias, cast
 
-from toolsearch.calling.cancellation import cancelled_within
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.validation import check_arguments
 from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import CallDeniedError, ToolExecutionError
+from toolsearch.tools.containment import contained
 from toolsearch.tools.definition import JsonObject, Tool, ToolContext
 
 logger = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ async def decide(
 
 async def _decision(hook: BeforeCall, call: ToolCall, tool: Tool, context: ToolContext) -> Decision:
     try:
-        with cancelled_within("a hook"):
+        with contained("a hook"):
             returned = hook(copy.deepcopy(call), tool, context)  # only an Edit, which is checked, changes arguments
             decision = cast("object", await returned if isawaitable(returned) else returned)
     except CallDeniedError:
@@ -121,7 +121,7 @@ async def revise(hooks: Sequence[AfterCall], call: ToolCall, tool: Tool, result:
     """
     for hook in hooks:
         try:
-            with cancelled_within("a hook"):
+            with contained("a hook"):
                 returned = hook(call, tool, result)
                 revised = await returned if isawaitable(returned) else returned
         except Exception as error:

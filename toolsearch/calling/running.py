@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from toolsearch.calling.cancellation import cancelled_within
 from toolsearch.calling.convert import convert
 from toolsearch.errors import ToolTimeoutError
+from toolsearch.tools.containment import contained
 from toolsearch.tools.definition import JsonObject, Tool, ToolCallback, ToolContext
 from toolsearch.tools.output import ToolOutput
 
@@ -17,12 +17,13 @@ async def run_tool(
     """Return what the tool gave, converted in the tool's own way if it has one.
 
     *timeout_s* holds unless the tool's metadata sets another. Raises ToolTimeoutError, and whatever the tool or its
-    converter raises; a cancellation that comes from inside the tool is a ToolExecutionError.
+    converter raises; what is no Exception is a ToolExecutionError where `contained` keeps it inside.
     """
     value = await _answer(tool, callback, arguments, context, tool.metadata.timeout_s or timeout_s)
     converter = tool.metadata.result_converter
     is_failure = isinstance(value, ToolOutput) and value.is_error  # which a converter must not make a success
-    return convert(value if converter is None or is_failure else converter(value))
+    with contained("the tool's converter"):
+        return convert(value if converter is None or is_failure else converter(value))
 
 
 async def _answer(
@@ -31,7 +32,7 @@ async def _answer(
     deadline = asyncio.timeout(timeout_s)
     try:
         async with deadline:
-            with cancelled_within("the tool"):
+            with contained("the tool"):
                 return await callback.call(arguments, context)
     except TimeoutError as error:
         if not deadline.expired():

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from toolsearch.tools.containment import contained
 from toolsearch.tools.definition import JsonObject, ToolContext
 from toolsearch.tools.signature import FunctionSignature
 
@@ -41,6 +42,7 @@ async def run_function(function: Callable[..., Any], *args: Any, **kwargs: Any) 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
-        return function(*args, **kwargs)
+        with contained("the tool"):  # an interrupt that is raised in a thread would be taken for Ctrl-C outside of it
+            return function(*args, **kwargs)
     except StopIteration as error:  # a future cannot carry it: the caller would wait forever
         raise RuntimeError(f"{getattr(function, '__name__', 'the function')} raised StopIteration") from error
