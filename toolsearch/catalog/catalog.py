@@ -227,8 +227,9 @@ class Catalog:
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call *listener* with each change from now on; returns what ends that.
 
-        It is called under no lock, in the order of the changes, by the thread that made the change, or by another one
-        that is just delivering its own. What it raises is logged.
+        It is called under no lock of the catalog, in the order of the changes, by the thread that made the change, or
+        by another one that is just delivering its own; either way before the call that made the change returns, unless
+        a listener made it. What it raises is logged.
         """
         return self._feed.subscribe(listener)
 

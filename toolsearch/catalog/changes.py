@@ -30,15 +30,17 @@ Listener: TypeAlias = Callable[[CatalogChange], None]
 
 
 class ChangeFeed:
-    """Changes wait in a queue; whichever thread finds nobody delivering delivers all of them.
+    """Changes wait in a queue, and one thread at a time delivers all that wait.
 
-    So a listener may change the catalog itself: that change is delivered after the one it is being told of.
+    A listener may change the catalog itself: that change is delivered after the one it is being told of. It must not
+    wait for a change that another thread makes, since that thread waits for it.
     """
 
     def __init__(self) -> None:
         self._listeners: dict[object, Listener] = {}
         self._waiting: deque[CatalogChange] = deque()
         self._delivering = threading.Lock()
+        self._deliverer: int | None = None  # the thread that holds it
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call *listener* with each change from now on, until the returned function is called."""
@@ -55,13 +57,19 @@ class ChangeFeed:
         self._waiting.append(change)
 
     def deliver(self) -> None:
-        """Deliver what waits, unless another thread, or a caller up this stack, is at it and so will."""
-        while self._waiting and self._delivering.acquire(blocking=False):
+        """Return once every change so far is delivered: by this thread, or by another one, for which it waits.
+
+        Called by a listener, return at once: the delivery up this stack goes on with what it has changed.
+        """
+        if self._deliverer == threading.get_ident():
+            return
+        with self._delivering:
+            self._deliverer = threading.get_ident()
             try:
                 while self._waiting:
                     self._tell(self._waiting.popleft())
             finally:
-                self._delivering.release()
+                self._deliverer = None
 
     def _tell(self, change: CatalogChange) -> None:
         for listener in tuple(self._listeners.values()):

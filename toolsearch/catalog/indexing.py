@@ -36,9 +36,8 @@ def document_of(definition: ToolDefinition) -> ToolDocument:
 class CatalogIndex:
     """Keeps *index* to what *catalog* holds, from now until `close`.
 
-    A change of the catalog is searchable once the call that made it has returned; where several threads change it at
-    once, one of them may return while another is still indexing for both. If the encoder fails, that is logged, and the
-    change is indexed along with the next one.
+    A change of the catalog is searchable once the call that made it has returned, also where several threads change it
+    at once. If the encoder fails, that is logged, and the change is indexed along with the next one.
     """
 
     def __init__(self, catalog: Catalog, index: ToolSearchIndex, *, indexed: CatalogSnapshot | None = None) -> None:
