@@ -3,16 +3,18 @@
 import base64
 import datetime
 import enum
+import math
 import uuid
 from collections import deque
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import pydantic
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, RootModel, model_serializer
 
 from toolsearch.calling.convert import capped, convert
 from toolsearch.errors import ToolExecutionError
@@ -36,8 +38,36 @@ class Place(BaseModel):
 
 @dataclass
 class Trip:
-    to: Place
+    to: BaseModel
     stops: set[str]
+
+
+class Reading(BaseModel):
+    celsius: float = 0.5
+    raw: bytes = b""
+    anything: Any = None
+
+
+class Price(BaseModel):
+    """As its author wants it written."""
+
+    model_config = ConfigDict(ser_json_bytes="hex", ser_json_inf_nan="strings")
+    amount: Annotated[Decimal, PlainSerializer(float, when_used="json")] = Decimal("1.50")
+    bound: float = math.inf
+    digest: bytes = b"\xff"
+    currency: str = Field("EUR", serialization_alias="iso4217")
+
+
+class Broken(BaseModel):
+    @model_serializer
+    def write(self) -> dict[str, object]:
+        raise RuntimeError("password=hunter2")
+
+
+@pydantic.dataclasses.dataclass
+class Sample:
+    value: float
+    raw: bytes
 
 
 class Point(NamedTuple):
@@ -80,6 +110,23 @@ def text_of(value: object) -> str:
         ([b"ab"], '["YWI="]'),
         (b"plain text", "plain text"),
         (np.array([[1, 2], [3, 4]]), "[[1,2],[3,4]]"),
+        (np.array([math.nan]), "[null]"),
+        (Reading(celsius=math.nan, raw=b"ok"), '{"celsius":null,"raw":"ok","anything":null}'),
+        (Reading(celsius=-math.inf, raw=b"\xff\x00"), '{"celsius":null,"raw":"/wA=","anything":null}'),
+        (
+            [Reading(anything={1: Reading(celsius=math.nan, raw=b"\xff")})],
+            '[{"celsius":0.5,"raw":"","anything":{"1":{"celsius":null,"raw":"/w==","anything":null}}}]',
+        ),
+        (Reading(anything="file-\udcff"), '{"celsius":0.5,"raw":"","anything":"file-?"}'),
+        (Price(), '{"amount":1.5,"bound":"Infinity","digest":"ff","iso4217":"EUR"}'),
+        (RootModel[bytes](b"\xff"), "/w=="),
+        (Sample(math.nan, b"\xff"), '{"value":null,"raw":"/w=="}'),
+        (
+            Trip(Reading(celsius=math.nan), {"b", "a"}),
+            '{"to":{"celsius":null,"raw":"","anything":null},"stops":["a","b"]}',
+        ),
+        ({1.5: 1, math.nan: 2, b"\xff": 3, Decimal("2.0"): 4}, '{"1.5":1,"null":2,"/w==":3,"2.0":4}'),
+        ([Decimal("NaN"), datetime.timedelta(seconds=90), datetime.date(2026, 1, 2)], '["NaN","PT1M30S","2026-01-02"]'),
         (np.float32(0.5), "0.5"),
         ("file-\udcff", "file-?"),
     ],
@@ -135,6 +182,23 @@ def test_a_value_without_a_json_form_is_an_error_that_names_its_type_and_not_its
         convert({"deep": [Secretive()]})
 
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_model_that_cannot_write_itself_is_an_error_that_does_not_show_why():
+    with pytest.raises(ToolExecutionError, match="Broken, which has no JSON form") as raised:
+        convert([Broken()])
+
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_model_that_holds_itself_or_an_integer_too_long_for_json_is_told_as_such():
+    cycle = Reading()
+    cycle.anything = [cycle]
+
+    with pytest.raises(ToolExecutionError, match="Reading that contains itself"):
+        convert(cycle)
+    with pytest.raises(ToolExecutionError, match="an integer of more than 4,300 digits"):
+        convert(Reading(anything=10**5_000))
 
 
 def test_an_iterator_is_refused_since_it_may_never_end():

@@ -22,9 +22,11 @@ def to_json(value: object) -> Json:
     """Return *value* as None, bool, int, finite float, str, list or dict, all the way down.
 
     NaN and the infinities become null, as JSON has none; sets are sorted by their JSON text; bytes are base64;
-    decimals, dates, UUIDs and paths are strings; half surrogates are ``?``. Raises ToolExecutionError for cycles,
-    for more than 100 levels, for iterators (which may never end) and for types without a JSON form, and the message
-    never shows the value.
+    decimals, dates, UUIDs and paths are strings; half surrogates are ``?``. Pydantic models and dataclasses write
+    themselves, by alias; where one cannot, since it holds bytes that are no UTF-8, its bytes are base64 too.
+
+    Raises ToolExecutionError for cycles, for more than 100 levels, for iterators (which may never end) and for types
+    without a JSON form, and the message never shows the value.
     """
     return _plain(value, frozenset())
 
@@ -64,6 +66,8 @@ def _compound(value: object, above: frozenset[int]) -> Json:
     if len(above) >= _MAX_DEPTH:
         raise ToolExecutionError(f"the tool returned data nested more than {_MAX_DEPTH} levels deep")
     inside = above | {id(value)}
+    if hasattr(type(value), "__pydantic_serializer__"):
+        return _plain(_written_by_itself(value), inside)
     if (fields := _fields(value)) is not None:
         return {_key(key): _plain(item, inside) for key, item in fields.items()}
     if isinstance(value, AbstractSet) and not isinstance(value, MappingView):
@@ -94,16 +98,35 @@ def _key(key: object) -> str:
     return plain if isinstance(plain, str) else json_text(plain)
 
 
+def _written_by_itself(value: object) -> object:
+    """What the own serializer of a pydantic model or dataclass makes of it; it may hold what JSON has no form for."""
+    from pydantic_core import SchemaSerializer
+
+    serializer = cast("SchemaSerializer", getattr(type(value), "__pydantic_serializer__"))  # noqa: B009
+    try:
+        return json.loads(serializer.to_json(value, by_alias=True))
+    except ValueError:  # bytes that are no UTF-8, half surrogates, very long integers
+        pass
+    try:
+        return serializer.to_python(value, by_alias=True)
+    except (ValueError, TypeError) as error:
+        raise _no_json_form(value) from error
+
+
 def _leaf(value: object) -> Json:
-    """Leave what the standard library and pydantic define to pydantic: dates, decimals, UUIDs, paths, models."""
+    """Leave what the standard library defines to pydantic: dates, decimals, UUIDs."""
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-    if not hasattr(value, "__next__"):
-        try:
-            return to_jsonable_python(value, inf_nan_mode="null", bytes_mode="base64")
-        except (PydanticSerializationError, UnicodeDecodeError):
-            pass  # said below, in words that do not show the value
-    raise ToolExecutionError(
+    if hasattr(value, "__next__"):
+        raise _no_json_form(value)
+    try:
+        return to_jsonable_python(value)
+    except PydanticSerializationError as error:
+        raise _no_json_form(value) from error
+
+
+def _no_json_form(value: object) -> ToolExecutionError:
+    return ToolExecutionError(
         f"the tool returned a {_type_name(value)}, which has no JSON form; "
         "it should return text, numbers, lists, dicts, dataclasses or bytes"
     )
