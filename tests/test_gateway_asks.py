@@ -59,7 +59,7 @@ def rich_over_stdio(mode: str) -> dict[str, Any]:
 
 
 async def call(client: Client, name: str, **arguments: Any) -> types.CallToolResult:
-    return await client.call_tool("callToolWrite", {"name": f"rich__{name}", "arguments": arguments})
+    return await client.call_tool("callToolDestructive", {"name": f"rich__{name}", "arguments": arguments})
 
 
 @four_cells
@@ -199,4 +199,6 @@ async def test_the_state_of_a_server_of_2026_comes_back_to_it_as_it_was_and_for_
 
 
 async def raw_call(client: Client, name: str, **more: Any) -> Any:
-    return await client.session.call_tool("callToolWrite", {"name": f"rich__{name}"}, allow_input_required=True, **more)
+    return await client.session.call_tool(
+        "callToolDestructive", {"name": f"rich__{name}"}, allow_input_required=True, **more
+    )

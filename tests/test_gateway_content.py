@@ -115,7 +115,7 @@ async def test_sessions_that_subscribed_hear_of_a_change_and_the_server_is_asked
             await subscribe(second, "toolsearch:ann:ann:///one")
             assert ann.subscribed == ["ann:///one"]
 
-            await first.call_tool("callToolWrite", {"name": "ann__touch"})
+            await first.call_tool("callToolDestructive", {"name": "ann__touch"})
             assert await heard["first"].get() == "ann:///one"
             assert await heard["second"].get() == "toolsearch:ann:ann:///one"
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -19,7 +20,13 @@ from toolsearch.gateway.server import make_server
 from toolsearch.gateway.settings import UpstreamSettings, read_gateway_config
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import OpenGate
-from toolsearch.gateway.upstream.protocol import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.gateway.upstream.protocol import (
+    Listing,
+    UpstreamRequest,
+    UpstreamSinks,
+    UpstreamState,
+    UpstreamStatus,
+)
 
 OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
 
@@ -29,7 +36,7 @@ MODERN = Caller(LOCAL, Era.MODERN)
 
 
 class FakeServer:
-    """A server that lists what a test has it list, and is never called."""
+    """A server that lists what a test has it list, and notes how it is called."""
 
     is_modern = False
 
@@ -37,8 +44,13 @@ class FakeServer:
         self.name = settings.name
         self.state = UpstreamState.STARTING
         self._sinks = sinks
+        self.called: list[tuple[str, Any]] = []
 
     def start(self) -> None: ...
+
+    async def request(self, request: UpstreamRequest) -> dict[str, Any]:
+        self.called.append((request.params["name"], request.params["arguments"]))
+        return {"content": []}
 
     async def aclose(self) -> None: ...
 
@@ -82,6 +94,25 @@ async def names(gateway: Gateway, caller: Caller) -> list[str]:
 
 async def search(gateway: Gateway, caller: Caller, query: str) -> Any:
     return await gateway.search(caller, {"query": query})
+
+
+async def call(gateway: Gateway, name: str, arguments: dict[str, Any], caller: Caller = MODERN) -> dict[str, Any]:
+    return await gateway.call(caller, {"name": name, "arguments": arguments}, Nobody())
+
+
+def text(result: dict[str, Any]) -> str:
+    (block,) = result["content"]
+    assert block["type"] == "text"
+    said: str = block["text"]
+    return said
+
+
+class Nobody:
+    """A client that cannot be asked or told anything."""
+
+    session_key = "nobody"
+    log_level = None
+    capabilities: Mapping[str, Any] = MappingProxyType({})
 
 
 # --- few tools: shown whole -------------------------------------------------------------------------------------------
@@ -241,14 +272,69 @@ async def test_a_single_call_tool_is_named_where_the_user_wants_one():
         assert found.structured["tools"][0]["callWith"] == "callTool"
 
 
-async def test_a_call_tool_refuses_a_tool_that_may_do_worse_and_names_the_one_that_takes_it():
+READS, WRITES, DESTROYS = {"readOnlyHint": True}, {"destructiveHint": False}, {"destructiveHint": True}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "runs_it"),
+    [
+        (READS, OWN[1:]),
+        (WRITES, OWN[2:]),
+        (DESTROYS, OWN[3:]),
+        ({}, OWN[3:]),  # MCP: a tool is destructive unless it says otherwise
+        ({"readOnlyHint": False}, OWN[3:]),
+        (READS | DESTROYS, OWN[3:]),
+        ({"readOnlyHint": "true", "destructiveHint": "false"}, OWN[3:]),
+    ],
+)
+async def test_a_call_tool_runs_no_tool_that_may_do_worse_than_it_says_of_itself(annotations, runs_it):
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists(entry("dig", annotations=annotations))
+        found = (await search(gateway, MODERN, "select:a__dig")).answer.structured["tools"][0]
+        results = {own: await call(gateway, own, {"name": "a__dig"}) for own in OWN[1:]}
+
+    assert found["callWith"] == runs_it[0]
+    assert [own for own, result in results.items() if not result.get("isError")] == runs_it
+    for own in set(OWN[1:]) - set(runs_it):
+        assert results[own]["_meta"] == {"toolsearch/error": "call_denied"}
+        assert text(results[own]).endswith(f"; call 'a__dig' with {runs_it[0]}")
+
+
+async def test_a_refused_call_says_what_the_call_tool_is_for_as_its_description_does():
     async with gateway_of("a") as (gateway, servers):
         await servers["a"].lists("dig")
-        call = {"name": "callToolRead", "arguments": {"name": "a__dig"}}
-        refused = await gateway.call(MODERN, call, downstream=None)
+        refused = [text(await call(gateway, own, {"name": "a__dig"})) for own in OWN[1:3]]
+        described = {own["name"]: own["description"] for own in await gateway.list_tools(MODERN)}
 
-    assert refused["isError"]
-    assert refused["content"][0]["text"] == "'a__dig' is a write tool; call it with callToolWrite"
+    assert refused == [
+        "callToolRead runs tools that only read; call 'a__dig' with callToolDestructive",
+        "callToolWrite runs tools that write and say that they destroy nothing; call 'a__dig' with callToolDestructive",
+    ]
+    assert described["callToolWrite"].endswith("For tools that write and say that they destroy nothing.")
+    assert described["callToolDestructive"].endswith("For tools that may destroy, or do not say what they do.")
+
+
+async def test_arguments_are_checked_the_same_whether_a_tool_is_called_by_name_or_through_a_call_tool():
+    schema = {"type": "object", "properties": {"depth": {"type": "integer"}}, "required": ["depth"]}
+    fault = "the arguments do not fit the schema of 'a__dig': "
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists(entry("dig", inputSchema=schema))
+        for arguments, wrong in (
+            ({}, "arguments: missing depth"),
+            ({"depth": "x"}, "depth: expected integer, got string"),
+        ):
+            by_name = await call(gateway, "a__dig", arguments)
+            through = await call(gateway, "callToolDestructive", {"name": "a__dig", "arguments": arguments})
+            assert text(by_name) == fault + wrong
+            assert text(through) == f"{fault}{wrong}; query select:a__dig for its inputSchema"
+            assert by_name["_meta"] == through["_meta"] == {"toolsearch/error": "bad_arguments"}
+        assert servers["a"].called == []
+        for name, arguments in (
+            ("a__dig", {"depth": 1}),
+            ("callToolDestructive", {"name": "a__dig", "arguments": {"depth": 2}}),
+        ):
+            assert not (await call(gateway, name, arguments)).get("isError")
+        assert servers["a"].called == [("dig", {"depth": 1}), ("dig", {"depth": 2})]
 
 
 @pytest.mark.parametrize(

@@ -125,12 +125,12 @@ async def test_progress_comes_all_and_in_order_by_a_call_tool_too(behind, era, u
         Client(url, mode=era) as client,
     ):
         await client.call_tool("rich__progress", progress_callback=note)
-        await client.call_tool("callToolWrite", {"name": "rich__progress"}, progress_callback=note)
+        await client.call_tool("callToolDestructive", {"name": "rich__progress"}, progress_callback=note)
     assert seen == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")] * 2
 
 
 @both_eras
-@pytest.mark.parametrize("tool", ["rich__wait", "callToolWrite"])
+@pytest.mark.parametrize("tool", ["rich__wait", "callToolDestructive"])
 async def test_a_client_that_cancels_a_call_cancels_it_at_the_server(behind, era, upstream_era, tool):
     arguments = {} if tool == "rich__wait" else {"name": "rich__wait"}
     async with (
@@ -199,7 +199,7 @@ async def test_the_reference_server_of_the_protocol_gives_the_same_through_the_g
         ("get-annotated-message", {"messageType": "error", "includeImage": True}),
         ("get-resource-links", {"count": 3}),
         ("get-resource-reference", {"resourceType": "Text", "resourceId": 1}),
-        ("echo", {"message": 7}),
+        ("get-resource-reference", {"resourceType": "Text", "resourceId": -1}),  # fits its schema, and fails
     ]
     async with (
         raw_client(entry) as directly,

@@ -9,6 +9,7 @@ ToolSearchError
 ├── BadToolError            a tool cannot be defined: bad name, schema or signature
 ├── DuplicateToolError      two tools want one name
 ├── UnknownToolError        no tool of that name that this caller may use
+├── UnapprovedToolError     the tool exists, but a person has to approve its definition first
 ├── UndiscoveredToolError   the tool exists, but must be searched for first
 ├── SourceError             a source of tools cannot be read at all
 ├── ServerUnavailableError  an MCP server is down, hangs, or answers nonsense
@@ -62,6 +63,7 @@ __all__ = [
     "ToolExecutionError",
     "ToolSearchError",
     "ToolTimeoutError",
+    "UnapprovedToolError",
     "UndiscoveredToolError",
     "UnknownSessionError",
     "UnknownToolError",
@@ -99,6 +101,19 @@ class UnknownToolError(ToolSearchError, LookupError):
         super().__init__(f"no tool named {name!r}{hint}")
         self.name = name
         self.near = tuple(near)
+
+
+class UnapprovedToolError(ToolSearchError):
+    """The tool is in reach, but its definition waits for a person's approval."""
+
+    code = "unapproved_tool"
+    status = 403
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} waits for a person to approve its definition; until then it can be neither found nor called"
+        )
+        self.name = name
 
 
 class UndiscoveredToolError(ToolSearchError, LookupError):

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 
 from toolsearch.tools.definition import JsonObject, ToolDefinition
-from toolsearch.tools.safety import SafetyClass, safety_of
+from toolsearch.tools.safety import SafetyClass, worst_safety_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,9 @@ class GatewayTool:
         return self.definition.name
 
     @property
-    def safety(self) -> SafetyClass:
-        return safety_of(self.definition.annotations)
+    def worst_safety(self) -> SafetyClass:
+        """What a client has to be ready for; rules go by `safety_of`, which believes a tool that says nothing."""
+        return worst_safety_of(self.definition.annotations)
 
     def pin(self) -> str:
         """SHA-256 (hex) over the server's name and the whole entry; key order and white space do not count."""

@@ -21,11 +21,25 @@ class SafetyClass(Enum):
 
 
 def safety_of(annotations: JsonObject) -> SafetyClass:
-    """The class of a tool with these MCP *annotations*.
+    """The class of a tool with these MCP *annotations*, as rules mean it.
 
     Only ``readOnlyHint: true`` makes it READ and only ``destructiveHint: true`` DESTRUCTIVE. MCP would have a tool that
-    says nothing be destructive; then nearly all tools were, and a warning that is always given warns of nothing.
+    says nothing be destructive; then nearly all tools were, and ``deny: class:destructive`` would hide nearly all. A
+    hint that is neither a boolean nor null says what nobody can read, and is taken for the worse of its two values.
     """
-    if annotations.get("readOnlyHint") is True:
+    reads, destroys = annotations.get("readOnlyHint"), annotations.get("destructiveHint")
+    if reads is True:
         return SafetyClass.READ
-    return SafetyClass.DESTRUCTIVE if annotations.get("destructiveHint") is True else SafetyClass.WRITE
+    return SafetyClass.WRITE if destroys is None or destroys is False else SafetyClass.DESTRUCTIVE
+
+
+def worst_safety_of(annotations: JsonObject) -> SafetyClass:
+    """The worst class that a tool with these *annotations* may be of, as a person is to be asked before it runs.
+
+    As MCP has it, a tool is destructive unless it says otherwise: READ by ``readOnlyHint: true`` and WRITE by
+    ``destructiveHint: false``. One that says both, that it only reads and that it destroys, is not believed.
+    """
+    reads, destroys = annotations.get("readOnlyHint"), annotations.get("destructiveHint")
+    if reads is True and (destroys is None or destroys is False):
+        return SafetyClass.READ
+    return SafetyClass.WRITE if destroys is False else SafetyClass.DESTRUCTIVE

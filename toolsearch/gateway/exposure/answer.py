@@ -90,4 +90,4 @@ def _noted(structured: dict[str, Any], note: str) -> dict[str, Any]:
 
 def _entry(tool: GatewayTool, *, is_split: bool) -> dict[str, Any]:
     shown = {key: tool.raw[key] for key in _SHOWN if tool.raw.get(key)}
-    return {"name": tool.name, "callWith": call_tool_for(tool.safety, is_split=is_split), **shown}
+    return {"name": tool.name, "callWith": call_tool_for(tool, is_split=is_split), **shown}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsearch.catalog.sources.json_values import is_object
-from toolsearch.errors import BadArgumentsError
+from toolsearch.errors import BadArgumentsError, CallDeniedError
+from toolsearch.gateway.tools import GatewayTool
 from toolsearch.tools.definition import JsonObject
 from toolsearch.tools.naming import SEARCH_TOOL
 from toolsearch.tools.safety import SafetyClass
@@ -18,8 +19,8 @@ _ALLOWED = {name: safety for safety, name in _NAMES.items()} | {CALL_TOOL: Safet
 
 _WHICH = {
     SafetyClass.READ: "tools that only read",
-    SafetyClass.WRITE: "tools that write, or do not say what they do",
-    SafetyClass.DESTRUCTIVE: "tools that may destroy",
+    SafetyClass.WRITE: "tools that write and say that they destroy nothing",
+    SafetyClass.DESTRUCTIVE: "tools that may destroy, or do not say what they do",
 }
 _ANNOTATIONS: Mapping[SafetyClass, JsonObject] = {
     SafetyClass.READ: {"readOnlyHint": True, "openWorldHint": True},
@@ -28,9 +29,9 @@ _ANNOTATIONS: Mapping[SafetyClass, JsonObject] = {
 }
 
 
-def call_tool_for(safety: SafetyClass, *, is_split: bool) -> str:
-    """The name of the call tool that runs tools of this class."""
-    return _NAMES[safety] if is_split else CALL_TOOL
+def call_tool_for(tool: GatewayTool, *, is_split: bool) -> str:
+    """The name of the call tool that runs *tool*."""
+    return _NAMES[tool.worst_safety] if is_split else CALL_TOOL
 
 
 def call_tool_entries(*, is_split: bool) -> list[dict[str, Any]]:
@@ -59,23 +60,29 @@ def _entry(name: str, which: str, safety: SafetyClass) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class InnerCall:
-    """The call that a call tool was called to make; *allowed* is the worst class that it may be of."""
+    """The call that a call tool was called to make."""
 
+    call_tool: str
     name: str
     arguments: JsonObject
-    allowed: SafetyClass
+
+    def require_allowed(self, tool: GatewayTool) -> None:
+        """Raise CallDeniedError if *tool* may do worse than what the call tool has told the client of itself."""
+        allowed = _ALLOWED[self.call_tool]
+        if not allowed.covers(tool.worst_safety):
+            needed = call_tool_for(tool, is_split=True)
+            raise CallDeniedError(f"{self.call_tool} runs {_WHICH[allowed]}; call {tool.name!r} with {needed}")
 
     @classmethod
     def parse(cls, call_tool: str, arguments: Mapping[str, Any]) -> InnerCall | None:
         """None if *call_tool* is no call tool. Raises BadArgumentsError, written for the model."""
-        allowed = _ALLOWED.get(call_tool)
-        if allowed is None:
+        if call_tool not in _ALLOWED:
             return None
         name, inner = arguments.get("name"), arguments.get("arguments")
         if not isinstance(name, str) or not name:
             raise BadArgumentsError(f"{call_tool} needs the 'name' of a tool, as {SEARCH_TOOL} gives it")
         if inner is None:
-            return cls(name, {}, allowed)
+            return cls(call_tool, name, {})
         if not is_object(inner):
             raise BadArgumentsError("'arguments' must be an object, as the tool's inputSchema asks for")
-        return cls(name, inner, allowed)
+        return cls(call_tool, name, inner)

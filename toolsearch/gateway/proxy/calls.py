@@ -11,8 +11,8 @@ from mcp.types import INVALID_PARAMS
 
 from toolsearch.calling.blocks import text_block
 from toolsearch.calling.validation import check_arguments
-from toolsearch.errors import BadArgumentsError, CallDeniedError, ToolSearchError, UnknownToolError
-from toolsearch.gateway.exposure.call_tools import InnerCall, call_tool_for
+from toolsearch.errors import BadArgumentsError, ToolSearchError, UnapprovedToolError, UnknownToolError
+from toolsearch.gateway.exposure.call_tools import InnerCall
 from toolsearch.gateway.exposure.surface import Surface
 from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.proxy.relay import Relay
@@ -39,12 +39,17 @@ class CallProxy:
         refused, as it refused it, and, as a server would, for a tool that is not there.
         """
         name: str = params["name"]
-        arguments: JsonObject = params.get("arguments") or {}
+        given: JsonObject = params.get("arguments") or {}
         try:
-            inner = InnerCall.parse(name, arguments)
+            inner = InnerCall.parse(name, given)
             if inner is None:
-                return await self._run(caller, self._named(caller, name), arguments, params, downstream)
-            return await self._run(caller, self._admitted(caller, inner), inner.arguments, params, downstream)
+                tool, arguments, schema_hint = self._named(caller, name), given, ""
+            else:
+                tool, arguments = self._surface.resolve(caller, inner.name), inner.arguments
+                inner.require_allowed(tool)
+                schema_hint = f"; query select:{tool.name} for its inputSchema"
+            _check(tool, arguments, schema_hint)
+            return await self._run(caller, tool, arguments, params, downstream)
         except ToolSearchError as error:
             logger.info("call of %.80r failed: %s", name, error.code)
             return failure(error)
@@ -54,18 +59,8 @@ class CallProxy:
             return self._surface.resolve(caller, name)
         except UnknownToolError as error:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {error}") from error
-
-    def _admitted(self, caller: Caller, inner: InnerCall) -> GatewayTool:
-        """The tool of a call tool's call: of its class at most, with arguments that fit: no client checked them."""
-        tool = self._surface.resolve(caller, inner.name)
-        if not inner.allowed.covers(tool.safety):
-            needed = call_tool_for(tool.safety, is_split=True)
-            raise CallDeniedError(f"{tool.name!r} is a {tool.safety.value} tool; call it with {needed}")
-        try:
-            check_arguments(tool.definition, inner.arguments)
-        except BadArgumentsError as error:
-            raise BadArgumentsError(f"{error}; query select:{tool.name} for its inputSchema") from error
-        return tool
+        except UnapprovedToolError as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from error
 
     async def _run(
         self,
@@ -77,6 +72,14 @@ class CallProxy:
     ) -> dict[str, Any]:
         sent = {**params, "name": tool.remote_name, "arguments": dict(arguments)}
         return await self._relay.send(caller, tool.server, "tools/call", sent, downstream)
+
+
+def _check(tool: GatewayTool, arguments: JsonObject, schema_hint: str) -> None:
+    """Whichever way the call came: a client that was listed the tool need not have checked them either."""
+    try:
+        check_arguments(tool.definition, arguments)
+    except BadArgumentsError as error:
+        raise BadArgumentsError(f"{error}{schema_hint}") from error
 
 
 def failure(error: ToolSearchError) -> dict[str, Any]:
