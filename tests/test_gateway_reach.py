@@ -94,12 +94,16 @@ class World:
     steps: tuple[tuple[str, bool, tuple[Any, ...]], ...]  # who, whether in a session that grows, what
 
     def visible(self, who: str) -> tuple[Spec, ...]:
+        """What *who* may find and call."""
+        return tuple(tool for tool in self.known(who) if tool.name not in self.held)
+
+    def known(self, who: str) -> tuple[Spec, ...]:
+        """What *who* may know of: of tools that wait for approval, that they do."""
         rules, reach = Reach.parse(*self.rules), Reach.parse(*self.reaches[who])
         return tuple(
             tool
             for tool in self.tools
-            if tool.name not in self.held
-            and tool.server not in self.down
+            if tool.server not in self.down
             and rules.allows(tool.listed().definition)
             and reach.allows(tool.listed().definition)
         )
@@ -295,18 +299,18 @@ def echoed(step: tuple[Any, ...]) -> str:
 @settings(deadline=None, max_examples=60)
 @given(worlds())
 def test_no_answer_crosses_between_principals(world: World) -> None:
-    """Nothing out of reach is named, marked or called. Where nothing is ranked, each answer is what it would be in a
-    world without all that is out of the caller's reach, and without the other caller.
+    """Nothing out of reach is named, marked or called, and of what waits for approval nothing is told but that it does,
+    to who names it. Where nothing is ranked, each answer is what it would be in a world without all that is out of the
+    caller's reach, and without the other caller.
     """
     with tempfile.TemporaryDirectory() as folder:
         both, called = asyncio.run(run(world, world.tools, frozenset(SERVERS), None, folder))
         for who in world.reaches:
-            visible = world.visible(who)
-            seen = {tool.name for tool in visible}
+            seen = {tool.name for tool in world.visible(who)}
             for number, (asker, _, step) in enumerate(world.steps):
                 if asker == who:
                     _names_nothing_else(world, seen, echoed(step), json.dumps(both[number]))
-            alone, _ = asyncio.run(run(world, visible, frozenset(SERVERS), who, str(Path(folder) / who)))
+            alone, _ = asyncio.run(run(world, world.known(who), frozenset(SERVERS), who, str(Path(folder) / who)))
             for number, answered in alone.items():
                 step = world.steps[number][2]
                 if step[0] in {"list", "call", "callTool", "schema"} or _is_select(step):
@@ -328,6 +332,49 @@ def _names_nothing_else(world: World, seen: set[str], said: str, answered: str) 
 
 def _is_select(step: tuple[Any, ...]) -> bool:
     return step[0] == "search" and step[1]["query"].startswith("select:")
+
+
+TWO = tuple(Spec("alpha", name, None) for name in ("read_file", "send_mail"))
+ASKED = "alpha__read_file"
+WAYS: tuple[tuple[Any, ...], ...] = (
+    ("call", ASKED, {}),
+    ("callTool", "callToolDestructive", ASKED, {}),
+    ("callTool", "callToolRead", ASKED, {}),
+    *(("search", {"query": query}) for query in (ASKED, f"select:{ASKED}", f"select:mcp__{ASKED},nope", f"/{ASKED}/")),
+    ("search", {"query": "read a file"}),
+    ("list",),
+)
+
+
+def _told(held: frozenset[str], deny: tuple[str, ...], rules: tuple[str, ...] = ()) -> list[Any]:
+    """What each of WAYS is answered, of two tools of which *held* wait, to one whom *deny* keeps from some."""
+    steps = tuple(("ann", grows, step) for grows in (False, True) for step in WAYS)
+    world = World(TWO, held, frozenset(), ((), rules), {"ann": ((), deny)}, steps)
+    with tempfile.TemporaryDirectory() as folder:
+        answers, called = asyncio.run(run(world, TWO, frozenset(SERVERS), None, folder))
+    assert called["alpha"] == []
+    return list(answers.values())
+
+
+def test_who_may_know_of_a_tool_that_waits_for_approval_is_told_that_it_waits_by_every_way_that_names_it() -> None:
+    says = f"{ASKED} waits for a person to approve its definition; until then it can be neither found nor called"
+    answers = _told(frozenset({ASKED}), ())
+    for each in (answers[: len(WAYS)], answers[len(WAYS) :]):
+        by_name, by_call_tool, by_lesser, *searches, listed = each
+        assert by_name == ["MCPError", -32602, says, None]  # where it is not listed, as if it were not there
+        assert by_call_tool == by_lesser
+        assert by_call_tool["content"] == [{"type": "text", "text": says}]
+        assert (by_call_tool["isError"], by_call_tool["_meta"]) == (True, {"toolsearch/error": "unapproved_tool"})
+        assert [f"{says}." in text.splitlines() for text, _ in searches] == [True, True, True, False, False]
+        assert [f"{says}." in str(structured.get("note")) for _, structured in searches[:3]] == [True] * 3
+        assert ASKED not in json.dumps([*searches[3:], listed])
+
+
+def test_out_of_reach_a_tool_that_waits_for_approval_is_answered_like_one_that_does_not_exist() -> None:
+    without = _told(frozenset(), (ASKED,))
+    assert _told(frozenset({ASKED}), (ASKED,)) == without
+    assert _told(frozenset({ASKED}), (), rules=(ASKED,)) == without
+    assert "waits" not in json.dumps(without)
 
 
 @settings(deadline=None, max_examples=60)

@@ -48,6 +48,7 @@ class Registry:
         self._listings: dict[str, Listing] = {}
         self._servers: dict[str, ServerTools] = {}
         self._tools: dict[str, GatewayTool] = {}
+        self._held: Mapping[str, GatewayTool] = {}
         self._writing = asyncio.Lock()
         self._listeners: list[Callable[[frozenset[str]], None]] = []
 
@@ -63,6 +64,11 @@ class Registry:
     def find(self, name: str) -> GatewayTool | None:
         """The tool of that name, whoever may see it: what a caller may see is for a `View` to say."""
         return self._tools.get(name)
+
+    @property
+    def held(self) -> Mapping[str, GatewayTool]:
+        """The tools that wait for approval, by name; whom they may be named to is to be asked of its reach."""
+        return self._held
 
     def on_change(self, listener: Callable[[frozenset[str]], None]) -> None:
         """Have *listener* told, after each change, of the tools' names that came, went, or mean something else now: of
@@ -102,6 +108,10 @@ class Registry:
         now = {tool.name: tool for tool in outcome.admitted}
         changed = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
         self._servers[listing.server] = outcome
+        self._held = {
+            **{name: tool for name, tool in self._held.items() if tool.server != listing.server},
+            **_named(in_rules, verdict.held),
+        }
         for name in before:
             del self._tools[name]
         self._tools |= now
@@ -131,6 +141,11 @@ class Registry:
 
 def _content_of(listing: Listing) -> object:
     return listing.prompts, listing.resources, listing.resource_templates
+
+
+def _named(tools: Sequence[GatewayTool], held: Sequence[Held]) -> dict[str, GatewayTool]:
+    names = {each.name for each in held}
+    return {tool.name: tool for tool in tools if tool.name in names}
 
 
 def _sift(tools: Sequence[GatewayTool], server: str) -> tuple[list[GatewayTool], list[Refusal]]:

@@ -17,6 +17,7 @@ from toolsearch.gateway.exposure.call_tools import call_tool_entries
 from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.gateway.exposure.fares import FareNotes
 from toolsearch.gateway.exposure.pass_through import PassThroughSwitch
+from toolsearch.gateway.exposure.unapproved import UnapprovedTools
 from toolsearch.gateway.exposure.wire_tools import wire_entry, wire_schema
 from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.registry import Registry
@@ -60,6 +61,7 @@ class Surface:
         self._registry = registry
         self._settings = settings
         self._fares = FareNotes(states, registry, rules)
+        self._unapproved = UnapprovedTools(registry)
         self._clients = ClientTable(settings.clients)
         self._pass_through = PassThroughSwitch(PassThrough(settings.pass_through_tools, settings.pass_through_tokens))
         self._is_split = settings.call_tools == "split"
@@ -91,7 +93,11 @@ class Surface:
         return Found(self._with_names(caller, asked, found, _JOINED_LIST, before), list_changed=changed)
 
     def resolve(self, caller: Caller, name: str) -> GatewayTool:
-        """The tool of that name in the caller's reach; counts as its use. Raises UnknownToolError with near names."""
+        """The tool of that name in the caller's reach; counts as its use.
+
+        Raises UnknownToolError with near names, or UnapprovedToolError for one in reach that waits for approval.
+        """
+        self._unapproved.check(name, caller.principal.reach)
         self._engine.view(caller.principal.reach).get(name)
         tool = self._registry.find(name)
         if tool is None or not caller.principal.reach.allows(tool.definition):  # another one between the two looks
@@ -173,7 +179,8 @@ class Surface:
     def _note(self, caller: Caller, asked: SearchArguments, found: list[ToolReference]) -> str:
         servers = [tool.server for reference in found if (tool := self._registry.find(reference.name)) is not None]
         fares = self._fares.of_found(servers) if found else self._fares.of_unsearched(caller.principal.reach)
-        return "\n".join(filter(None, [asked.note, fares]))
+        unapproved = self._unapproved.note(asked.query, caller.principal.reach)
+        return "\n".join(filter(None, [asked.note, unapproved, fares]))
 
     def _own_entries(self) -> list[dict[str, Any]]:
         search = search_tool_definition(  # without the servers: the list must not change because one of them starts
