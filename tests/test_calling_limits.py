@@ -1,6 +1,7 @@
 import pytest
 
 from toolsearch.calling.limits import CallLimits, TurnCounter
+from toolsearch.calling.result import ToolResult
 from toolsearch.errors import BadSettingError, CallLimitError, RepeatedCallError
 
 
@@ -69,19 +70,67 @@ def test_a_negative_limit_is_refused():
         CallLimits(per_tool=-1)
 
 
-def repeat(limits: CallLimits, *calls: tuple[str, dict[str, object]]) -> TurnCounter:
-    turn = TurnCounter()
-    for name, arguments in calls:
-        turn.count_repeat(name, arguments, limits)
+Call = tuple[str, dict[str, object]]
+
+
+def gave(call: Call, text: str = "pending", **more: object) -> tuple[dict[str, object], ToolResult]:
+    return call[1], ToolResult("1", call[0], ({"type": "text", "text": text},), **more)
+
+
+def repeat(limits: CallLimits, *calls: Call, turn: TurnCounter | None = None) -> TurnCounter:
+    """Make *calls*, each in a reply of its own; all give the same."""
+    turn = turn or TurnCounter()
+    for call in calls:
+        turn.check_repeat(*call, limits)
+        turn.note_results([gave(call)], limits)
     return turn
+
+
+STATUS: Call = ("status", {"id": 1, "full": True})
 
 
 def test_the_same_call_may_be_made_three_times_in_a_row_and_no_more():
     limits = CallLimits()
-    turn = repeat(limits, *[("status", {"id": 1, "full": True})] * 3)
+    turn = repeat(limits, *[STATUS] * 3)
 
-    with pytest.raises(RepeatedCallError, match="'status' was called 3 times in a row with these very arguments"):
-        turn.count_repeat("status", {"full": True, "id": 1}, limits)
+    for _ in range(2):  # nor may it a moment later
+        with pytest.raises(RepeatedCallError, match="'status' was called 3 times in a row with these very arguments"):
+            turn.check_repeat("status", {"full": True, "id": 1}, limits)
+
+
+def test_a_status_may_be_asked_for_again_as_long_as_its_answers_differ():
+    limits, turn = CallLimits(), TurnCounter()
+    for percent in range(40):
+        turn.check_repeat(*STATUS, limits)
+        turn.note_results([gave(STATUS, f"{percent} %")], limits)
+
+    repeat(limits, STATUS, STATUS, STATUS, turn=turn)  # the third is the last: after 39 % all were "pending"
+    with pytest.raises(RepeatedCallError):
+        repeat(limits, STATUS, turn=turn)
+
+
+def test_a_failure_with_the_text_of_a_success_is_another_result():
+    limits, turn = CallLimits(repeats=1), TurnCounter()
+    turn.note_results([gave(STATUS, "done")], limits)
+    turn.note_results([gave(STATUS, "done", is_error=True)], limits)
+    turn.note_results([gave(STATUS, "done")], limits)
+    with pytest.raises(RepeatedCallError):
+        turn.check_repeat(*STATUS, limits)
+
+
+def test_identical_calls_of_one_reply_count_as_one():
+    limits, turn = CallLimits(), TurnCounter()
+    for _ in range(2):
+        turn.note_results([gave(STATUS)] * 10, limits)
+
+    repeat(limits, STATUS, turn=turn)
+    with pytest.raises(RepeatedCallError):
+        turn.check_repeat(*STATUS, limits)
+
+
+def test_no_repeats_at_all_refuses_the_first_call():
+    with pytest.raises(RepeatedCallError):
+        TurnCounter().check_repeat(*STATUS, CallLimits(repeats=0))
 
 
 def test_other_arguments_or_another_tool_in_between_make_a_call_new():
@@ -95,6 +144,24 @@ def test_repeats_can_be_allowed_for_one_tool_or_for_all():
 
     repeat(CallLimits(repeats=None), *[poll] * 10)
     repeat(CallLimits(excluded=frozenset({"poll"})), *[poll] * 10)
+    repeat(CallLimits(repeats_overrides={"poll": None}), *[poll] * 10)
+    with pytest.raises(RepeatedCallError):
+        repeat(CallLimits(repeats_overrides={"poll": 5}), *[poll] * 6)
+    with pytest.raises(RepeatedCallError):
+        repeat(CallLimits(repeats_overrides={"poll": None}), *[STATUS] * 4)
+
+
+def test_lifting_repeats_of_a_tool_lifts_no_other_limit_of_it():
+    limits = CallLimits(per_tool=2, repeats_overrides={"poll": None})
+    turn = count(limits, "poll", "poll")
+    with pytest.raises(CallLimitError):
+        turn.count("poll", limits)
+
+
+def test_an_excluded_tool_does_not_stand_between_two_calls():
+    limits = CallLimits(excluded=frozenset({"poll"}))
+    with pytest.raises(RepeatedCallError):
+        repeat(limits, *[STATUS, ("poll", {})] * 4)
 
 
 def test_what_to_do_at_a_limit_is_one_of_two():

@@ -326,11 +326,25 @@ async def test_a_call_repeated_in_a_row_is_an_error_result_that_tells_the_model_
     manager = ToolCallingManager(limits=CallLimits(repeats=2, on_breach="raise"))
     turn = TurnCounter()
 
-    await manager.execute(calls("echo", "echo"), scope, turn=turn)
+    await manager.execute(calls("echo", "echo"), scope, turn=turn)  # in one reply they count as one
+    await manager.execute(calls("echo"), scope, turn=turn)
     [repeated] = await manager.execute(calls("echo"), scope, turn=turn)
 
     assert repeated.error_code == "repeated_call"
     assert "you already have the answer" in repeated.text
+
+
+async def test_a_call_is_not_repeated_while_its_results_differ():
+    seen: list[JsonObject] = []
+
+    async def progress(arguments: JsonObject, context: ToolContext) -> object:
+        seen.append(arguments)
+        return len(seen)
+
+    manager, turn = ToolCallingManager(), TurnCounter()
+    for _ in range(10):
+        [result] = await manager.execute(calls("progress"), Scope(make_tool("progress", progress)), turn=turn)
+        assert not result.is_error
 
 
 @pytest.mark.parametrize("blank", ["", "  ", "{}", {}])

@@ -64,6 +64,7 @@ def build_manager(
             per_tool_overrides=limits.tools,
             excluded=limits.excluded,
             repeats=limits.repeats,
+            repeats_overrides=limits.repeats_tools,
             on_breach=limits.on_exceeded,
         ),
         timeout_s=calling.timeout_s,

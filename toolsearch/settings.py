@@ -146,7 +146,11 @@ class LimitSettings(_Section):
     )
     excluded: frozenset[str] = Field(default=frozenset(), description="Tools that are neither limited nor counted.")
     repeats: Natural | None = Field(
-        default=3, description="Identical calls in a row, with no other call between; none: no limit."
+        default=3,
+        description="Identical calls in a row with the same result, with no other call between; none: no limit.",
+    )
+    repeats_tools: Mapping[str, Natural | None] = Field(
+        default_factory=dict[str, int | None], description="The same of single tools, by name, in place of repeats."
     )
     total: Natural | None = Field(default=150, description="Calls of all tools; none: no limit.")
     on_exceeded: Literal["error", "raise"] = Field(

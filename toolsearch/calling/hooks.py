@@ -18,19 +18,21 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from inspect import isawaitable
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias, TypeVar, cast
 
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.validation import check_arguments
 from toolsearch.calling.wire import ToolCall
-from toolsearch.errors import CallDeniedError, ToolExecutionError
+from toolsearch.errors import BadSettingError, CallDeniedError, ToolExecutionError
 from toolsearch.tools.containment import contained
 from toolsearch.tools.definition import JsonObject, Tool, ToolContext
 
 logger = logging.getLogger(__name__)
+
+HookType = TypeVar("HookType")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,15 @@ class AfterCall(Protocol):
     def __call__(
         self, call: ToolCall, tool: Tool, result: ToolResult, /
     ) -> ToolResult | Awaitable[ToolResult | None] | None: ...
+
+
+def checked_hooks(given: Iterable[HookType], option: str) -> tuple[HookType, ...]:
+    """Return *given* as a tuple. Raises BadSettingError for anything else than a list of functions."""
+    value = cast("object", given)
+    hooks = tuple(given) if isinstance(value, Iterable) else None
+    if hooks is None or not all(callable(hook) for hook in hooks):
+        raise BadSettingError(f"{option} must be a list of functions; write {option}=[function]")
+    return hooks
 
 
 async def decide(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
+from toolsearch.calling.result import ToolResult
 from toolsearch.errors import BadSettingError, CallLimitError, RepeatedCallError
+from toolsearch.option_values import name_list
 from toolsearch.tools.definition import JsonObject
 
 OnBreach: TypeAlias = Literal["error", "raise"]
@@ -18,9 +21,12 @@ OnBreach: TypeAlias = Literal["error", "raise"]
 class CallLimits:
     """Limits of one turn. None: no limit. Tools in *excluded* are neither limited nor counted.
 
-    repeats    identical calls in a row, with no other call between: a test that runs again after each change is none
-    on_breach  of a limit: "error" tells the model and goes on, "raise" ends the turn with CallLimitError. A repeated
-               call is always told to the model
+    repeats            identical calls in a row that gave the same result, with no other call between: a status that
+                       changes may be asked for as often as it likes, a test may run again after each change. Identical
+                       calls of one reply count as one
+    repeats_overrides  the same of single tools, by name, such as one whose status changes seldom
+    on_breach          of a limit: "error" tells the model and goes on, "raise" ends the turn with CallLimitError. A
+                       repeated call is always told to the model
     """
 
     per_tool: int | None = 40
@@ -28,27 +34,45 @@ class CallLimits:
     per_tool_overrides: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
     excluded: frozenset[str] = frozenset()
     repeats: int | None = 3
+    repeats_overrides: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
     on_breach: OnBreach = "error"
 
     def __post_init__(self) -> None:
-        named = {"per_tool": self.per_tool, "total": self.total, "repeats": self.repeats, **self.per_tool_overrides}
-        for name, limit in named.items():
-            if limit is not None and limit < 0:
-                raise BadSettingError(f"the call limit {name!r} is {limit}; use 0 or more, or None for no limit")
+        object.__setattr__(self, "excluded", frozenset(name_list(self.excluded, "excluded")))
+        for name in ("per_tool", "total", "repeats"):
+            _require_limit(name, getattr(self, name))
+        for option in ("per_tool_overrides", "repeats_overrides"):
+            overrides: object = getattr(self, option)
+            if not isinstance(overrides, Mapping):
+                raise BadSettingError(f"{option} must map names of tools to limits, not be {overrides!r:.80}")
+            for name, limit in cast("Mapping[str, object]", overrides).items():
+                _require_limit(name, limit)
         if self.on_breach not in get_args(OnBreach):
             raise BadSettingError(f"on_breach is {self.on_breach!r}; use one of {', '.join(get_args(OnBreach))}")
 
     def for_tool(self, name: str) -> int | None:
         return self.per_tool_overrides.get(name, self.per_tool)
 
+    def repeats_of(self, name: str) -> int | None:
+        return self.repeats_overrides.get(name, self.repeats)
+
+
+def _require_limit(name: str, limit: object) -> None:
+    """A limit of NaN, say, would never be reached."""
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+        raise BadSettingError(f"the call limit {name!r} is {limit!r}; use a number of 0 or more, or None for no limit")
+
 
 class TurnCounter:
-    """The calls made since the user last spoke. One per turn; not to be shared between threads."""
+    """The calls made since the user last spoke, over all replies of the model. One per turn; make a new one when the
+    user speaks again. Not to be shared between threads.
+    """
 
     def __init__(self) -> None:
         self._calls: Counter[str] = Counter()
-        self._latest = ""
-        self._in_a_row = 0
+        self._latest_call = ""
+        self._latest_result = ""
+        self._in_a_row = 0  # how often the latest call gave the latest result
 
     def count(self, name: str, limits: CallLimits) -> None:
         """Count one call of *name*. Raises CallLimitError, and counts nothing, if *limits* leave no room for it."""
@@ -65,15 +89,34 @@ class TurnCounter:
             )
         self._calls[name] += 1
 
-    def count_repeat(self, name: str, arguments: JsonObject, limits: CallLimits) -> None:
-        """Count a call with these arguments, in whatever order its keys are. Raises RepeatedCallError if refused."""
-        if name in limits.excluded:
+    def check_repeat(self, name: str, arguments: JsonObject, limits: CallLimits) -> None:
+        """Raise RepeatedCallError if the calls before this one were the same, and all of them gave the same result."""
+        repeats = limits.repeats_of(name)
+        if repeats is None or name in limits.excluded:
             return
-        call = f"{name} {json.dumps(arguments, sort_keys=True, default=repr)}"
-        self._in_a_row = self._in_a_row + 1 if call == self._latest else 1
-        self._latest = call
-        if limits.repeats is not None and self._in_a_row > limits.repeats:
+        made = self._in_a_row if _call_key(name, arguments) == self._latest_call else 0
+        if made >= repeats:
             raise RepeatedCallError(
-                f"{name!r} was called {limits.repeats} times in a row with these very arguments; you already have the "
-                "answer, so go on with it, or call with other arguments"
+                f"{name!r} was called {repeats} times in a row with these very arguments, and gave the same each time; "
+                "you already have the answer, so go on with it, or call with other arguments"
             )
+
+    def note_results(self, results: Iterable[tuple[JsonObject, ToolResult]], limits: CallLimits) -> None:
+        """Note what the calls of one reply gave, each with its arguments, in their order. Identical calls are one."""
+        counted = ((arguments, result) for arguments, result in results if result.name not in limits.excluded)
+        once = {_call_key(result.name, arguments): _result_key(result) for arguments, result in counted}
+        for call, result in once.items():
+            is_repeated = (call, result) == (self._latest_call, self._latest_result)
+            self._in_a_row = self._in_a_row + 1 if is_repeated else 1
+            self._latest_call, self._latest_result = call, result
+
+
+def _call_key(name: str, arguments: JsonObject) -> str:
+    """The same for the same arguments, in whatever order their keys are."""
+    return f"{name} {json.dumps(arguments, sort_keys=True, default=repr)}"
+
+
+def _result_key(result: ToolResult) -> str:
+    """A digest, as results may be long."""
+    content = json.dumps([result.is_error, *map(dict, result.content)], sort_keys=True, default=repr)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

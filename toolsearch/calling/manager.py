@@ -13,7 +13,7 @@ from toolsearch.calling.arguments import parse_arguments
 from toolsearch.calling.blocks import text_block
 from toolsearch.calling.convert import capped
 from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, ToolExecutionErrorProcessor, with_results
-from toolsearch.calling.hooks import AfterCall, BeforeCall, decide, revise
+from toolsearch.calling.hooks import AfterCall, BeforeCall, checked_hooks, decide, revise
 from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.running import run_tool
@@ -97,8 +97,8 @@ class ToolCallingManager:
         self._timeout_s = timeout_s
         self._max_parallel = max_parallel
         self._max_result_characters = max_result_characters
-        self._before = tuple(before)
-        self._after = tuple(after)
+        self._before = checked_hooks(before, "before")
+        self._after = checked_hooks(after, "after")
         self._error_processor = error_processor or DefaultToolExecutionErrorProcessor()
         self._context = dict(context or {})
         self._telemetry = telemetry or Telemetry()
@@ -129,6 +129,10 @@ class ToolCallingManager:
             tasks = [group.create_task(self._settle(each, scope, ToolContext(merged), room)) for each in admitted]
         outcomes = [task.result() for task in tasks]
         results = [outcome.result for outcome in outcomes]
+        ran = zip(admitted, results, strict=True)
+        turn.note_results(
+            ((each.arguments, result) for each, result in ran if isinstance(each, _Admitted)), self._limits
+        )
         for outcome in outcomes:
             if outcome.ends_turn is not None:
                 raise with_results(outcome.ends_turn, results)
@@ -145,7 +149,7 @@ class ToolCallingManager:
                 )
             arguments = parse_arguments(call.arguments)
             check_arguments(tool.definition, arguments)
-            turn.count_repeat(call.name, arguments, self._limits)
+            turn.check_repeat(call.name, arguments, self._limits)
         except ToolSearchError as error:
             return _Refused(call, error)
         return _Admitted(call, tool, tool.callback, arguments)
