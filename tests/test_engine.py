@@ -62,7 +62,7 @@ def test_an_explanation_knows_reach_server_and_the_least_score() -> None:
 
     assert strict.explain(query, "mail__send").outcome == "below min_score"
     assert strict.explain(query, "mail__send", server="pay").outcome == "out of reach"
-    assert strict.explain(query, "mail__send", reach=Reach.parse((), ("mail__*",))).outcome == "out of reach"
+    assert strict.explain(query, "mail__send", reach=Reach.parse(deny=["mail__*"])).outcome == "out of reach"
     assert ToolSearch(catalog()).explain(query, "mail__send").place == 1
 
 

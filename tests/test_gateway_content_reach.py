@@ -36,13 +36,13 @@ def listing(server: str, *tools: str) -> Listing:
     )
 
 
-def caller(name: str = "ann", allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> Caller:
+def caller(name: str = "ann", allow: tuple[str, ...] = ("*",), deny: tuple[str, ...] = ()) -> Caller:
     return Caller(Principal(name, Reach.parse(allow, deny)), Era.MODERN)
 
 
 async def content(*listings: Listing, deny: tuple[str, ...] = (), links: SeenLinks | None = None) -> ContentProxy:
     links = links or SeenLinks()
-    rules = Reach.parse((), deny)
+    rules = Reach.parse(deny=deny)
     registry = Registry(Catalog(), OpenGate(), rules)
     for each in listings:
         await registry.publish(each)

@@ -111,7 +111,7 @@ class World:
 
 def rules() -> st.SearchStrategy[tuple[tuple[str, ...], tuple[str, ...]]]:
     some = st.lists(st.sampled_from(RULES), max_size=3, unique=True).map(tuple)
-    return st.tuples(some, some)
+    return st.tuples(st.just(("*",)) | some, some)
 
 
 @st.composite

@@ -22,7 +22,8 @@ def seen(reach: Reach) -> list[str]:
 @pytest.mark.parametrize(
     ("allow", "deny", "expected"),
     [
-        ([], [], ["git__git_log", "git__git_commit", "time__now", "mean"]),
+        (["*"], [], ["git__git_log", "git__git_commit", "time__now", "mean"]),
+        ([], [], []),
         (["mean"], [], ["mean"]),
         (["name:mean", "time__now"], [], ["time__now", "mean"]),
         (["git__*"], [], ["git__git_log", "git__git_commit"]),
@@ -31,7 +32,7 @@ def seen(reach: Reach) -> list[str]:
         (["server:t?me"], [], ["time__now"]),
         (["tag:read"], [], ["git__git_log", "time__now"]),
         (["tag:v*"], [], ["git__git_commit"]),
-        ([], ["server:git"], ["time__now", "mean"]),
+        (["*"], ["server:git"], ["time__now", "mean"]),
         (["Mean"], [], []),
     ],
 )
@@ -52,7 +53,7 @@ HINTED = {
     [
         (["class:read"], [], ["read"]),
         (["class:write"], [], ["silent", "write"]),
-        ([], ["class:destructive"], ["read", "silent", "write"]),
+        (["*"], ["class:destructive"], ["read", "silent", "write"]),
         (["class:read", "destroy"], [], ["destroy", "read"]),
         (["class:read", "class:write"], ["silent"], ["read", "write"]),
     ],
@@ -138,9 +139,11 @@ def test_equal_reaches_are_one_key() -> None:
     assert len({Reach.parse(["a*"], ["b"]), Reach.parse(["a*"], ["b"]), Reach.parse(["a*"])}) == 2
 
 
-def test_only_a_reach_without_rules_is_everything() -> None:
+def test_only_a_reach_that_leaves_nothing_out_is_everything() -> None:
     assert Reach().is_everything
-    assert not Reach.parse(["*"]).is_everything
+    assert Reach.parse(["*"]) == Reach.parse() == Reach()
+    assert not Reach.parse([]).is_everything
+    assert not Reach.parse(["**"]).is_everything  # although it matches all
     assert not Reach.parse(deny=["mean"]).is_everything
 
 

@@ -221,8 +221,8 @@ def test_a_damaged_session_starts_anew_with_a_warning(caplog: pytest.LogCaptureF
 
 
 def test_a_session_of_another_version_is_not_read() -> None:
-    with pytest.raises(SessionStoreError, match="stored in version 2, this is 1"):
-        SessionState.from_json('{"version":2}', budget=Budget(), clock=Clock())
+    with pytest.raises(SessionStoreError, match="stored in version 3, this is 2"):
+        SessionState.from_json('{"version":3}', budget=Budget(), clock=Clock())
 
 
 def test_an_evicted_session_that_cannot_be_saved_does_not_fail_the_one_in_use(

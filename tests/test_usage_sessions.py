@@ -102,7 +102,7 @@ async def test_only_words_of_the_catalogue_are_learnt(tmp_path: Path) -> None:
 async def test_a_tool_out_of_reach_stays_out_however_much_it_is_used(engine: ToolSearch) -> None:
     await use(engine, tenant="acme")
 
-    assert found(engine, "acme", reach=Reach.parse((), ("send_mail",))) == ["send_chat"]
+    assert found(engine, "acme", reach=Reach.parse(deny=["send_mail"])) == ["send_chat"]
 
 
 async def test_nothing_is_learnt_unless_it_is_switched_on() -> None:

@@ -17,13 +17,14 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.warm_start import IndexDirectory
-from toolsearch.discovery.reach import Reach
+from toolsearch.discovery.reach import EVERY_TOOL, Reach
 from toolsearch.discovery.state import SessionState
 from toolsearch.discovery.store import SessionStore
 from toolsearch.discovery.usage.log import UsageLog
 from toolsearch.discovery.usage.vocabulary import IndexVocabulary
 from toolsearch.discovery.view import View, ViewCache
 from toolsearch.errors import BadSettingError, EncoderError, IndexStoreError, MissingExtraError, UnknownSessionError
+from toolsearch.option_values import UNSET, Unset, identity, name_list
 from toolsearch.session import Session, SessionOptions
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
@@ -140,7 +141,7 @@ class ToolSearch:
         `ToolSearchIndex.search`.
         """
         chosen = strategy or self._strategy
-        view = self.view(reach or Reach(), server)
+        view = self.view(Reach() if reach is None else reach, server)
         ranks_by = self.index.resolve_strategy(chosen)
         with self.telemetry.search(strategy=ranks_by, limit=limit, query=query) as span:
             ranked = self._ranked(query, limit, chosen, view, self._favour(query, tenant))
@@ -162,7 +163,7 @@ class ToolSearch:
 
         Raises as `search` does.
         """
-        within = self.view(reach or Reach(), server).selection
+        within = self.view(Reach() if reach is None else reach, server).selection
         explained = self.index.explain(query, tool, strategy=strategy or self._strategy, within=within)
         if explained.outcome == "found" and explained.score < self.options.min_score:
             return replace(explained, outcome="below min_score", place=None)
@@ -170,6 +171,7 @@ class ToolSearch:
 
     def view(self, reach: Reach, server: str | None = None) -> View:
         """What a caller with *reach* sees of the catalog; views are shared between sessions."""
+        _require_reach(reach)
         return self._views.get(reach, server)
 
     def session(
@@ -177,27 +179,31 @@ class ToolSearch:
         session_id: str,
         *,
         reach: Reach | None = None,
-        allow: Iterable[str] = (),
-        deny: Iterable[str] = (),
+        allow: Iterable[str] | Unset = UNSET,
+        deny: Iterable[str] | Unset = UNSET,
         pins: Collection[str] = (),
         tenant: str | None = None,
     ) -> Session:
         """Open the session of that id, or a new one.
 
-        *reach*, or *allow* and *deny* as `Reach.parse` takes them, says what it may see. For a session that exists
-        they replace its reach if given; otherwise it keeps what it had. *pins* are always shown and never evicted.
-        Raises UnknownToolError if one of them is not in reach.
+        *reach*, or *allow* and *deny* as `Reach.parse` takes them, says what it may see; ``allow=[]`` is nothing. For a
+        session that exists they replace its reach if given; otherwise it keeps what it had, and a new one may see
+        everything. A session may have been evicted since it was last opened, so what narrows it belongs into each
+        opening. *pins* are always shown and never evicted. Raises UnknownToolError if one of them is not in reach,
+        SessionStoreError if the session cannot be read back and nothing says what it may see, and BadSettingError for
+        an id that is no text, or a text where a list is meant.
 
         *tenant* says whose use a new session learns from and adds to. A session stays with its tenant: raises
         UnknownSessionError if it is opened for another one.
         """
-        allow, deny = tuple(allow), tuple(deny)
-        asked = reach or (Reach.parse(allow, deny) if allow or deny else None)
+        asked, pins = _asked_reach(reach, allow, deny), name_list(pins, "pins")
+        owner = "" if tenant in (None, "") else identity(tenant, "tenant")
         state = self.sessions.get_or_create(
             session_id,
             lambda: SessionState.new(
-                session_id, clock=self.clock, reach=asked, budget=self.options.budget, tenant=tenant or ""
+                session_id, clock=self.clock, reach=asked, budget=self.options.budget, tenant=owner
             ),
+            may_replace=asked is not None,
         )
         if tenant is not None and state.tenant != tenant:
             raise UnknownSessionError(session_id)
@@ -296,3 +302,20 @@ class ToolSearch:
         logger.warning(note)
         if note not in self.notes:
             self.notes.append(note)
+
+
+def _asked_reach(reach: Reach | None, allow: Iterable[str] | Unset, deny: Iterable[str] | Unset) -> Reach | None:
+    """Return what a session is asked to see; None if nothing was said of it."""
+    if reach is not None:
+        if allow is not UNSET or deny is not UNSET:
+            raise BadSettingError("give a reach, or allow and deny, not both: one of them would count for nothing")
+        return _require_reach(reach)
+    if allow is UNSET and deny is UNSET:
+        return None
+    return Reach.parse(EVERY_TOOL if allow is UNSET else allow, () if deny is UNSET else deny)
+
+
+def _require_reach(reach: object) -> Reach:
+    if not isinstance(reach, Reach):
+        raise BadSettingError(f"reach must be a Reach, not a {type(reach).__name__}; Reach.parse makes one of rules")
+    return reach

@@ -25,6 +25,7 @@ from toolsearch.discovery.usage.log import UsageLog
 from toolsearch.discovery.usage.vocabulary import Vocabulary
 from toolsearch.discovery.view import View
 from toolsearch.errors import BadSettingError, UndiscoveredToolError
+from toolsearch.option_values import name_list
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, count_json
 from toolsearch.tools.definition import Json, JsonObject, Tool, ToolContext, ToolDefinition, ToolReference
@@ -150,7 +151,7 @@ class Session:
         Raises UnknownToolError for one of *pins* that is not in reach, and changes nothing. An earlier pin that no
         longer is, is not shown for that long.
         """
-        view = self._engine.view(state.reach if reach is None else reach)
+        view, pins = self._engine.view(state.reach if reach is None else reach), name_list(pins, "pins")
         for name in pins:
             view.get(name)
         if reach is not None:

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from toolsearch_indexes.errors import BadQueryError
 from toolsearch_indexes.keyword import BoolArray
 from toolsearch_indexes.segments import Names, Segment
 
@@ -25,6 +26,9 @@ class Selection:
 
     @classmethod
     def of(cls, names: Collection[str]) -> Selection:
+        """Raises BadQueryError for a bare text, whose letters would be the names."""
+        if isinstance(names, str | bytes):
+            raise BadQueryError(f"within must be a collection of names, not one text; write [{names[:80]!r}]")
         return cls(frozenset(names).__contains__)
 
     def allows(self, name: str) -> bool:

@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol
 
 from toolsearch.errors import BadToolError
+from toolsearch.option_values import name_list
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.providers import tools_by_name
@@ -60,7 +61,7 @@ class ImportPathResolver:
 
     def __init__(self, paths: Iterable[str] = (), *, group: str | None = ENTRY_POINT_GROUP) -> None:
         self._unread_group = group
-        self._listed = {path: _at(path) for path in paths}
+        self._listed = {path: _at(path) for path in name_list(paths, "paths")}
         self._loaded: dict[str, Tool] = {}
         self._lock = threading.RLock()  # a module that is being imported may resolve tools itself
 

@@ -11,6 +11,7 @@ from toolsearch.chat.model import ChatChunk, ChatModel, ChatResponse, Prompt
 TOOL_LOOP_ORDER = 300  # memory outside the tool loop has a lower order, inside it a higher one
 MEMORY_ORDER = 200
 CONVERSATION_ID = "conversation_id"  # the context key of the conversation, for memory and for tool sessions
+REACH = "reach"  # the context key of what the conversation may see of the tools that are searched
 TURN_MESSAGES = "turn_messages"  # the context key of a turn's messages so far, where a prompt holds the newest only
 
 

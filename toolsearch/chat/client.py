@@ -16,6 +16,7 @@ from toolsearch.chat.options import merged
 from toolsearch.chat.sync import run_sync
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, UnknownToolError
+from toolsearch.option_values import name_list
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.providers import as_tools
 
@@ -55,7 +56,7 @@ class ChatClient:
         self._defaults = PromptSpec(
             self,
             given_tools=tuple(tools),
-            given_tool_names=tuple(tool_names),
+            given_tool_names=name_list(tool_names, "tool_names"),
             given_tool_context=dict(tool_context or {}),
             default_system=system,
             given_advisors=tuple(advisors),
@@ -125,7 +126,7 @@ class PromptSpec:
         return replace(self, given_tools=self.given_tools + tools)
 
     def tool_names(self, *names: str) -> PromptSpec:
-        return replace(self, given_tool_names=self.given_tool_names + names)
+        return replace(self, given_tool_names=self.given_tool_names + name_list(names, "tool_names"))
 
     def tool_context(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> PromptSpec:
         """For the tools; goes before the client's own, key by key."""

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from toolsearch.errors import BadSettingError
+from toolsearch.option_values import identity
 
 
 class ChatMemory(Protocol):
@@ -63,7 +64,7 @@ class MessageWindowMemory:
 
     An exchange is a user's message and all that follows it until the next one, so no call is ever parted from its
     result; the newest exchange is kept even if it alone is longer. Of system messages the newest is kept, at the
-    front; it counts as well.
+    front; it counts as well. Raises BadSettingError for a conversation's id that is no text, or blank.
     """
 
     def __init__(self, store: MessageStore | None = None, *, max_messages: int = 20) -> None:
@@ -73,14 +74,15 @@ class MessageWindowMemory:
         self._max_messages = max_messages
 
     def add(self, conversation_id: str, messages: Sequence[Message]) -> None:
+        identity(conversation_id, "conversation_id")
         self._store.update(conversation_id, lambda kept: window([*kept, *messages], self._max_messages))
 
     def get(self, conversation_id: str) -> list[Message]:
         """As `ChatMemory.get`; without calls that have no result, and the reverse, since no model takes them."""
-        return paired(self._store.load(conversation_id))
+        return paired(self._store.load(identity(conversation_id, "conversation_id")))
 
     def clear(self, conversation_id: str) -> None:
-        self._store.delete(conversation_id)
+        self._store.delete(identity(conversation_id, "conversation_id"))
 
 
 def window(messages: Sequence[Message], max_messages: int) -> list[Message]:

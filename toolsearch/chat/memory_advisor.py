@@ -11,7 +11,7 @@ from toolsearch.chat.aggregate import ChunkAggregator, closing
 from toolsearch.chat.memory import ChatMemory
 from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage
 from toolsearch.chat.model import ChatChunk, ChatResponse
-from toolsearch.errors import BadSettingError
+from toolsearch.option_values import identity
 
 
 class MemoryAdvisor:
@@ -74,12 +74,10 @@ class _Turn:
 
     @classmethod
     def of(cls, request: ChatRequest) -> _Turn:
-        conversation_id = request.context.get(CONVERSATION_ID)
-        if not isinstance(conversation_id, str) or not conversation_id:
-            raise BadSettingError(
-                f"the memory needs a conversation: set {CONVERSATION_ID!r} in the request's context, to a text "
-                f"such as 'user-42'; got {conversation_id!r}"
-            )
+        conversation_id = identity(
+            request.context.get(CONVERSATION_ID),
+            f"the memory needs a conversation: set {CONVERSATION_ID!r} in the request's context; it",
+        )
         whole: tuple[Message, ...] = request.context.get(TURN_MESSAGES, request.prompt.messages)
         return cls(
             conversation_id,

@@ -16,7 +16,7 @@ from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.wire import ToolCall
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.chat.advisor import CONVERSATION_ID, TOOL_LOOP_ORDER, Chain, ChatRequest
+from toolsearch.chat.advisor import CONVERSATION_ID, REACH, TOOL_LOOP_ORDER, Chain, ChatRequest
 from toolsearch.chat.model import ChatModel, ChatResponse
 from toolsearch.chat.tool_calling import ToolCallingAdvisor, wants_tools
 from toolsearch.chat.tool_search_engines import RequestEngines
@@ -25,11 +25,13 @@ from toolsearch.chat.tool_search_session import TurnSession
 from toolsearch.chat.tool_search_turn import SearchTurn
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.port import ToolScope
+from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.discovery.state import SessionState
 from toolsearch.discovery.store import SessionStore
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, DuplicateToolError
+from toolsearch.option_values import identity, name_list
 from toolsearch.session import SessionOptions
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.definition import Tool
@@ -56,7 +58,8 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
     What a conversation has discovered is kept in its session, not read out of its messages, so any memory will do. The
     session's id is in the context of a request under *session_id_key*; without it, a request with tools is refused
-    with BadSettingError. To narrow what a conversation may see, open its session in *engine* with a reach.
+    with BadSettingError. To narrow what a conversation may see, put a `Reach` into the context of each of its requests,
+    as ``reach``; without one it keeps what its session had, or sees everything if that was evicted.
 
     max_results    tools in one answer unless the model says otherwise; by default what *options* say
     system_suffix  appended to the system message where tools are searched for; "" for none
@@ -114,7 +117,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         self._system_suffix = system_suffix.strip()
         self._accumulate = accumulate
         self._session_id_key = session_id_key
-        self._pins = tuple(pins)
+        self._pins = name_list(pins, "pins")
         self._mode = mode
         cache = VectorCache()
 
@@ -187,24 +190,24 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
     # Opening a turn
 
     def _session_id(self, request: ChatRequest) -> str:
-        session_id = request.context.get(self._session_id_key)
-        if isinstance(session_id, str) and session_id.strip():
-            return session_id
-        raise BadSettingError(
-            f"tool search needs the id of the conversation: put a text into the request's context "
-            f"as {self._session_id_key!r}"
+        given = request.context.get(self._session_id_key)
+        return identity(
+            given, f"tool search needs the conversation's id in the request's context as {self._session_id_key!r}; it"
         )
 
     def _open(self, session_id: str, own: Mapping[str, Tool], request: ChatRequest, model: ChatModel) -> SearchTurn:
+        reach = _reach_of(request)
         state = self.sessions.get_or_create(
-            session_id, lambda: SessionState.new(session_id, clock=self._clock, budget=self._options.budget)
+            session_id,
+            lambda: SessionState.new(session_id, clock=self._clock, reach=reach, budget=self._options.budget),
+            may_replace=reach is not None,
         )
 
         def opened(engine: ToolSearch) -> TurnSession:
             return TurnSession(engine, state, options=self._options)
 
         session = opened(self._engine) if self._engine else self._engines.open(own, state, opened)
-        session.admit(state, None, self._pins)
+        session.admit(state, reach, self._pins)
         attached: Mapping[str, Tool] = own if self._engine else {}
         _check_names(attached, session)
         choice = request.prompt.options.tool_choice
@@ -256,6 +259,13 @@ def _check_names(attached: Mapping[str, Tool], session: TurnSession) -> None:
         found = session.find(name)
         if found is not None and found.definition != tool.definition:
             raise DuplicateToolError(name, first=found.source or "the catalog", second=tool.source or "the request")
+
+
+def _reach_of(request: ChatRequest) -> Reach | None:
+    reach: object = request.context.get(REACH)
+    if reach is None or isinstance(reach, Reach):
+        return reach
+    raise BadSettingError(f"{REACH!r} in the request's context must be a Reach, not a {type(reach).__name__}")
 
 
 def _turn_of(request: ChatRequest) -> SearchTurn | None:

@@ -68,7 +68,7 @@ def evaluate(
     A line of QUERIES that cannot be used is warned of and costs no other. 'false hits' is the share of the queries that
     nothing fits which were answered all the same, 'refused' that of the others which got no answer.
     """
-    from toolsearch.discovery.reach import Reach
+    from toolsearch.discovery.reach import EVERY_TOOL, Reach
     from toolsearch.evaluation.evaluation import evaluate as measured
     from toolsearch.evaluation.plot import check_picture, draw
     from toolsearch.evaluation.queries import write_queries
@@ -79,7 +79,7 @@ def evaluate(
         raise BadSettingError("--out is for the queries of --propose N; for the figures there are --json and --plot")
     if plot is not None:
         check_picture(plot)
-    reach = Reach.parse(allow or (), deny or ())
+    reach = Reach.parse(allow or EVERY_TOOL, deny or ())
     with opened_engine(index, source, encoder=encoder) as engine:
         given = _given(engine, reach, queries, propose, seed)
         if out is not None:

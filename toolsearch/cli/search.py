@@ -36,9 +36,9 @@ def search(
     as_json: JsonOption = False,
 ) -> int:
     """Find tools by what they should do. Exit code 1 if none fits."""
-    from toolsearch.discovery.reach import Reach
+    from toolsearch.discovery.reach import EVERY_TOOL, Reach
 
-    reach = Reach.parse(allow or (), deny or ())
+    reach = Reach.parse(allow or EVERY_TOOL, deny or ())
     with opened_engine(index, source, strategy=strategy, encoder=encoder) as engine:
         found = engine.search(query, limit=limit, reach=reach, server=server)
         names = dict.fromkeys([*(reference.name for reference in found if explain), *(tool or ())])

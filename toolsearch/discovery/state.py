@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
-from toolsearch.discovery.reach import Reach
+from toolsearch.discovery.reach import EVERY_TOOL, Reach
 from toolsearch.errors import SessionStoreError
+from toolsearch.option_values import identity, name_list
 
-_VERSION = 1  # of the JSON; another one is not read
+_VERSION = 2  # of the JSON
+_BEFORE_EMPTY_REACH = 1  # had no way to say that nothing is allowed: no allow rules at all allowed everything
 
 
 @dataclass(slots=True)
@@ -57,8 +59,11 @@ class SessionState:
         tenant: str = "",
     ) -> SessionState:
         """Open a session that may see everything unless a *reach* is given. Pins have to be added like other tools."""
-        discovered = DiscoveredTools(budget or Budget(), clock, pins)
-        return cls(session_id, reach or Reach(), discovered, created_s=clock(), used_s=clock(), tenant=tenant)
+        discovered = DiscoveredTools(budget or Budget(), clock, name_list(pins, "pins"))
+        reach = Reach() if reach is None else reach
+        return cls(
+            identity(session_id, "session_id"), reach, discovered, created_s=clock(), used_s=clock(), tenant=tenant
+        )
 
     @property
     def pins(self) -> frozenset[str]:
@@ -86,7 +91,7 @@ class SessionState:
         """Read back `to_json`. Raises SessionStoreError if it is another version's, or damaged."""
         try:
             document = json.loads(text)
-            if document["version"] != _VERSION:
+            if document["version"] not in (_VERSION, _BEFORE_EMPTY_REACH):
                 raise SessionStoreError(f"it was stored in version {document['version']!r}, this is {_VERSION}")
             return cls._read(document, budget, clock)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -95,15 +100,23 @@ class SessionState:
     @classmethod
     def _read(cls, document: dict[str, Any], budget: Budget, clock: Callable[[], float]) -> SessionState:
         tools = {str(name): DiscoveredTool(int(tokens), float(used_s)) for name, tokens, used_s in document["tools"]}
-        discovered = DiscoveredTools(budget, clock, document["pins"], tools)
+        discovered = DiscoveredTools(budget, clock, name_list(document["pins"], "pins"), tools)
         discovered.cache_breaks = int(document["cache_breaks"])
         discovered.evicted = int(document["evicted"])
         return cls(
             id=str(document["id"]),
             tenant=str(document.get("tenant", "")),  # not in what was stored before there were tenants
-            reach=Reach.parse(**document["reach"]),
+            reach=_read_reach(document),
             discovered=discovered,
             created_s=float(document["created_s"]),
             used_s=float(document["used_s"]),
             counters=SessionCounters(**document["counters"]),
         )
+
+
+def _read_reach(document: dict[str, Any]) -> Reach:
+    """Both kinds of rules have to be there: what was lost must not widen what the session may see."""
+    allow, deny = document["reach"]["allow"], document["reach"]["deny"]
+    if allow == [] and document["version"] == _BEFORE_EMPTY_REACH:
+        allow = EVERY_TOOL
+    return Reach.parse(allow, deny)

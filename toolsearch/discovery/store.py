@@ -12,6 +12,7 @@ from toolsearch.discovery.eviction import EvictionStrategy, LruEvictionStrategy
 from toolsearch.discovery.persistence import SessionPersistence
 from toolsearch.discovery.state import SessionState
 from toolsearch.errors import SessionStoreError, UnknownSessionError
+from toolsearch.option_values import identity
 
 _logger = logging.getLogger(__name__)
 
@@ -48,8 +49,15 @@ class SessionStore:
         self._states: dict[str, SessionState] = {}
         self._leaving: dict[str, SessionState] = {}  # evicted, not saved yet
 
-    def get_or_create(self, session_id: str, factory: Callable[[], SessionState]) -> SessionState:
-        """Open a session: the one there is, or else what *factory* makes. It counts as a use."""
+    def get_or_create(
+        self, session_id: str, factory: Callable[[], SessionState], *, may_replace: bool = True
+    ) -> SessionState:
+        """Open a session: the one there is, or else what *factory* makes. It counts as a use.
+
+        A session that is kept and cannot be read back has lost its reach. It starts anew if *may_replace*, which is for
+        a *factory* that knows the reach; otherwise that is a SessionStoreError, as it must not come back wider.
+        """
+        identity(session_id, "session_id")
         with self._lock:
             state = self._find(session_id)
             if state is not None and self._use(state):
@@ -57,7 +65,7 @@ class SessionStore:
                 state = None
         self._save_leaving()
         if state is None:
-            state = self._load(session_id) or self._admit(factory())
+            state = self._load(session_id, may_replace=may_replace) or self._admit(factory())
             self._save_leaving()
         return state
 
@@ -131,7 +139,7 @@ class SessionStore:
         if state is not None and self._persistence is not None:
             self._leaving[session_id] = state
 
-    def _load(self, session_id: str) -> SessionState | None:
+    def _load(self, session_id: str, *, may_replace: bool = True) -> SessionState | None:
         if self._persistence is None:
             return None
         with self._io_lock:
@@ -141,6 +149,11 @@ class SessionStore:
             try:
                 state = SessionState.from_json(text, budget=self._budget, clock=self._clock)
             except SessionStoreError as error:
+                if not may_replace:
+                    raise SessionStoreError(
+                        f"the session {session_id!r} cannot be read back, nor what it may see: {error}; open it with a "
+                        "reach, or evict it"
+                    ) from error
                 _logger.warning("the session %r starts anew: %s", session_id, error)
                 return None
             return self._admit(state)

@@ -10,6 +10,7 @@ from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError
 from toolsearch.evaluation.measures import DEPTH, Quality, interval_95, ndcg, quality, recall
 from toolsearch.evaluation.queries import LabelledQuery
+from toolsearch.option_values import name_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ def evaluate(
 def _measurable(engine: ToolSearch, strategies: Sequence[str] | None) -> list[str]:
     if strategies is None:
         return [strategy for strategy in engine.strategies if strategy != "regex"]
-    names = list(dict.fromkeys(map(engine.index.resolve_strategy, strategies)))
+    given = name_list(strategies, "strategies", error=BadQueryError)
+    names = list(dict.fromkeys(map(engine.index.resolve_strategy, given)))
     if "regex" in names or not names:
         raise BadQueryError("evaluate measures hybrid, keyword and semantic; regex takes patterns, and words are none")
     return names

@@ -59,7 +59,7 @@ def read_queries(path: str | Path, engine: ToolSearch, *, reach: Reach | None = 
     a tool outside *reach* is a bad one, too. Raises OSError, and BadQueryError if no line can be used.
     """
     path = Path(path)
-    checker = _Checker(engine.view(reach or Reach()))
+    checker = _Checker(engine.view(Reach() if reach is None else reach))
     queries: list[LabelledQuery] = []
     bad: list[BadLine] = []
     for line, entry in _csv_lines(path) if path.suffix.lower() == ".csv" else _json_lines(path):

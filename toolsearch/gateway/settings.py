@@ -23,6 +23,7 @@ from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.sources.files import read_document
 from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, read_mcp_config
+from toolsearch.discovery.reach import EVERY_TOOL
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.token_hashes import with_hashed_tokens
 from toolsearch.tools.definition import legal_name
@@ -74,9 +75,9 @@ class ExposureSettings(_Section):
 
 
 class RuleSettings(_Section):
-    """Rules as `Rule.parse` takes them; they hold for everybody, before those of a principal."""
+    """Rules as `Rule.parse` takes them; they hold for everybody, before those of a principal. ``[]`` allows nothing."""
 
-    allow: tuple[str, ...] = ()
+    allow: tuple[str, ...] = EVERY_TOOL
     deny: tuple[str, ...] = ()
 
 
@@ -96,7 +97,7 @@ class PrincipalSettings(_Section):
 
     token_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$", repr=False)
     subject: str | None = Field(default=None, min_length=1)
-    allow: tuple[str, ...] = ()
+    allow: tuple[str, ...] = EVERY_TOOL
     deny: tuple[str, ...] = ()
     operator: bool = Field(default=False, description="May see the status page, which shows what everybody does.")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, overload
 
 from toolsearch.errors import BadToolError
+from toolsearch.option_values import name_list
 from toolsearch.tools.callbacks import FunctionCallback
 from toolsearch.tools.definition import Json, JsonObject, Tool, ToolDefinition, ToolMetadata
 from toolsearch.tools.docstrings import read_docstring
@@ -86,7 +87,7 @@ def tool(
         name=None if is_bare else name,
         description=description,
         title=title,
-        tags=tuple(tags),
+        tags=name_list(tags, "tags", error=BadToolError),
         annotations=dict(annotations or {}),
         metadata=checked_metadata(ToolMetadata(return_direct, timeout_s, result_converter)),
     )

@@ -6,8 +6,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
+from toolsearch.errors import BadToolError
+from toolsearch.option_values import name_list
 from toolsearch_indexes.documents import Confidence
 
 if TYPE_CHECKING:  # which imports this module
@@ -37,6 +39,12 @@ class ToolDefinition:
     annotations: JsonObject = field(default_factory=dict[str, Json])
     server: str = ""
     tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(
+            cast("object", self.tags), tuple
+        ):  # a text would be as many tags as it has letters, and no rule would match
+            object.__setattr__(self, "tags", name_list(self.tags, "tags", error=BadToolError))
 
     @property
     def local_name(self) -> str:

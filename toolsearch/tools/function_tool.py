@@ -8,6 +8,7 @@ from inspect import Parameter
 from typing import Any
 
 from toolsearch.errors import BadToolError
+from toolsearch.option_values import name_list
 from toolsearch.tools.callbacks import run_function
 from toolsearch.tools.decorator import checked_metadata, source_of
 from toolsearch.tools.definition import NO_PARAMETERS, JsonObject, Tool, ToolContext, ToolDefinition, ToolMetadata
@@ -63,7 +64,12 @@ class FunctionToolCallback:
         if description is None:
             description = read_docstring(underlying(function).__doc__).description
         definition = ToolDefinition(
-            name, description, schema, title=title, tags=tuple(tags), annotations=dict(annotations or {})
+            name,
+            description,
+            schema,
+            title=title,
+            tags=name_list(tags, "tags", error=BadToolError),
+            annotations=dict(annotations or {}),
         )
         callback = FunctionToolCallback(function, parsed, shape)
         return Tool(definition, callback, checked_metadata(metadata or ToolMetadata()), source=source_of(function))

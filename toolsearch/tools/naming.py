@@ -11,9 +11,9 @@ from toolsearch.tools.definition import legal_name
 
 MAX_NAME_LENGTH = 64
 SEPARATOR = "__"
+NAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_-")
 SEARCH_TOOL = "toolSearchTool"  # what models call ours; no other tool can be named so
 
-_LEGAL = frozenset(string.ascii_letters + string.digits + "_-")
 _HASH_DIGITS = 8
 _MAX_SERVER_IN_CUT_NAME = 24  # so that a long server name leaves room to tell its tools apart
 _NEAR_ENOUGH = 60.0  # rapidfuzz's ratio, 0 to 100
@@ -21,7 +21,7 @@ _NEAR_ENOUGH = 60.0  # rapidfuzz's ratio, 0 to 100
 
 def is_legal_name(name: str) -> bool:
     """Whether model APIs take *name*: 1 to 64 of A-Z a-z 0-9 _ and -."""
-    return 0 < len(name) <= MAX_NAME_LENGTH and _LEGAL.issuperset(name)
+    return 0 < len(name) <= MAX_NAME_LENGTH and NAME_CHARACTERS.issuperset(name)
 
 
 def require_legal_name(name: str) -> None:

@@ -131,6 +131,8 @@ def _text(fields: JsonObject, key: str) -> str:
 
 
 def _tags(fields: JsonObject) -> tuple[str, ...]:
+    if isinstance(fields.get("tags"), str):  # left out, a rule that denies the tag would let the tool through
+        raise BadToolError("its tags must be a list of texts, not one text")
     tags = as_texts(fields.get("tags"))
     category = fields.get("category")
     return tuple(dict.fromkeys([*tags, category] if isinstance(category, str) and category else tags))

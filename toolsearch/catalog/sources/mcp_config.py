@@ -13,6 +13,7 @@ from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.sources.files import read_document
 from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.errors import SourceError
+from toolsearch.option_values import name_list
 from toolsearch.tools.definition import Json, JsonObject, legal_name
 
 Mode: TypeAlias = Literal["auto", "legacy"]
@@ -96,7 +97,7 @@ def read_mcp_config(
     origin, document = _read_document(config)
     section, entries = _server_section(origin, document)
     if only is not None:
-        entries = _chosen(origin, entries, only)
+        entries = _chosen(origin, entries, name_list(only, "only"))
     warnings = [
         f"{origin}: left {key!r} alone, it means nothing here"
         for key in document
