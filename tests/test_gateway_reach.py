@@ -153,7 +153,7 @@ def worlds(draw: st.DrawFn) -> World:
         tools,
         frozenset(draw(st.lists(names, max_size=2))),
         frozenset(draw(st.lists(st.sampled_from(SERVERS), max_size=1))),
-        draw(st.one_of(st.just(((), ())), rules())),
+        draw(st.one_of(st.just((("*",), ())), rules())),
         {"ann": draw(rules()), "bob": draw(rules())},
         tuple(draw(st.lists(st.tuples(st.sampled_from(["ann", "bob"]), st.booleans(), step), min_size=4, max_size=12))),
     )
@@ -349,7 +349,7 @@ WAYS: tuple[tuple[Any, ...], ...] = (
 def _told(held: frozenset[str], deny: tuple[str, ...], rules: tuple[str, ...] = ()) -> list[Any]:
     """What each of WAYS is answered, of two tools of which *held* wait, to one whom *deny* keeps from some."""
     steps = tuple(("ann", grows, step) for grows in (False, True) for step in WAYS)
-    world = World(TWO, held, frozenset(), ((), rules), {"ann": ((), deny)}, steps)
+    world = World(TWO, held, frozenset(), (("*",), rules), {"ann": (("*",), deny)}, steps)
     with tempfile.TemporaryDirectory() as folder:
         answers, called = asyncio.run(run(world, TWO, frozenset(SERVERS), None, folder))
     assert called["alpha"] == []
