@@ -14,6 +14,7 @@ from toolsearch import (
     Prompt,
     ToolCallingManager,
     ToolMessage,
+    TurnCounter,
     UserMessage,
     aggregate,
     tool,
@@ -34,31 +35,32 @@ QUESTION = UserMessage("What is 6 * 7?")
 MANAGER = ToolCallingManager()
 
 
-async def run_calls(response: ChatResponse) -> list[Message]:
-    """Return what to append to the conversation."""
-    results = await MANAGER.execute(response.message.tool_calls, AttachedTools(TOOLS))
+async def run_calls(response: ChatResponse, turn: TurnCounter) -> list[Message]:
+    """Return what to append to the conversation; the limits hold for all the calls that *turn* has counted."""
+    results = await MANAGER.execute(response.message.tool_calls, AttachedTools(TOOLS), turn=turn)
     print("  ", [f"{result.name}: {result.text}" for result in results])
     return [response.message, ToolMessage(tuple(results))]
 
 
 async def with_a_client(client: ChatClient, *, streamed: bool) -> str:
     messages: list[Message] = [QUESTION]
+    turn = TurnCounter()  # one for each message of the user
     while True:
         request = client.prompt(messages)
         response = aggregate([piece async for piece in request.stream()]) if streamed else await request.call()
         if not response.message.tool_calls:
             return response.text
-        messages += await run_calls(response)
+        messages += await run_calls(response, turn)
 
 
 async def with_a_model(*, streamed: bool) -> str:
-    model = model_or(calls(("multiply", {"a": 6, "b": 7})), "42.")
+    model, turn = model_or(calls(("multiply", {"a": 6, "b": 7})), "42."), TurnCounter()
     prompt = Prompt((QUESTION,), ChatOptions(tools=tuple(TOOLS)))
     while True:
         response = aggregate([piece async for piece in model.stream(prompt)]) if streamed else await model.call(prompt)
         if not response.message.tool_calls:
             return response.text
-        prompt = Prompt((*prompt.messages, *await run_calls(response)), prompt.options)
+        prompt = Prompt((*prompt.messages, *await run_calls(response, turn)), prompt.options)
 
 
 async def main() -> None:

@@ -14,6 +14,7 @@ from toolsearch import (
     ChatClient,
     FunctionToolCallback,
     ImportPathResolver,
+    LruEvictionStrategy,
     MemoryAdvisor,
     MessageWindowMemory,
     PassThrough,
@@ -33,6 +34,7 @@ from toolsearch import (
 )
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.chat.models.scripted import calls
+from toolsearch.discovery.eviction import EvictionStrategy
 from toolsearch.discovery.reach import EVERY_TOOL, Rule
 from toolsearch.discovery.state import SessionState
 from toolsearch.errors import BadSettingError, SessionStoreError
@@ -297,8 +299,11 @@ def test_a_session_that_was_kept_before_nothing_could_be_allowed_reads_as_it_did
     assert in_reach(engine_of(sessions=SessionStore(persistence=kept)).session("a").state.reach) == NAMES[:2]
 
 
-def test_a_conversation_in_a_chat_has_its_reach_with_each_request_even_if_its_session_was_evicted() -> None:
-    engine = engine_of(sessions=SessionStore(AlwaysEvictStrategy()))
+@pytest.mark.parametrize("strategy", [AlwaysEvictStrategy(), LruEvictionStrategy()])
+def test_a_conversation_in_a_chat_has_the_reach_of_its_request_whether_its_session_was_evicted_or_is_wider(
+    strategy: EvictionStrategy,
+) -> None:
+    engine = engine_of(sessions=SessionStore(strategy))
 
     def told(**context: Any) -> list[str]:
         model = ScriptedModel(calls(("toolSearchTool", {"query": "select:pay_bill"}), ("pay_bill", {})), "done")

@@ -14,15 +14,19 @@ from hypothesis import strategies as st
 
 from toolsearch import (
     Budget,
+    CallLimits,
     Catalog,
     LruEvictionStrategy,
     PassThrough,
     Reach,
+    Session,
     SessionOptions,
     SessionStore,
     SqliteSessionPersistence,
+    ToolCallingManager,
     ToolDefinition,
     ToolSearch,
+    TurnCounter,
     tool,
 )
 from toolsearch.errors import BadQueryError, BadSettingError, UnknownSessionError, UnknownToolError
@@ -213,6 +217,48 @@ def test_a_reply_without_calls_has_nothing_to_append() -> None:
     assert asyncio.run(engine_of().session("a").execute(reply)) == []
 
 
+# Limits of a turn
+
+
+def limited(**limits: Any) -> ToolSearch:
+    catalog = Catalog.from_functions(FUNCTIONS)
+    options = SessionOptions(pass_through=ALWAYS_SEARCH)
+    return ToolSearch(catalog, encoder=None, options=options, manager=ToolCallingManager(limits=CallLimits(**limits)))
+
+
+def code_of(session: Session, **more: Any) -> str | None:
+    return asyncio.run(session.call("convert_time", {"hour": 1}, **more)).error_code
+
+
+@pytest.mark.parametrize("ends", [Session.end_turn, Session.begin_turn])
+def test_the_limits_of_a_turn_hold_until_it_ends_and_a_new_one_begins(ends: Callable[[Session], list[str]]) -> None:
+    session = limited(total=1).session("a")
+    assert [code_of(session), code_of(session)] == [None, "call_limit"]
+    ends(session)
+    assert [code_of(session), code_of(session)] == [None, "call_limit"]
+
+
+def test_a_session_that_is_opened_anew_for_each_reply_goes_on_counting() -> None:
+    engine = limited(total=2)
+    assert [code_of(engine.session("a")) for _ in range(3)] == [None, None, "call_limit"]
+    assert code_of(engine.session("b")) is None
+    engine.session("a").end_turn()
+    assert code_of(engine.session("a")) is None
+
+
+def test_a_count_that_the_caller_carries_along_holds_where_sessions_are_forgotten() -> None:
+    engine, turn = limited(total=2), TurnCounter()
+    reply = [{"name": "convert_time", "arguments": {"hour": 1}}]
+    errors: list[bool] = []
+    for _ in range(3):
+        (message,) = asyncio.run(engine.session("a").execute(reply, turn=turn))
+        errors.append(message["isError"])
+        engine.sessions.evict("a")
+    assert errors == [False, False, True]
+    assert code_of(engine.session("a"), turn=turn) == "call_limit"
+    assert code_of(engine.session("a"), turn=TurnCounter()) is None
+
+
 # Reach and pins
 
 
@@ -220,6 +266,16 @@ def test_a_session_finds_shows_and_runs_only_what_is_in_reach() -> None:
     session = engine_of().session("a", allow=["*_mail", "convert_time"], deny=["tag:write"])
     assert [found.name for found in session.search("email calendar bill hour")] == ["convert_time", "send_mail"]
     assert asyncio.run(session.call("pay_bill", {"amount": 1.0})).error_code == "unknown_tool"
+
+
+def test_the_search_tool_names_the_servers_in_reach_and_no_others() -> None:
+    servers = ("bank", "mail", "secret")
+    catalog = Catalog([ToolDefinition(f"{server}__list", f"List the {server}", server=server) for server in servers])
+    session = engine_of(catalog=catalog).session("a", deny=["server:secret"])
+    for definition in (session.shown()[0].definition, session.resolve(SEARCH).definition):
+        assert (
+            definition.input_schema["properties"]["server"]["description"] == "Only tools of this server: bank, mail."
+        )
 
 
 def test_a_reach_that_changes_on_reopening_drops_what_left_it() -> None:
@@ -369,6 +425,20 @@ def test_savings_worked_by_hand() -> None:
     assert (savings.sent_tokens, savings.written_tokens, savings.all_tools_tokens) == (90, 10, 80)
     assert (savings.saved_tokens, savings.saved_share) == (-20, -0.25)
     assert (savings.cache_breaks, savings.is_estimate) == (0, False)
+
+
+def test_what_is_out_of_reach_was_never_to_be_sent_and_so_is_not_saved() -> None:
+    """Two of four tools are in reach: 20 tokens with each of two requests."""
+    engine = ToolSearch(
+        Catalog.from_functions(FUNCTIONS),
+        encoder=None,
+        counter=TenEach(),
+        options=SessionOptions(pass_through=ALWAYS_SEARCH),
+    )
+    session = engine.session("a", deny=["send_mail", "pay_bill"])
+    session.tools()
+    session.tools()
+    assert session.savings().all_tools_tokens == 40
 
 
 def test_a_session_without_requests_has_saved_nothing() -> None:

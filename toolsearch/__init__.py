@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toolsearch.calling.attached import AttachedTools
     from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor
     from toolsearch.calling.hooks import Allow, Deny, Edit
-    from toolsearch.calling.limits import CallLimits
+    from toolsearch.calling.limits import CallLimits, TurnCounter
     from toolsearch.calling.manager import ToolCallingManager
     from toolsearch.calling.resolvers import (
         DelegatingToolCallbackResolver,
@@ -128,6 +128,7 @@ _MODULES = {
     "ToolSearchAdvisor": "chat.tool_search",
     "ToolSearchError": "errors",
     "TtlEvictionStrategy": "discovery.eviction",
+    "TurnCounter": "calling.limits",
     "Usage": "chat.model",
     "UsageLog": "discovery.usage.log",
     "UserMessage": "chat.messages",
@@ -204,6 +205,7 @@ __all__ = [
     "ToolSearchAdvisor",
     "ToolSearchError",
     "TtlEvictionStrategy",
+    "TurnCounter",
     "Usage",
     "UsageLog",
     "UserMessage",

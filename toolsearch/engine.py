@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
@@ -93,7 +93,7 @@ class ToolSearch:
         self._followed = self._follow(self._load(encoder), is_stored=_is_stored)
         self.vocabulary = IndexVocabulary(self.index)
         self._views = ViewCache(catalog, self.counter)
-        self._open: WeakValueDictionary[str, Session] = WeakValueDictionary()
+        self._open: WeakKeyDictionary[SessionState, Session] = WeakKeyDictionary()  # each counts the calls of its turn
         self._lock = threading.Lock()
 
     @classmethod
@@ -208,9 +208,9 @@ class ToolSearch:
         if tenant is not None and state.tenant != tenant:
             raise UnknownSessionError(session_id)
         with self._lock:
-            session = self._open.get(session_id)
+            session = self._open.get(state)
             if session is None:
-                session = self._open[session_id] = Session(self, session_id)
+                session = self._open[state] = Session(self, session_id)
         session.admit(state, asked, pins)
         return session
 

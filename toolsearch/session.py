@@ -233,22 +233,32 @@ class Session:
         return found
 
     async def call(
-        self, name: str, arguments: JsonObject | str = "", *, context: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        arguments: JsonObject | str = "",
+        *,
+        context: Mapping[str, Any] | None = None,
+        turn: TurnCounter | None = None,
     ) -> ToolResult:
         """Run one tool, ``toolSearchTool`` included; a failure is a result with `is_error`.
 
-        *context* is what the tool's `ToolContext` holds; no model sees it.
+        *context* is what the tool's `ToolContext` holds; no model sees it. For *turn* see `execute`.
         """
-        return (await self._run([ToolCall("call_1", name, arguments)], context))[0]
+        return (await self._run([ToolCall("call_1", name, arguments)], context, turn))[0]
 
-    async def execute(self, reply: object, *, context: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    async def execute(
+        self, reply: object, *, context: Mapping[str, Any] | None = None, turn: TurnCounter | None = None
+    ) -> list[dict[str, Any]]:
         """Run the tool calls of a model's reply and return the messages to append to the conversation, in its format.
 
         *reply* is what `parse_tool_calls` takes: a reply of the OpenAI or Anthropic SDK, or its tool calls. Without
         calls there is nothing to append.
+
+        What limits the calls of a turn goes over all its replies: the session counts them until `end_turn` or
+        `begin_turn`, as long as it is in memory. *turn* is a count of your own, which you carry along, in its place.
         """
         wire_format, calls = parse_tool_calls(reply)
-        return render_results(await self._run(calls, context), wire_format)
+        return render_results(await self._run(calls, context, turn), wire_format)
 
     def begin_turn(self) -> list[str]:
         """Say that the user has spoken again; return the tools that had been idle for longer than the budget's TTL.
@@ -310,9 +320,12 @@ class Session:
             max_limit=options.max_limit,
         )
 
-    async def _run(self, calls: Sequence[ToolCall], context: Mapping[str, Any] | None) -> list[ToolResult]:
+    async def _run(
+        self, calls: Sequence[ToolCall], context: Mapping[str, Any] | None, turn: TurnCounter | None
+    ) -> list[ToolResult]:
         state = self.state
-        results = await self._engine.manager.execute(calls, _Scope(self, state), context=context, turn=self._turn)
+        turn = self._turn if turn is None else turn
+        results = await self._engine.manager.execute(calls, _Scope(self, state), context=context, turn=turn)
         self._note_results(state, calls, results)
         return results
 
