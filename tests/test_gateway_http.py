@@ -5,8 +5,8 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, cast
 
 import httpx2
 import jwt
@@ -22,7 +22,7 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
 from toolsearch.gateway.http_guard import HostPort
 from toolsearch.gateway.log_guard import LogGuard
-from toolsearch.gateway.principals.directory import Directory
+from toolsearch.gateway.principals.directory import Directory, make_directory
 from toolsearch.gateway.principals.jwt import JwtVerifier
 from toolsearch.gateway.principals.keys import IssuerKeys
 from toolsearch.gateway.settings import JwtSettings, read_gateway_config
@@ -200,7 +200,7 @@ def issuer(monkeypatch: pytest.MonkeyPatch) -> ec.EllipticCurvePrivateKey:
     def directory(settings: Any) -> Directory:
         said: JwtSettings = settings.jwt
         verifier = JwtVerifier(said, IssuerKeys(said.issuer, "https://idp.example/keys", fetch=fetch))
-        return Directory({}, {}, verifier, said.required_scopes)
+        return replace(cast("Directory", make_directory(settings)), verifier=verifier)
 
     monkeypatch.setattr(gateway_http, "make_directory", directory)
     return key
@@ -209,10 +209,32 @@ def issuer(monkeypatch: pytest.MonkeyPatch) -> ec.EllipticCurvePrivateKey:
 JWT = {"jwt": {"issuer": "https://idp.example", "audience": "https://tools.example/mcp", "requiredScopes": ["tools"]}}
 
 
+def jwt_of(issuer: ec.EllipticCurvePrivateKey, **more: Any) -> str:
+    claims = {"iss": "https://idp.example", "aud": "https://tools.example/mcp", "sub": "al", "exp": 32_503_680_000}
+    return jwt.encode(claims | more, issuer, algorithm="ES256")
+
+
+async def test_a_subject_that_is_not_listed_is_turned_away_from_every_path(issuer, monkeypatch):
+    monkeypatch.setattr(gateway_http, "status_routes", lambda _: [Route("/status", _page)])
+    principals = {"al": {"subject": "al", "operator": True}}
+    async with asked(made({**JWT, "principals": principals})) as client:
+        for subject, expected in (("al", (200, 200)), ("bo", (401, 401))):
+            headers = bearer(jwt_of(issuer, sub=subject, scope="tools"))
+            begun = await client.post("/mcp", headers=headers, json=INITIALIZE)
+            page = await client.get("/status", headers=headers)
+            assert (begun.status_code, page.status_code) == expected
+
+
+async def test_the_page_needs_the_scopes_too(issuer, monkeypatch):
+    monkeypatch.setattr(gateway_http, "status_routes", lambda _: [Route("/status", _page)])
+    async with asked(made({**JWT, "principals": {"al": {"subject": "al", "operator": True}}})) as client:
+        narrow = await client.get("/status", headers=bearer(jwt_of(issuer, scope="x")))
+    assert narrow.status_code == 403
+
+
 async def test_a_jwt_needs_the_scopes_and_who_has_none_is_told_where_to_ask(issuer):
     def token(**more: Any) -> str:
-        claims = {"iss": "https://idp.example", "aud": "https://tools.example/mcp", "sub": "al", "exp": 32_503_680_000}
-        return jwt.encode(claims | more, issuer, algorithm="ES256")
+        return jwt_of(issuer, **more)
 
     async with asked(made(JWT)) as client:
         good = await client.post("/mcp", headers=bearer(token(scope="x tools")), json=INITIALIZE)

@@ -4,7 +4,9 @@ import base64
 import hashlib
 import hmac
 import json
+import logging
 import time
+from dataclasses import replace
 from typing import Any
 
 import jwt
@@ -12,6 +14,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from toolsearch.discovery.reach import Reach
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.principals.directory import Directory, make_directory
 from toolsearch.gateway.principals.jwt import JwtVerifier
@@ -278,11 +281,106 @@ def test_an_algorithm_that_anybody_can_sign_with_is_no_setting(algorithm):
         settings({"jwt": {"issuer": ISSUER, "audience": "x", "algorithms": [algorithm]}})
 
 
-async def test_a_subject_is_the_principal_that_names_it_or_one_of_its_own():
-    alice = Grant(Principal("alice"), is_operator=True)
-    directory = Directory({}, {"alice": alice}, Issuer(jwk(CURVE, "k1")).verifier(), ("tools",))
+JWT = {"issuer": ISSUER, "audience": "https://tools.example.com/mcp", "jwksUrl": "https://idp.example.com/keys"}
+LISTED = {"subject": "alice", "allow": ["server:git"], "operator": True}
+BY_TOKEN = {"token": "${ALICE}", "allow": ["server:git"]}
 
-    known = await directory.of_token(signed(scp=["tools", 7]))
-    assert known == Grant(Principal("alice"), ("tools",), is_operator=True)
-    assert await directory.of_token(signed(sub="carol")) == Grant(Principal("jwt:carol"))
+
+def directory_of(principals: dict[str, Any], **more: Any) -> Directory:
+    """The directory of these settings, with an issuer whose key is CURVE."""
+    made = make_directory(settings({"jwt": {**JWT, **more}, "principals": principals}))
+    assert isinstance(made, Directory)
+    return replace(made, verifier=Issuer(jwk(CURVE, "k1")).verifier())
+
+
+async def test_a_subject_that_is_listed_is_its_principal_with_the_scopes_of_its_token():
+    directory = directory_of({"al": LISTED})
+
+    assert await directory.of_token(signed(scp=["tools", 7])) == Grant(
+        Principal("al", Reach.parse(["server:git"])), ("tools",), is_operator=True
+    )
     assert await directory.of_token("alice") is None
+
+
+@pytest.mark.parametrize(
+    ("principals", "reach"),
+    [
+        ({}, Reach()),  # whoever the issuer vouches for
+        ({"al": LISTED}, None),
+        ({"al": BY_TOKEN}, None),
+        ({"al": LISTED, "*": {"allow": ["server:time"]}}, Reach.parse(["server:time"])),
+        ({"al": BY_TOKEN, "*": {"deny": ["class:destructive"]}}, Reach.parse(deny=["class:destructive"])),
+        ({"*": {"deny": ["server:git"]}}, Reach.parse(deny=["server:git"])),
+        ({"al": LISTED, "*": {}}, Reach()),
+        ({"al": LISTED, "*": {"allow": []}}, Reach(())),
+    ],
+)
+async def test_a_subject_that_is_not_listed_may_what_the_rule_for_everybody_else_says_and_nothing_without_one(
+    principals, reach, caplog
+):
+    caplog.set_level(logging.INFO)
+    for stranger in ("carol", "Alice", "alice ", "*", "al", "jwt:alice"):
+        granted = await directory_of(principals).of_token(signed(sub=stranger, scope="tools"))
+        assert granted == (None if reach is None else Grant(Principal(f"jwt:{stranger}", reach), ("tools",)))
+    refused = [line for line in caplog.messages if "is none of the principals" in line]
+    assert len(refused) == (6 if reach is None else 0)
+
+
+@pytest.mark.parametrize(
+    ("principals", "message"),
+    [
+        ({"a": {"subject": "x"}, "b": {"subject": "x"}}, "'a' and 'b' have the same subject"),
+        ({"a": {"subject": ""}}, "principals.a.subject"),
+        ({"a": {"subject": 7}}, "principals.a.subject"),
+        ({"a": {"subject": ["x"]}}, "principals.a.subject"),
+        ({"*": {"token": "${ALICE}"}}, "it has neither token nor subject"),
+        ({"*": {"subject": "x"}}, "it has neither token nor subject"),
+        ({"*": {"operator": True}}, "is no operator"),
+    ],
+)
+def test_a_subject_that_would_be_two_principals_or_none_is_refused(principals, message):
+    with pytest.raises(BadSettingError, match=message):
+        make_directory(settings({"jwt": JWT, "principals": principals}))
+
+
+def test_everybody_else_needs_somebody_who_vouches_for_them():
+    with pytest.raises(BadSettingError, match=r"set toolsearch\.jwt"):
+        make_directory(settings({"principals": {"*": {"allow": ["server:git"]}}}))
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["rules", "principals"])
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"allow": "server:git"}, "valid tuple"),
+        ({"deny": "server:git"}, "valid tuple"),
+        ({"deny": None}, "valid tuple"),
+        ({"allow": {"server:git": True}}, "valid tuple"),
+        ({"deny": [["server:git"]]}, "valid string"),
+        ({"deny": [""]}, "cannot use the reach rule"),
+        ({"deny": ["sever:git"]}, "cannot use the reach rule"),
+        ({"deny": ["class:destroys"]}, "there is no class"),
+        ({"deny": ["git__[a"]}, "without its"),
+        ({"denies": ["server:git"]}, "denies"),
+    ],
+)
+def test_rules_that_cannot_be_read_stop_the_gateway_on_any_transport(place, rules, message):
+    section = {"rules": rules} if place == "rules" else {"principals": {"a": {"token": "${ALICE}", **rules}}}
+    with pytest.raises(BadSettingError, match=message) as refused:
+        settings(section)
+    (field,) = rules
+    assert f"toolsearch.{place if place == 'rules' else 'principals.a'}.{field}" in str(refused.value)
+
+
+def test_a_rule_about_a_server_that_there_is_not_is_warned_of():
+    rules = {"allow": ["server:a", "server:a*", "b__x"], "deny": ["server:b"]}
+    section = {"rules": rules, "principals": {"al": {"token": "${ALICE}", "deny": ["server:c", "server:b"]}}}
+    read = read_gateway_config({"mcpServers": {"a": {"command": "a"}}, "toolsearch": section}, {"ALICE": ALICE})
+
+    assert [warning.partition(": ")[2] for warning in read.warnings] == [
+        "the rule 'server:b' is about no server",
+        "the rule 'server:c' is about no server",
+    ]

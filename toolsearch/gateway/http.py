@@ -62,7 +62,8 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
         resource = _resource(settings.jwt, host, port)
         metadata = build_resource_metadata_url(AnyHttpUrl(resource)) if resource else None
         guarded = RequireAuthMiddleware(mcp, list(directory.required_scopes), metadata)
-        routes += [Route(_PATH, endpoint=guarded), *map(_for_operators, pages)]
+        routes += [Route(_PATH, endpoint=guarded)]
+        routes += [_for_operators(page, directory.required_scopes) for page in pages]
         if settings.jwt is not None and resource is not None:
             routes += _metadata_routes(settings.jwt, resource)
     return Starlette(
@@ -113,16 +114,17 @@ def _for_pages_of(origins: Sequence[str]) -> list[Middleware]:
     ]
 
 
-def _for_operators(page: Route) -> Route:
-    """The same page, for those who may see what everybody does."""
-    return Route(page.path, endpoint=_OperatorsOnly(page.app), methods=sorted(page.methods or {"GET"}))
+def _for_operators(page: Route, scopes: Sequence[str]) -> Route:
+    """The same page, for those who may see what everybody does, with a token that is good for *scopes*."""
+    return Route(page.path, endpoint=_OperatorsOnly(page.app, scopes), methods=sorted(page.methods or {"GET"}))
 
 
 class _OperatorsOnly:
     """Asks a browser for a password, which is the token, and turns others away."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, scopes: Sequence[str]) -> None:
         self._app = app
+        self._scopes = frozenset(scopes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         user = scope.get("user")
@@ -130,7 +132,7 @@ class _OperatorsOnly:
         if not isinstance(token, PrincipalToken):
             challenge = {"www-authenticate": 'Basic realm="toolsearch: any name, and a token"'}
             await PlainTextResponse("Say who you are", 401, headers=challenge)(scope, receive, send)
-        elif not token.is_operator:
+        elif not token.is_operator or not self._scopes.issubset(token.scopes):
             await PlainTextResponse("For operators only", 403)(scope, receive, send)
         else:
             await self._app(scope, receive, send)

@@ -9,21 +9,31 @@ every other client:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+)
 from pydantic.alias_generators import to_camel
 
 from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.sources.files import read_document
 from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.catalog.sources.mcp_config import McpServer, read_mcp_config
-from toolsearch.discovery.reach import EVERY_TOOL
+from toolsearch.discovery.globs import is_glob
+from toolsearch.discovery.reach import EVERY_TOOL, Rule, Subject
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.token_hashes import with_hashed_tokens
 from toolsearch.tools.definition import legal_name
@@ -31,6 +41,7 @@ from toolsearch.tools.naming import SEPARATOR
 from toolsearch_indexes.encoders.opening import BUILT_IN
 
 SECTION = "toolsearch"
+EVERYBODY_ELSE = "*"  # the principal that all are whom no other entry names
 
 Exposing: TypeAlias = Literal["expand", "hedge", "fixed"]
 SignatureAlgorithm: TypeAlias = Literal[  # none of them with a key that the verifier knows, too
@@ -74,11 +85,20 @@ class ExposureSettings(_Section):
     clients: Mapping[str, Exposing] = {}
 
 
+def _readable(rules: tuple[str, ...]) -> tuple[str, ...]:
+    for rule in rules:
+        Rule.parse(rule)
+    return rules
+
+
+Rules: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_readable)]
+
+
 class RuleSettings(_Section):
     """Rules as `Rule.parse` takes them; they hold for everybody, before those of a principal. ``[]`` allows nothing."""
 
-    allow: tuple[str, ...] = EVERY_TOOL
-    deny: tuple[str, ...] = ()
+    allow: Rules = EVERY_TOOL
+    deny: Rules = ()
 
 
 class TrustSettings(_Section):
@@ -92,18 +112,23 @@ class TrustSettings(_Section):
 class PrincipalSettings(_Section):
     """One who may ask, known by a bearer token, which is kept as its hash alone, or by the ``sub`` of a JWT.
 
-    In the document ``token`` stands for the hash, as ``${NAME}`` of the environment.
+    In the document ``token`` stands for the hash, as ``${NAME}`` of the environment. The entry ``*`` has neither token
+    nor subject: it says what every subject may do that no other entry names.
     """
 
     token_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$", repr=False)
     subject: str | None = Field(default=None, min_length=1)
-    allow: tuple[str, ...] = EVERY_TOOL
-    deny: tuple[str, ...] = ()
+    allow: Rules = EVERY_TOOL
+    deny: Rules = ()
     operator: bool = Field(default=False, description="May see the status page, which shows what everybody does.")
 
 
 class JwtSettings(_Section):
-    """How JWTs are verified, as an OAuth resource server does. A subject that is no principal has no own rules."""
+    """How JWTs are verified, as an OAuth resource server does.
+
+    Where there are principals, a subject that none of them names is refused, unless there is one for everybody else;
+    where there are none, whoever the issuer vouches for may do what the rules for everybody allow.
+    """
 
     issuer: str = Field(pattern="^https?://")
     audience: str = Field(min_length=1)
@@ -190,6 +215,7 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
     warnings += [
         f"{mcp.origin}: settings for {name!r}, which is no server" for name in settings.servers if name not in known
     ]
+    warnings += [f"{mcp.origin}: the rule {rule!r} is about no server" for rule in _pointless_rules(settings, known)]
     return GatewayConfig(
         mcp.origin,
         tuple(UpstreamSettings(server, _treated(settings, server.name), settings.state_folder) for server in kept),
@@ -197,6 +223,19 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
         refused=(*mcp.refused, *ambiguous),
         warnings=tuple(warnings),
     )
+
+
+def _pointless_rules(settings: GatewaySettings, servers: Collection[str]) -> list[str]:
+    """The rules that name a server which there is not: a deny rule with a typo denies nothing."""
+    texts = [*settings.rules.allow, *settings.rules.deny]
+    for principal in settings.principals.values():
+        texts += [*principal.allow, *principal.deny]
+    rules = dict.fromkeys(map(Rule.parse, texts))
+    return [
+        str(rule)
+        for rule in rules
+        if rule.subject is Subject.SERVER and not is_glob(rule.pattern) and rule.pattern not in servers
+    ]
 
 
 def _read_section(section: object) -> GatewaySettings:

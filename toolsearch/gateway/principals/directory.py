@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hmac
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from toolsearch.discovery.reach import Reach
 from toolsearch.errors import BadSettingError
-from toolsearch.gateway.principals.jwt import JwtVerifier
+from toolsearch.gateway.principals.jwt import Claims, JwtVerifier
 from toolsearch.gateway.principals.protocol import LOCAL, Grant, Principal, PrincipalDirectory
-from toolsearch.gateway.settings import GatewaySettings, PrincipalSettings
+from toolsearch.gateway.settings import EVERYBODY_ELSE, GatewaySettings, PrincipalSettings
 from toolsearch.gateway.token_hashes import token_sha256
+
+logger = logging.getLogger(__name__)
 
 _BY_JWT = "jwt:"  # before the subject of who is no principal of the configuration
 
@@ -23,25 +26,31 @@ def make_directory(settings: GatewaySettings) -> PrincipalDirectory | None:
     """
     if not settings.principals and settings.jwt is None:
         return None
-    known = {name: _known(name, each, settings) for name, each in settings.principals.items()}
-    _require_distinct("token", ((name, each.token_sha256) for name, each in settings.principals.items()))
-    _require_distinct("subject", ((name, each.subject) for name, each in settings.principals.items()))
+    named = {name: each for name, each in settings.principals.items() if name != EVERYBODY_ELSE}
+    known = {name: _known(name, each, settings) for name, each in named.items()}
+    _require_distinct("token", ((name, each.token_sha256) for name, each in named.items()))
+    _require_distinct("subject", ((name, each.subject) for name, each in named.items()))
     return Directory(
-        {each.token_sha256: known[name] for name, each in settings.principals.items() if each.token_sha256},
-        {each.subject: known[name] for name, each in settings.principals.items() if each.subject},
+        {each.token_sha256: known[name] for name, each in named.items() if each.token_sha256},
+        {each.subject: known[name] for name, each in named.items() if each.subject},
         JwtVerifier(settings.jwt) if settings.jwt else None,
         settings.jwt.required_scopes if settings.jwt else (),
+        _others(settings),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A `PrincipalDirectory` of *tokens*, by their hashes, and of *subjects* of the JWTs that *verifier* accepts."""
+    """A `PrincipalDirectory` of *tokens*, by their hashes, and of *subjects* of the JWTs that *verifier* accepts.
+
+    others  the reach of each subject that is not among *subjects*; None: they are refused
+    """
 
     tokens: Mapping[str, Grant]
     subjects: Mapping[str, Grant]
     verifier: JwtVerifier | None
     required_scopes: tuple[str, ...]
+    others: Reach | None = None
 
     async def of_token(self, token: str) -> Grant | None:
         digest = token_sha256(token)
@@ -52,10 +61,34 @@ class Directory:
         if found is not None or self.verifier is None:
             return found
         claims = await self.verifier.verify(token)
-        if claims is None:
+        return self._vouched_for(claims) if claims is not None else None
+
+    def _vouched_for(self, claims: Claims) -> Grant | None:
+        grant = self._of_subject(claims.subject)
+        if grant is None:
+            logger.info("a JWT was refused: its subject %r is none of the principals", claims.subject)
             return None
-        grant = self.subjects.get(claims.subject) or Grant(Principal(f"{_BY_JWT}{claims.subject}"))
         return Grant(grant.principal, claims.scopes, grant.is_operator)
+
+    def _of_subject(self, subject: str) -> Grant | None:
+        if subject in self.subjects or self.others is None:
+            return self.subjects.get(subject)
+        return Grant(Principal(f"{_BY_JWT}{subject}", self.others))
+
+
+def _others(settings: GatewaySettings) -> Reach | None:
+    """What a subject may reach that no principal names; None if it may not come in."""
+    rules = settings.principals.get(EVERYBODY_ELSE)
+    if rules is None:
+        return None if settings.principals else Reach()
+    if settings.jwt is None:
+        raise BadSettingError(f"the principal {EVERYBODY_ELSE!r} could be nobody: set toolsearch.jwt")
+    if rules.token_sha256 or rules.subject or rules.operator:
+        raise BadSettingError(
+            f"the principal {EVERYBODY_ELSE!r} is whoever no other entry names: it has neither token nor subject, "
+            "and is no operator; it takes allow and deny alone"
+        )
+    return Reach.parse(rules.allow, rules.deny)
 
 
 def _known(name: str, principal: PrincipalSettings, settings: GatewaySettings) -> Grant:
