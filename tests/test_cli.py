@@ -348,9 +348,14 @@ def test_a_module_of_the_working_directory_can_be_a_source(tmp_path):
     assert process.returncode == 0
 
 
-def test_ctrl_c_ends_a_call_that_would_not_end(tmp_path):
-    nap = "import sys, time\n\ndef nap() -> None:\n    print('asleep', flush=True)\n    time.sleep(60)\n"
-    (tmp_path / "bed.py").write_text(nap)
+SLEEP = "def sleep() -> None:\n    print('asleep', flush=True)\n    time.sleep(60)\n"
+
+
+@pytest.mark.parametrize(
+    "nap", ["def nap() -> None:\n    sleep()\n", "async def nap() -> None:\n    await asyncio.to_thread(sleep)\n"]
+)
+def test_ctrl_c_ends_a_call_that_would_not_end(tmp_path, nap):
+    (tmp_path / "bed.py").write_text(f"import asyncio, time\n\n{SLEEP}\n{nap}")
     process = spawn("call", "bed__nap", "--source", "bed", cwd=tmp_path)
     assert process.stderr is not None
     assert process.stderr.readline() == "asleep\n"

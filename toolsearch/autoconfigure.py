@@ -69,6 +69,7 @@ def build_manager(
         ),
         timeout_s=calling.timeout_s,
         max_parallel=calling.max_parallel,
+        max_threads=calling.max_threads,
         max_result_characters=calling.max_result_characters,
         before=before,
         after=after,

@@ -200,6 +200,20 @@ class ToolTimeoutError(ToolSearchError, TimeoutError):
     status = 504
 
 
+class ToolStuckError(ToolSearchError):
+    """A plain tool was not run: too many functions still run whose calls have timed out or were cancelled."""
+
+    code = "tool_stuck"
+    status = 503
+
+    def __init__(self, name: str, stuck: str) -> None:
+        super().__init__(
+            f"the tool {name!r} was not run: {stuck} have timed out or were cancelled, but are still running; "
+            "go on without it, or try again later"
+        )
+        self.name = name
+
+
 class CallLimitError(ToolSearchError):
     """A turn has used up its calls, of one tool or in total.
 

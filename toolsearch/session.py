@@ -27,6 +27,7 @@ from toolsearch.discovery.view import View
 from toolsearch.errors import BadSettingError, UndiscoveredToolError
 from toolsearch.option_values import name_list
 from toolsearch.telemetry import Telemetry
+from toolsearch.threads import search_threads
 from toolsearch.tokens import TokenCounter, count_json
 from toolsearch.tools.definition import Json, JsonObject, Tool, ToolContext, ToolDefinition, ToolReference
 from toolsearch.tools.output import ToolOutput
@@ -429,4 +430,4 @@ class _SearchCallback:
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002  nothing of it is needed
         async with self.searching:
-            return await asyncio.to_thread(self.session.answer, arguments)
+            return await search_threads.run(self.session.answer, arguments)

@@ -132,6 +132,9 @@ class CallingSettings(_Section):
     )
     timeout_s: Seconds = Field(default=60.0, description="Seconds for one call of a tool that sets no time of its own.")
     max_parallel: Count = Field(default=16, description="Calls of one reply that run at once.")
+    max_threads: Count = Field(
+        default=64, description="Plain functions that run at once on one event loop; the others wait, unlimited."
+    )
     max_result_characters: Count = Field(
         default=100_000, description="Characters of text in one result; the rest is cut."
     )

@@ -17,6 +17,7 @@ from toolsearch.calling.hooks import AfterCall, BeforeCall, checked_hooks, decid
 from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.running import run_tool
+from toolsearch.calling.tool_threads import ToolThreads
 from toolsearch.calling.validation import check_arguments
 from toolsearch.calling.wire import ToolCall
 from toolsearch.discovery.port import ToolScope
@@ -25,6 +26,7 @@ from toolsearch.errors import (
     CallLimitError,
     ToolExecutionError,
     ToolSearchError,
+    ToolStuckError,
     UnknownToolError,
 )
 from toolsearch.telemetry import Telemetry
@@ -58,6 +60,7 @@ class _Outcome:
 
     result: ToolResult
     ends_turn: Exception | None = None
+    was_run: bool = True
 
 
 class ToolCallingManager:
@@ -65,6 +68,7 @@ class ToolCallingManager:
 
     timeout_s              for one call of a tool whose metadata sets none; waiting for others is not counted
     max_parallel           calls of one batch that run at once; the others wait in order
+    max_threads            plain functions that run at once on one event loop, over all batches; see `ToolThreads`
     max_result_characters  of text in one result; the rest is cut off, and the result says so
     before, after          hooks around each call, in this order; see `toolsearch.calling.hooks`
     error_processor        what a tool's failure means; by default the model is told of it
@@ -78,6 +82,7 @@ class ToolCallingManager:
         limits: CallLimits | None = None,
         timeout_s: float = 60.0,
         max_parallel: int = 16,
+        max_threads: int = 64,
         max_result_characters: int = 100_000,
         before: Sequence[BeforeCall] = (),
         after: Sequence[AfterCall] = (),
@@ -89,6 +94,7 @@ class ToolCallingManager:
         for name, value in (
             ("timeout_s", timeout_s),
             ("max_parallel", max_parallel),
+            ("max_threads", max_threads),
             ("max_result_characters", max_result_characters),
         ):
             if not value > 0:
@@ -96,6 +102,7 @@ class ToolCallingManager:
         self._limits = limits or CallLimits()
         self._timeout_s = timeout_s
         self._max_parallel = max_parallel
+        self._threads = ToolThreads(max_threads)
         self._max_result_characters = max_result_characters
         self._before = checked_hooks(before, "before")
         self._after = checked_hooks(after, "after")
@@ -186,7 +193,8 @@ class ToolCallingManager:
         started_s = self._clock()
         with self._telemetry.tool_call(name, call_id=call.id, arguments=admitted.arguments) as span:
             outcome = await self._run(admitted, scope, context)
-            outcome = replace(outcome, result=await self._revised(admitted, outcome.result))
+            if outcome.was_run:
+                outcome = replace(outcome, result=await self._revised(admitted, outcome.result))
             if outcome.result.error_code is not None:
                 span.failed(outcome.result.error_code)
             span.answered(outcome.result.text)
@@ -199,8 +207,12 @@ class ToolCallingManager:
         scope.begin_call(tool.name)
         try:
             arguments = admitted.arguments
-            output = await run_tool(tool, admitted.callback, arguments, context, timeout_s=self._timeout_s)
+            output = await run_tool(
+                tool, admitted.callback, arguments, context, timeout_s=self._timeout_s, threads=self._threads
+            )
             output = capped(output, self._max_result_characters)
+        except ToolStuckError as error:
+            return _Outcome(self._failure(call, str(error), error), was_run=False)
         except Exception as error:  # noqa: BLE001  whatever a tool raises is the processor's to judge
             return self._failed(call, tool, error)
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import cast
 
 from toolsearch.catalog.loading import LoadReport, Source, open_source
 from toolsearch.errors import ToolExecutionError
+from toolsearch.tools.callbacks import run_function
 from toolsearch.tools.definition import JsonObject, Tool, ToolCallback, ToolContext
 
 
@@ -66,7 +66,7 @@ class ReopenedCallback:
     name: str
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
-        tool = await asyncio.to_thread(self.sources.find, self.spec, self.server, self.name)
+        tool = await run_function(self.sources.find, self.spec, self.server, self.name)
         value = await cast("ToolCallback", tool.callback).call(arguments, context)
         converter = tool.metadata.result_converter  # a function, so it was not stored with the rest of the metadata
         return value if converter is None else converter(value)

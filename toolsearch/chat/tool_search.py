@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
@@ -34,6 +33,7 @@ from toolsearch.errors import BadSettingError, DuplicateToolError
 from toolsearch.option_values import identity, name_list
 from toolsearch.session import SessionOptions
 from toolsearch.telemetry import Telemetry
+from toolsearch.threads import search_threads
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.providers import tools_by_name
 from toolsearch_indexes.encoders.opening import BUILT_IN
@@ -148,7 +148,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         if not own and not (self._engine and len(self._engine.catalog)):
             return request
         session_id = self._session_id(request)
-        turn = await asyncio.to_thread(self._open, session_id, own, request, chain.model)
+        turn = await search_threads.run(self._open, session_id, own, request, chain.model)
         with self._lock:
             self._running[session_id] += 1
         messages = request.prompt.messages

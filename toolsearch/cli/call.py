@@ -62,7 +62,7 @@ async def _call(session: Session, name: str, arguments: str) -> ToolResult:
 
 
 class _UnawaitedThreads(ThreadPoolExecutor):
-    """The threads that plain functions run in: Ctrl-C must not wait for one to end."""
+    """The threads that async tools may use by `asyncio.to_thread`: Ctrl-C must not wait for one to end."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
         super().shutdown(wait=False, cancel_futures=True)

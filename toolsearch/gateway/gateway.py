@@ -38,6 +38,7 @@ from toolsearch.gateway.trust.protocol import ToolGate
 from toolsearch.gateway.upstream.actor import UpstreamActor
 from toolsearch.gateway.upstream.protocol import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
 from toolsearch.session import SessionOptions
+from toolsearch.threads import search_threads
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +137,7 @@ class Gateway:
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's list, as `Surface.entries`; the first waits a while for servers that are just starting."""
         await self.settled()
-        entries, shown, everything = await asyncio.to_thread(self._list, caller)
+        entries, shown, everything = await search_threads.run(self._list, caller)
         self.ledger.listed(caller, tools=len(entries), shown_tokens=shown, all_tools_tokens=everything)
         return entries
 
@@ -144,7 +145,7 @@ class Gateway:
         """As `Surface.search`."""
         await self.settled()
         started_s = self._clock()
-        found, tokens = await asyncio.to_thread(self._search, caller, arguments)
+        found, tokens = await search_threads.run(self._search, caller, arguments)
         self.ledger.searched(
             caller,
             str(arguments.get("query", "")),

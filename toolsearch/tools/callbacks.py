@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable
-from typing import Any
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
+from toolsearch.threads import in_thread
 from toolsearch.tools.containment import contained
 from toolsearch.tools.definition import JsonObject, ToolContext
 from toolsearch.tools.signature import FunctionSignature
+
+_T = TypeVar("_T")
+
+
+class PlainRunner(Protocol):
+    """Runs plain functions in threads, with the context variables of the caller."""
+
+    async def __call__(self, function: Callable[[], _T], /) -> _T:
+        """Return what *function* returns, or raise what it raises."""
+        ...
+
+
+plain_runner: ContextVar[PlainRunner] = ContextVar("plain_runner", default=in_thread)  # of the call that is being made
 
 
 class FunctionCallback:
@@ -36,13 +51,10 @@ async def run_function(function: Callable[..., Any], *args: Any, **kwargs: Any) 
     """Return what *function* returns; a coroutine function runs on this loop, any other in a worker thread."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
-    result = await asyncio.to_thread(_call, function, args, kwargs)
+    result = await plain_runner.get()(partial(_call, function, args, kwargs))
     return await result if inspect.isawaitable(result) else result
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    try:
-        with contained("the tool"):  # an interrupt that is raised in a thread would be taken for Ctrl-C outside of it
-            return function(*args, **kwargs)
-    except StopIteration as error:  # a future cannot carry it: the caller would wait forever
-        raise RuntimeError(f"{getattr(function, '__name__', 'the function')} raised StopIteration") from error
+    with contained("the tool"):  # an interrupt that is raised in a thread would be taken for Ctrl-C outside of it
+        return function(*args, **kwargs)

@@ -1,0 +1,108 @@
+"""The threads of one manager's plain tools: how many run at once, and what happens when tools hang."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from toolsearch.errors import ToolStuckError
+from toolsearch.threads import Places, in_thread
+from toolsearch.tools.callbacks import plain_runner
+
+_T = TypeVar("_T")
+
+
+@dataclass(eq=False)
+class _Call:
+    """A call as it runs: in *task*, the only one that may change *deadline*."""
+
+    tool_name: str
+    deadline: asyncio.Timeout
+    task: asyncio.Task[Any] | None = field(default_factory=asyncio.current_task)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Stop the clock of this call for the length of the block."""
+        when = self.deadline.when()
+        if when is None or self.deadline.expired() or asyncio.current_task() is not self.task:
+            yield
+            return
+        now_s = asyncio.get_running_loop().time
+        left_s = when - now_s()
+        self.deadline.reschedule(None)
+        try:
+            yield
+        finally:
+            self.deadline.reschedule(now_s() + left_s)
+
+
+class ToolThreads:
+    """Runs the plain functions of tool calls: *count* at once on each event loop, the others wait in order.
+
+    No timeout counts the waiting. A function whose call has timed out or was cancelled cannot be stopped: it gives up
+    its place to the next, and is kept count of until it ends. With as many such functions as there are places, or with
+    a quarter of them of one tool, further calls (of that tool) are refused at once: ToolStuckError.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._places = Places(count)
+        self._max_given_up = count
+        self._max_given_up_of_one = max(1, count // 4)
+        self._given_up: Counter[str] = Counter()  # functions that still run, by tool
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def serving(self, tool_name: str, deadline: asyncio.Timeout) -> Generator[None]:
+        """Run here whatever plain function the block, one call of a tool, comes to."""
+        token = plain_runner.set(partial(self._run, _Call(tool_name, deadline)))
+        try:
+            yield
+        finally:
+            plain_runner.reset(token)
+
+    async def _run(self, call: _Call, function: Callable[[], _T]) -> _T:
+        self._refuse_if_stuck(call.tool_name)
+        places = self._places.here()
+        with call.paused():
+            await places.acquire()
+        try:
+            self._refuse_if_stuck(call.tool_name)  # it may have become so meanwhile
+            return await self._in_thread(call.tool_name, function)
+        finally:
+            places.release()
+
+    def _refuse_if_stuck(self, tool_name: str) -> None:
+        with self._lock:
+            of_this, of_all = self._given_up[tool_name], self._given_up.total()
+        if of_this >= self._max_given_up_of_one:
+            raise ToolStuckError(tool_name, f"{of_this} earlier calls of it")
+        if of_all >= self._max_given_up:
+            raise ToolStuckError(tool_name, f"{of_all} earlier calls of tools")
+
+    async def _in_thread(self, tool_name: str, function: Callable[[], _T]) -> _T:
+        has_ended = is_given_up = False
+
+        def run() -> _T:
+            nonlocal has_ended
+            try:
+                return function()
+            finally:
+                with self._lock:
+                    has_ended = True
+                    if is_given_up:
+                        self._given_up[tool_name] -= 1
+
+        try:
+            return await in_thread(run)
+        except asyncio.CancelledError:
+            with self._lock:
+                if not has_ended:
+                    is_given_up = True
+                    self._given_up[tool_name] += 1
+            raise
