@@ -233,9 +233,8 @@ class Gateway:
     async def _listed(self, listing: Listing) -> None:
         try:
             await self.registry.publish(listing)
-        except ToolSearchError:
-            logger.exception("the tools of %s could not be indexed", listing.server)
-        self._await_no_more(listing.server)
+        finally:
+            self._await_no_more(listing.server)
         self._tokens[listing.server] = await asyncio.to_thread(self._tokens_of, listing.server)
 
     def _tokens_of(self, server: str) -> int:

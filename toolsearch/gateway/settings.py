@@ -65,7 +65,8 @@ class ServerSettings(_Section):
     max_waiting: NonNegativeInt = Field(default=64, description="Requests that wait for that; more are refused.")
     lazy: bool = Field(default=True, description="Start it when it is needed, if its tools are known from last time.")
     listing_ttl_s: PositiveFloat | None = Field(
-        default=None, description="List it anew after that long, where it tells of no changes; None: as it says itself."
+        default=300.0,  # so long may a change in silence stay unnoticed; a listing in 5 minutes costs next to nothing
+        description="List it anew after that long at the latest, or sooner if it says so; None: only as it says.",
     )
     login: bool = Field(default=True, description="Log in with OAuth where the server asks for it.")
 

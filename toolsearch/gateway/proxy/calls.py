@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from mcp import MCPError
@@ -40,19 +41,27 @@ class CallProxy:
         """
         name: str = params["name"]
         given: JsonObject = params.get("arguments") or {}
+        find = partial(self._admitted, caller, name, given)
         try:
-            inner = InnerCall.parse(name, given)
-            if inner is None:
-                tool, arguments, schema_hint = self._named(caller, name), given, ""
-            else:
-                tool, arguments = self._surface.resolve(caller, inner.name), inner.arguments
-                inner.require_allowed(tool)
-                schema_hint = f"; query select:{tool.name} for its inputSchema"
-            _check(tool, arguments, schema_hint)
-            return await self._run(caller, tool, arguments, params, downstream)
+            tool, arguments = find()
+            sent = {**params, "name": tool.remote_name, "arguments": dict(arguments)}
+            admit = _finding(tool, find)
+            return await self._relay.send(caller, tool.server, "tools/call", sent, downstream, admit)
         except ToolSearchError as error:
             logger.info("call of %.80r failed: %s", name, error.code)
             return failure(error)
+
+    def _admitted(self, caller: Caller, name: str, given: JsonObject) -> tuple[GatewayTool, JsonObject]:
+        """The tool that a call means, and with what arguments, where *caller* may call it so."""
+        inner = InnerCall.parse(name, given)
+        if inner is None:
+            tool, arguments, schema_hint = self._named(caller, name), given, ""
+        else:
+            tool, arguments = self._surface.resolve(caller, inner.name), inner.arguments
+            inner.require_allowed(tool)
+            schema_hint = f"; query select:{tool.name} for its inputSchema"
+        _check(tool, arguments, schema_hint)
+        return tool, arguments
 
     def _named(self, caller: Caller, name: str) -> GatewayTool:
         try:
@@ -62,16 +71,17 @@ class CallProxy:
         except UnapprovedToolError as error:
             raise MCPError(INVALID_PARAMS, str(error)) from error
 
-    async def _run(
-        self,
-        caller: Caller,
-        tool: GatewayTool,
-        arguments: JsonObject,
-        params: Mapping[str, Any],
-        downstream: Downstream,
-    ) -> dict[str, Any]:
-        sent = {**params, "name": tool.remote_name, "arguments": dict(arguments)}
-        return await self._relay.send(caller, tool.server, "tools/call", sent, downstream)
+
+def _finding(tool: GatewayTool, find: Callable[[], tuple[GatewayTool, JsonObject]]) -> Callable[[], None]:
+    """Raises, as *find* does, once the call that was meant for *tool* may not be sent to it any more: when its server
+    has been connected and listed, the tool may be held, gone, of another class, or want other arguments.
+    """
+
+    def admit() -> None:
+        if find()[0].remote_name != tool.remote_name:
+            raise UnknownToolError(tool.name)
+
+    return admit
 
 
 def _check(tool: GatewayTool, arguments: JsonObject, schema_hint: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS
@@ -19,6 +20,8 @@ from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.upstream.protocol import Downstream, Listing
 from toolsearch.tools.definition import ToolDefinition, legal_name
 from toolsearch.tools.naming import distinct, namespaced
+
+T = TypeVar("T")
 
 _RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; the protocol of 2026 has no code of its own for it
 
@@ -65,28 +68,36 @@ class ContentProxy:
 
     async def read(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """Answer ``resources/read``; raises as `Relay.send`, and MCPError for what is not there."""
-        address = self.locate(caller, params["uri"])
+        find = partial(self.locate, caller, params["uri"])
+        address = find()
         sent = {**params, "uri": address.uri}
-        return await self._relay.send(caller, address.server, "resources/read", sent, downstream)
+        admit = _finding_the_same(find, address)
+        return await self._relay.send(caller, address.server, "resources/read", sent, downstream, admit)
 
     async def get_prompt(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """Answer ``prompts/get``; raises as `Relay.send`, and MCPError for what is not there."""
-        server, name = self._prompt(caller, params["name"])
-        return await self._relay.send(caller, server, "prompts/get", {**params, "name": name}, downstream)
+        find = partial(self._prompt, caller, params["name"])
+        server, name = find()
+        admit = _finding_the_same(find, (server, name))
+        return await self._relay.send(caller, server, "prompts/get", {**params, "name": name}, downstream, admit)
 
     async def complete(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """Answer ``completion/complete`` for an argument of a prompt, or of a resource's template."""
-        reference = params["ref"]
+        find = partial(self._reference, caller, params["ref"])
+        server, reference = find()
+        sent = {**params, "ref": reference}
+        admit = _finding_the_same(find, (server, reference))
+        return await self._relay.send(caller, server, "completion/complete", sent, downstream, admit)
+
+    def _reference(self, caller: Caller, reference: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The server that *reference* points to, and what it calls that."""
         if reference["type"] == "ref/prompt":
             server, name = self._prompt(caller, reference["name"])
-            reference = {**reference, "name": name}
-        else:
-            address = Addresses(self._known(caller)).resolve_template(reference["uri"])
-            if address is None:
-                raise MCPError(INVALID_PARAMS, "Unknown resource template", {"uri": reference["uri"]})
-            server, reference = address.server, {**reference, "uri": address.uri}
-        sent = {**params, "ref": reference}
-        return await self._relay.send(caller, server, "completion/complete", sent, downstream)
+            return server, {**reference, "name": name}
+        address = Addresses(self._known(caller)).resolve_template(reference["uri"])
+        if address is None:
+            raise MCPError(INVALID_PARAMS, "Unknown resource template", {"uri": reference["uri"]})
+        return address.server, {**reference, "uri": address.uri}
 
     def _prompt(self, caller: Caller, name: str) -> tuple[str, str]:
         """The server of a prompt, and its name there."""
@@ -109,6 +120,16 @@ class ContentProxy:
     def _allows(self, caller: Caller, name: str, server: str) -> bool:
         definition = ToolDefinition(name=name, server=server)
         return self._rules.allows(definition) and caller.principal.reach.allows(definition)
+
+
+def _finding_the_same(find: Callable[[], T], found: T) -> Callable[[], None]:
+    """Raises, as *find* does, once what was *found* is not there any more, or something else is in its place."""
+
+    def admit() -> None:
+        if find() != found:
+            raise MCPError(INVALID_PARAMS, "What was asked for has changed; list it again")
+
+    return admit
 
 
 def _named_prompts(listing: Listing) -> dict[str, Mapping[str, Any]]:

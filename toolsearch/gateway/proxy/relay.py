@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY, SERVER_INFO_META_KEY
@@ -32,6 +32,7 @@ from toolsearch.gateway.upstream.protocol import Downstream, Upstream, UpstreamR
 
 MOST_ROUNDS = 8
 _ROUND_BACKOFF_S = 0.05  # between rounds in which a server asks for nothing but to be called again
+_Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Coroutine[Any, Any, dict[str, Any]]]
 _RESPONSES, _STATE = "inputResponses", "requestState"
 _MODERN_FIELDS = ("resultType", "ttlMs", "cacheScope")
 
@@ -62,18 +63,25 @@ class Relay:
         self._backoff_s = backoff_s
 
     async def send(
-        self, caller: Caller, server: str, method: str, params: Mapping[str, Any], downstream: Downstream
+        self,
+        caller: Caller,
+        server: str,
+        method: str,
+        params: Mapping[str, Any],
+        downstream: Downstream,
+        admit: Callable[[], object],
     ) -> dict[str, Any]:
-        """Return the raw result, fit for the caller's era. *params* have the server's own names in them.
+        """Return the raw result, fit for the caller's era. *params* have the server's own names in them; *admit* is as
+        of `UpstreamRequest`, and asked before each round.
 
-        Raises as `Upstream.request` does, and MCPError for a state that is not the caller's, or too old.
+        Raises as *admit*, as `Upstream.request` does, and MCPError for a state that is not the caller's, or too old.
         """
         upstream = self._upstreams[server]
         if downstream.log_level is not None and not upstream.is_modern:
             await self._levels.ask_for(upstream, downstream.log_level)
         binding = Binding(caller.principal.id, server, method, str(params.get("name", params.get("uri", ""))))
         try:
-            result = await self._sent(caller, upstream, binding, params, downstream)
+            result = await self._sent(caller, upstream, binding, params, downstream, admit)
         except MCPError as error:
             raise _without_secrets(error, self._secrets.get(server, ())) from error
         self._links.note(caller.principal.id, server, result)
@@ -90,21 +98,26 @@ class Relay:
         binding: Binding,
         params: Mapping[str, Any],
         downstream: Downstream,
+        admit: Callable[[], object],
     ) -> dict[str, Any]:
         asked = {key: value for key, value in params.items() if key not in (_RESPONSES, _STATE, "_meta")}
         if meta := _meta(caller, upstream, params, downstream):
             asked["_meta"] = meta
+
+        def request(sent: Mapping[str, Any], client: Downstream) -> Coroutine[Any, Any, dict[str, Any]]:
+            return upstream.request(UpstreamRequest(binding.method, sent, downstream=client, admit=admit))
+
         if caller.era is Era.LEGACY:
-            return await self._with_answers(upstream, binding.method, asked, downstream)
-        return await self._with_states(upstream, binding, params, asked, downstream)
+            return await self._with_answers(request, asked, downstream)
+        return await self._with_states(upstream, request, binding, params, asked, downstream)
 
     async def _with_answers(
-        self, upstream: Upstream, method: str, asked: Mapping[str, Any], downstream: Downstream
+        self, request: _Request, asked: Mapping[str, Any], downstream: Downstream
     ) -> dict[str, Any]:
         """For an older client: ask it whatever the server wants to know, until there is a result."""
         sent = asked
         for tries in range(MOST_ROUNDS + 1):
-            result = await upstream.request(UpstreamRequest(method, sent, downstream=downstream))
+            result = await request(sent, downstream)
             if result.get("resultType") != "input_required":
                 return result
             wanted = result.get("inputRequests")
@@ -124,6 +137,7 @@ class Relay:
     async def _with_states(
         self,
         upstream: Upstream,
+        request: _Request,
         binding: Binding,
         params: Mapping[str, Any],
         asked: dict[str, Any],
@@ -143,15 +157,11 @@ class Relay:
                 asked[_RESPONSES] = responses
             if "server" in state:
                 asked[_STATE] = state["server"]
-
-            def send(client: Downstream) -> Any:
-                return upstream.request(UpstreamRequest(binding.method, asked, downstream=client))
-
             can_be_asked = not upstream.is_modern and any(name in downstream.capabilities for name in ASKABLE)
             if can_be_asked:
-                outcome = await self._conversations.begin(binding, send, downstream)
+                outcome = await self._conversations.begin(binding, lambda client: request(asked, client), downstream)
             else:
-                outcome = await send(downstream)
+                outcome = await request(asked, downstream)
         if isinstance(outcome, Pending):
             state = {"conversation": outcome.id, "round": outcome.round}
             return {

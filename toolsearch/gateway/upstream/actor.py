@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 _STEADY_S = 10.0  # a session that lived so long was no failure to connect
 _WANTED_S = 600.0  # a lazy server that nobody has used for so long is left alone when it goes
+_GONE = (0, 502, 503, 504)  # what a server that is being restarted, or a proxy in front of it, answers with; 0: nothing
 _DEGRADED_FAULTS = 2
 _DEGRADED_JUNK = 50  # lines in a row
 
@@ -78,15 +79,6 @@ class UpstreamActor:
         )
         self._connecting = Breaker(clock=clock, random=random)  # of attempts to connect
         self._words = Words(settings, can_log_in=self._tokens is not None, clock=clock)
-        self._sender = Sender(
-            settings,
-            self._words,
-            self._talkback,
-            Breaker(clock=clock, random=random),
-            connect=self._connected,
-            answered=self._answered,
-            suffered=self._suffered,
-        )
         self._warning = RepeatedWarning(logger)
         self._listings = ListingFollower(
             settings,
@@ -96,6 +88,17 @@ class UpstreamActor:
             failed=self._not_listed,
             warning=self._warning,
             random=random,
+            clock=clock,
+        )
+        self._sender = Sender(
+            settings,
+            self._words,
+            self._talkback,
+            Breaker(clock=clock, random=random),
+            connect=self._connected,
+            judged=self._listings.judged,
+            answered=self._answered,
+            suffered=self._suffered,
         )
         self._session: McpSession | None = None
         self._over = asyncio.Event()  # the session, for new requests
@@ -178,7 +181,7 @@ class UpstreamActor:
 
     async def relist(self) -> None:
         self._rests.stir()
-        await self._listings.list(await self._connected())
+        await self._listings.relist(await self._connected())
 
     async def aclose(self) -> None:
         self._closed = True
@@ -187,6 +190,7 @@ class UpstreamActor:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await self._listings.aclose()
         await self._connector.aclose()
 
     # ---- kept up
@@ -215,7 +219,12 @@ class UpstreamActor:
     async def _tend(self, session: McpSession) -> None:
         """All that is to be done while *session* lives."""
         changes = hear_of_changes(
-            session, self._listings.changed, timeout_s=self._settings.treated.connect_timeout_s, random=self._random
+            session,
+            changed=self._listings.changed,
+            ended=self._listings.doubt,
+            may_have_changed=self._listings.may_have_changed,
+            timeout_s=self._settings.treated.connect_timeout_s,
+            random=self._random,
         )
         await _until([session.ended, self._over], beside=[self._listings.follow(session), changes])
 
@@ -344,9 +353,13 @@ class UpstreamActor:
         self._update()
 
     def _note_session(self, fault: Fault, session: McpSession) -> None:
-        """Take a session that is over out of use. Over HTTP a loss is only that of one answer."""
+        """Take a session that is over out of use. Over HTTP a loss is only that of one answer, unless the server went
+        down: it may come back with other tools.
+        """
         if fault.kind is FaultKind.LOST and isinstance(self._settings.server, StdioServer):
             session.ended.set()
+        elif fault.kind is FaultKind.LOST and fault.status in _GONE:
+            self._listings.doubt()
         elif fault.kind is FaultKind.EXPIRED:
             if session is self._session:
                 self._session = None

@@ -106,18 +106,25 @@ class Downstream(Protocol):
         ...
 
 
+def _admitted() -> None:
+    """For what no definition stands for."""
+
+
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
     """One request to a server: *params* as MCP has them, with the server's own names in them.
 
     timeout_s   for the answer; None: the server's own setting. Waiting to be sent counts too
     downstream  for whom; None: the gateway itself, and nobody can be asked
+    admit       called right before it is sent, once what the server lists on this connection was judged; raises
+                ToolSearchError or MCPError if it may not be sent any more
     """
 
     method: str
     params: Mapping[str, Any]
     timeout_s: float | None = None
     downstream: Downstream | None = field(default=None, compare=False)
+    admit: Callable[[], object] = field(default=_admitted, compare=False)
 
 
 class Upstream(Protocol):
@@ -166,7 +173,7 @@ class Upstream(Protocol):
 class UpstreamSinks:
     """Whom a server's actor tells what it finds out.
 
-    listing  told of every listing, in order; must not raise
+    listing  told of every listing, in order; raises ToolSearchError if that could not be judged
     state    told of every change of state, at once; must not raise
     updated  told which resource has changed, of those that the server was asked to tell of; must not raise
     """

@@ -1,6 +1,7 @@
 """Sends requests to one server: in their turn, while it is worth it, within their time, and never twice.
 
 The one exception is a request that was refused for its session's sake alone: that has not run, and is sent anew.
+Nothing is sent before what the server lists on that very connection has been judged.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from mcp import MCPError
 
 from toolsearch.catalog.sources.mcp_config import StdioServer
 from toolsearch.catalog.sources.mcp_session import McpSession
-from toolsearch.errors import LoginRequiredError, ServerUnavailableError, ToolTimeoutError
+from toolsearch.errors import LoginRequiredError, ServerUnavailableError, ToolSearchError, ToolTimeoutError
 from toolsearch.gateway.settings import UpstreamSettings
 from toolsearch.gateway.upstream.breaker import Breaker, Passage
 from toolsearch.gateway.upstream.faults import Fault, FaultKind, fault_of_request, silence
@@ -25,7 +26,8 @@ from toolsearch.gateway.upstream.words import Words, unsent
 
 
 class Sender:
-    """*connect* gives the live session, and raises ServerUnavailableError.
+    """*connect* gives the live session, and raises ServerUnavailableError. So does *judged*, which returns once what a
+    session lists has been judged: nothing is sent before that.
 
     *answered* is told of each request that the server has answered, and *suffered* of each that it has not.
     """
@@ -38,6 +40,7 @@ class Sender:
         breaker: Breaker,
         *,
         connect: Callable[[], Awaitable[McpSession]],
+        judged: Callable[[McpSession], Awaitable[None]],
         answered: Callable[[], None],
         suffered: Callable[[Fault, McpSession, Exception], None],
     ) -> None:
@@ -47,6 +50,7 @@ class Sender:
         self._words = words
         self._talkback = talkback
         self._connect = connect
+        self._judged = judged
         self._answered = answered
         self._suffered = suffered
         self._in_flight: Counter[McpSession] = Counter()
@@ -63,11 +67,11 @@ class Sender:
             async with clock, self.lanes.lane():
                 try:
                     return await self._attempt(request, clock, ends_at, timeout_s)
-                except _SessionExpiredError:
+                except _SessionOverError:
                     clock.reschedule(ends_at)
                     return await self._attempt(request, clock, ends_at, timeout_s)
-        except _SessionExpiredError as error:
-            reason = "its session has expired, twice in a row; the request did not run"
+        except _SessionOverError as error:
+            reason = "its session has ended before the request was sent, twice in a row; the request did not run"
             raise self._words.unavailable(reason) from error
         except ToolTimeoutError:
             raise
@@ -93,6 +97,9 @@ class Sender:
             result = await self._exchange(request, session, ends_at, timeout_s)
         except _NoAnswerError as error:
             raise self._unanswered(error.fault, passage, error.session) from error.__cause__
+        except _RefusedHereError as error:
+            passage.left()
+            raise error.reason from error.__cause__
         except MCPError:
             passage.answered()  # if only with a no
             self._answered()
@@ -121,6 +128,7 @@ class Sender:
         self._in_flight[session] += 1
         try:
             async with self._talkback.turn(downstream, timeout_s=ends_at - asyncio.get_running_loop().time()):
+                await self._admitted(request, session)
                 is_sent = True
                 return await session.request(
                     request.method,
@@ -139,6 +147,23 @@ class Sender:
         finally:
             self._leave(session)
 
+    async def _admitted(self, request: UpstreamRequest, session: McpSession) -> None:
+        """Wait until what the server lists on *session* was judged, and have *request* admitted by that.
+
+        Whatever comes after this has to send it without waiting for anything else.
+        """
+        try:
+            await self._judged(session)
+        except ServerUnavailableError as error:
+            if session.ended.is_set() or session in self._retired:
+                raise _SessionOverError from error
+            refused = error if isinstance(error, LoginRequiredError) else unsent(error)
+            raise _RefusedHereError(refused) from error
+        try:
+            request.admit()
+        except (ToolSearchError, MCPError) as error:
+            raise _RefusedHereError(error) from error
+
     def _leave(self, session: McpSession) -> None:
         self._in_flight[session] -= 1
         if not self._in_flight[session]:
@@ -156,11 +181,19 @@ class Sender:
             passage.left()
         error = self._words.unanswered(fault)
         self._suffered(fault, session, error)
-        return _SessionExpiredError() if fault.kind is FaultKind.EXPIRED else error
+        return _SessionOverError() if fault.kind is FaultKind.EXPIRED else error
 
 
-class _SessionExpiredError(Exception):
-    """The request was refused because its session is over."""
+class _SessionOverError(Exception):
+    """The request did not run because its session is over."""
+
+
+class _RefusedHereError(Exception):
+    """The request was not sent, for *reason*, which is no word of the server's."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 class _NoAnswerError(Exception):

@@ -19,9 +19,16 @@ logger = logging.getLogger(__name__)
 
 
 async def hear_of_changes(
-    session: McpSession, changed: Callable[[], None], *, timeout_s: float, random: Callable[[], float]
+    session: McpSession,
+    *,
+    changed: Callable[[], None],
+    ended: Callable[[], None],
+    may_have_changed: Callable[[], None],
+    timeout_s: float,
+    random: Callable[[], float],
 ) -> None:
-    """Call *changed* after each change, and after each time that one could have been missed; ends where there is
+    """Call *changed* after each change, *ended* when the stream ends, since what comes back may be another server, and
+    *may_have_changed* whenever we begin to listen, since the moments before that were missed. Returns where there is
     nothing to listen to. Servers of the older protocol tell unasked.
     """
     told = _told(session)
@@ -40,8 +47,7 @@ async def hear_of_changes(
                             resources_list_changed=told.resources,
                         )
                     )
-                if failures:
-                    changed()
+                may_have_changed()
                 async for _ in subscription:
                     failures = 0
                     changed()
@@ -53,6 +59,7 @@ async def hear_of_changes(
         except (SubscriptionLost, TimeoutError):
             pass
         failures += 1
+        ended()
         await asyncio.sleep(delay_s(failures, random))
 
 

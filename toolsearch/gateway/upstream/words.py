@@ -29,6 +29,9 @@ class Words:
         text = f"MCP server {self._name!r} wants a login (HTTP {fault.status}), and the request did not run; {remedy}"
         return LoginRequiredError(text)
 
+    def not_judged(self, error: Exception) -> ServerUnavailableError:
+        return self.unavailable(f"what it lists could not be judged: {error}")
+
     def left_alone(self, breaker: Breaker) -> ServerUnavailableError:
         left_s = max((breaker.retry_at_s or 0.0) - self._clock(), 0.0)
         when = f"in {left_s:.0f} s" if left_s >= 1 else "in a moment"
@@ -39,7 +42,7 @@ class Words:
 
     def not_sent_in(self, timeout_s: float, *, is_connected: bool) -> ServerUnavailableError:
         if not is_connected:
-            return self.unavailable(f"no connection within {timeout_s:g} s; the request did not run")
+            return self.unavailable(f"it was not connected and listed within {timeout_s:g} s; the request did not run")
         text = f"MCP server {self._name!r} had no room for this request within {timeout_s:g} s; it did not run"
         return ServerBusyError(text)
 
