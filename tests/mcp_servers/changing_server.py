@@ -3,7 +3,7 @@
 python changing_server.py FOLDER [http PORT | sse PORT]
 
 FOLDER/lists.json  what it lists, as {"tools": [...], "prompts": [...], "resources": [...], "templates": [...]} and its
-                   "instructions"; read when it starts
+                   "instructions"; read when it starts; where it "is_silent", it tells of no changes
 FOLDER/ran         a line for all that was run: the definition that it had then
 FOLDER/pids        a line for each start; FOLDER/listening  one for each stream that somebody hears of changes on
 
@@ -54,11 +54,12 @@ class Changing(Server[Any]):
             on_list_resource_templates=self._templates,
             on_read_resource=self._read,
             on_completion=self._complete,
-            on_subscriptions_listen=self._listening,
+            on_subscriptions_listen=None if self._lists.get("is_silent") else self._listening,
         )
 
     def get_capabilities(self, _: Any = None, *more: Any, **options: Any) -> types.ServerCapabilities:
-        told = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+        tells = not self._lists.get("is_silent")
+        told = NotificationOptions(prompts_changed=tells, resources_changed=tells, tools_changed=tells)
         return super().get_capabilities(told, *more, **options)
 
     async def _listening(self, ctx: Any, params: Any) -> Any:
