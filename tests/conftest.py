@@ -10,8 +10,7 @@ from itertools import count
 import pytest
 
 # What reasons for skipping may name: data that not everybody has beside the checkout, and extras of much to download.
-# One suite of others runs on a newer Node.js than all the rest of this needs.
-_MAY_BE_ABSENT = ("../shared", "the semantic extra", "'.[bench]'", "Node.js 22")
+_MAY_BE_ABSENT = ("../shared", "the semantic extra", "'.[bench]'")
 
 
 _runs = count()

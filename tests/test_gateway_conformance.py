@@ -1,9 +1,7 @@
-"""The official conformance suite, with the gateway as the server: what fails of it is what is known to, and why."""
+"""The official conformance suite, with the gateway as the server and as the client: what fails is known to, and why."""
 
 import asyncio
 import json
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,14 +10,18 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests import gateway_harness
+from tests.conformance_user import users
 from tests.gateway_harness import SERVERS, served
 
 SUITE = SERVERS / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 SUITE_OF_2026 = SERVERS / "node_modules" / "conformance-of-2026" / "dist" / "index.js"
-NODE = shutil.which("node")
+NODE = SERVERS / "node_modules" / ".bin" / "node"  # of npm: the suite of 2026 needs a newer one than many have
+OF_2026 = ("--spec-version", "2026-07-28")
+PATIENCE_MS = "300000"  # all scenarios start at once, and most of that time each waits for the others
+CLIENT = SERVERS / "conformance_client.py"
 
 pytestmark = pytest.mark.skipif(
-    NODE is None or not SUITE.is_file(), reason="needs Node.js and the suite; run: npm ci --prefix tests/mcp_servers"
+    not NODE.is_file() or not SUITE.is_file(), reason="needs the suite; run: npm ci --prefix tests/mcp_servers"
 )
 
 
@@ -67,26 +69,24 @@ def by_suite_names(monkeypatch) -> None:
     monkeypatch.setattr(gateway_harness, "http_app", lambda gateway: SuiteNames(make_app(gateway)))
 
 
-@pytest.fixture
-def node_22() -> None:
-    version = subprocess.run([str(NODE), "--version"], capture_output=True, text=True, check=True).stdout
-    if int(version.removeprefix("v").split(".")[0]) < 22:
-        pytest.skip(f"the suite of 2026 needs Node.js 22, and this is {version.strip()}")
+async def run_suite(suite: Path, folder: Path, *arguments: str) -> str:
+    """What the suite says, which found nothing that it should not have."""
+    process = await asyncio.create_subprocess_exec(
+        *[str(NODE), str(suite), *arguments],
+        cwd=folder,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()[-4_000:]
+    return output.decode()
 
 
 async def run(suite: Path, config: dict[str, Any], folder: Path, baseline: str, *options: str) -> None:
     """Fails where anything but what *baseline* lists fails, or anything of that passes."""
+    known = ["--expected-failures", str(SERVERS / baseline)]
     async with served(config) as (_, url):
-        arguments = ["server", "--url", url, "--expected-failures", str(SERVERS / baseline), *options]
-        process = await asyncio.create_subprocess_exec(
-            *[str(NODE), str(suite), *arguments],
-            cwd=folder,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        output, _ = await process.communicate()
-    assert process.returncode == 0, output.decode()[-4_000:]
-    assert b"Total:" in output
+        assert "Total:" in await run_suite(suite, folder, "server", "--url", url, *known, *options)
 
 
 async def test_what_fails_against_the_gateway_as_it_is_are_calls_by_a_servers_own_names(tmp_path):
@@ -100,7 +100,29 @@ async def test_nothing_of_2025_fails_once_the_suite_calls_by_the_gateways_names(
     await run(SUITE, older, tmp_path, "conformance-by-suite-names.yml")
 
 
-@pytest.mark.usefixtures("by_suite_names", "node_22")
+@pytest.mark.usefixtures("by_suite_names")
 async def test_nothing_that_2026_requires_fails_once_the_suite_calls_by_the_gateways_names(tmp_path):
     newer = config(tmp_path, "conformance_2026_server.py")
     await run(SUITE_OF_2026, newer, tmp_path, "conformance-of-2026.yml", "--requirements", "2026-07-28")
+
+
+@pytest.mark.usefixtures("by_suite_names")
+@pytest.mark.parametrize("scenario", ["http-header-validation", "http-custom-header-server-validation"])
+async def test_headers_that_do_not_fit_a_call_are_refused_as_2026_wants_it(tmp_path, scenario):
+    """Checks that the suite runs and does not count; the second is of a tool that wants an argument in a header."""
+    newer = config(tmp_path, "conformance_2026_server.py")
+    async with served(newer) as (_, url):
+        output = await run_suite(SUITE_OF_2026, tmp_path, "server", "--url", url, "--scenario", scenario, *OF_2026)
+    assert "0 failed, 0 warnings" in output
+
+
+@pytest.mark.timeout(400)  # dozens of logins, each at a gateway of its own
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_as_a_client_the_gateway_does_what_each_revision_requires_but_for_three_kinds_of_login(
+    tmp_path, revision
+):
+    async with users(tmp_path) as port:
+        command = f"{sys.executable} -I -S {CLIENT} {port}"
+        known = ["--expected-failures", str(SERVERS / "conformance-as-client.yml")]
+        options = ["--command", command, "--timeout", PATIENCE_MS, "--requirements", revision, *known]
+        assert "Total:" in await run_suite(SUITE_OF_2026, tmp_path, "client", *options)

@@ -100,13 +100,16 @@ def test_malformed_tools_cost_only_themselves(open_source):
         "s__bare": NO_PARAMETERS,
         "s__empty_schema": NO_PARAMETERS,
         "s__no_root_type": {"type": "object", "properties": {"a": {"type": "integer"}}},
+        "s__header": {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}},
     }
+    sdks_words = "property 'a': x-mcp-header 'two words' is not an RFC 9110 token"
     assert [(refusal.name, refusal.reason) for refusal in report.refused] == [
         ("s__array", "its inputSchema has the type 'array', but arguments are an object"),
         ("s__text", "its inputSchema is not an object"),
         ("s: entry 7", "it has no name"),
         ("s: entry 8", "the entry is not an object"),
         ("s__good", "the server lists 'good' before, under the same name"),
+        ("s__bad_header", f"it asks for an HTTP header that cannot be sent: {sdks_words}"),
     ]
 
 

@@ -95,7 +95,13 @@ older.TOOLS |= {
     "test_logging_tool": older.returning([older.text("nothing to log")]),
     "test_trigger_tool_change": change_tools,
     "test_trigger_prompt_change": change_prompts,
+    "test_header": older.returning([older.text("Thank you.")]),
     **{name: older.returning([older.text("state-ok")]) for name in ROUNDS if name != PROMPT},
+}
+older.SCHEMAS["test_header"] = {
+    "type": "object",
+    "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+    "required": ["region"],
 }
 
 

@@ -27,6 +27,14 @@ BAD_TOOLS = [
     {"inputSchema": {"type": "object"}},
     "not a tool",
     {"name": "good", "inputSchema": {"type": "object"}},
+    {
+        "name": "header",
+        "inputSchema": {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}},
+    },
+    {
+        "name": "bad header",
+        "inputSchema": {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "two words"}}},
+    },
 ]
 
 behaviour = sys.argv[1] if len(sys.argv) > 1 else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,9 @@ from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.tools.definition import NO_PARAMETERS, Json, JsonObject, ToolDefinition, legal_name
 from toolsearch.tools.naming import distinct, namespaced
+
+_HEADER_KEY = "x-mcp-header"  # in the schema of an argument that the protocol of 2026 wants in an HTTP header as well
+_LONGEST_REASON = 200  # characters of what the SDK says, which quotes the server
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ def _read_tool(server: str, entry: Json, names: Mapping[str, str]) -> ListedTool
         name=names[name],
         title=_text(entry, "title") or _text(annotations, "title"),
         description=_text(entry, "description"),
-        input_schema=_input_schema(entry),
+        input_schema=_with_usable_headers(_input_schema(entry)),
         output_schema=_object(entry, "outputSchema"),
         annotations=annotations,
         server=server,
@@ -99,6 +103,19 @@ def _input_schema(fields: JsonObject) -> JsonObject:
         return {"type": "object", **schema}
     if declared != "object":
         raise _MalformedToolError(f"its inputSchema has the type {declared!r}, but arguments are an object")
+    return schema
+
+
+def _with_usable_headers(schema: JsonObject) -> JsonObject:
+    """*schema* itself, unless it asks for a header that cannot be sent: such a tool must not be offered.
+
+    The protocol says so of HTTP alone; a gateway passes on over HTTP what it was told over stdio, so we do not ask.
+    """
+    if _HEADER_KEY in json.dumps(schema):
+        from mcp.shared.inbound import find_invalid_x_mcp_header  # here, since few need what takes long to load
+
+        if (reason := find_invalid_x_mcp_header(schema)) is not None:
+            raise _MalformedToolError(f"it asks for an HTTP header that cannot be sent: {reason[:_LONGEST_REASON]}")
     return schema
 
 

@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from mcp import MCPError
 from mcp.shared.auth import AuthorizationCodeResult
 
 from toolsearch.catalog.sources.mcp_session import SessionPeer
 from toolsearch.errors import BadSettingError, LoginRequiredError
 from toolsearch.gateway.settings import UpstreamSettings
 from toolsearch.gateway.upstream.connector import CannotConnectError, Connector
+from toolsearch.gateway.upstream.faults import fault_of_request
 from toolsearch.gateway.upstream.oauth import stored_tokens
 
 _PATIENCE_S = 300.0
@@ -42,9 +44,13 @@ async def login(settings: UpstreamSettings, state_dir: Path, *, show: Callable[[
         )
         connector = Connector(settings.server, SessionPeer, timeout_s=_PATIENCE_S, auth=provider)
         try:
-            await connector.open()
+            session = await connector.open()
+            await session.list_page(None)  # some let everybody in, and ask who it is only now
         except CannotConnectError as error:
             raise LoginRequiredError(f"the login to {settings.name!r} failed: {error}") from error
+        except MCPError as error:
+            if (fault := fault_of_request(error)) is not None:
+                raise LoginRequiredError(f"the login to {settings.name!r} failed: {fault.reason}") from error
         finally:
             await connector.aclose()
     if tokens.stamp() in (0, before):
