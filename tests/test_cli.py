@@ -219,7 +219,8 @@ def test_a_damaged_catalog_is_an_error_and_indexing_again_mends_it(indexed):
 
     ran = indexed("search", "median")
     assert ran.code == 3
-    assert ran.err.startswith("error [index_store_error]: the catalog in")
+    assert ran.err.startswith("error [index_store_error]: the index in")
+    assert ran.err.endswith("is damaged: catalog.sqlite has changed; index it again\n")
     assert indexed("index", "statistics").code == 0
     assert indexed("search", "median").code == 0
 
@@ -233,6 +234,32 @@ def test_damaged_arrays_are_rebuilt_with_a_warning(indexed):
     assert ran.code == 0
     assert "statistics__median" in ran.out
     assert ran.err.startswith("warning: the stored index is not used, a new one is built")
+
+
+@pytest.mark.parametrize("place", range(0, 200, 20))
+def test_damage_to_what_says_how_an_index_was_made_is_an_error_that_is_told(indexed, place):
+    (file,) = Path(".toolsearch").glob("*/generation.json")
+    content = bytearray(file.read_bytes())
+    content[place] ^= 0x55
+    file.write_bytes(content)
+
+    ran = indexed("search", "median")
+
+    assert ran.code == 3
+    assert ran.err.endswith("is damaged: generation.json has changed; index it again\n")
+
+
+def test_an_index_without_meaning_is_searched_as_it_is(run):
+    made = run("index", "statistics", "--strategy", "keyword", "--json").json
+    before = {path: path.read_bytes() for path in Path(".toolsearch").rglob("*") if path.is_file()}
+
+    ran = run("search", "median of numbers", "--limit", "1", "--json")
+
+    assert made["strategies"] == ["keyword", "regex"]
+    assert (ran.code, ran.err) == (0, "")
+    assert (ran.json["strategy"], ran.json["notes"]) == ("keyword", [])
+    assert [found["name"] for found in ran.json["results"]] == ["statistics__median"]
+    assert {path: path.read_bytes() for path in Path(".toolsearch").rglob("*") if path.is_file()} == before
 
 
 def test_a_tool_is_shown_with_its_costs_and_in_every_format(indexed):

@@ -1,13 +1,19 @@
 """An index directory: the second start embeds nothing again, and nothing damaged is trusted."""
 
 import logging
+import os
+import subprocess
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from toolsearch import Catalog, ToolDefinition, ToolSearch
+from toolsearch.catalog import generation as generation_module
+from toolsearch.catalog.stored import StoredTools
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.errors import EncoderError, IndexStoreError
 from toolsearch_indexes.encoders.hashing import HashingEncoder
@@ -132,7 +138,7 @@ def test_what_an_encoder_failed_on_is_indexed_before_it_is_saved(tmp_path: Path)
 
 
 def generation(path: Path) -> Path:
-    return path / (path / "CURRENT").read_text()
+    return path / (path / "CURRENT").read_text().split()[0]
 
 
 def flip(file: Path, place: int) -> None:
@@ -176,14 +182,13 @@ def test_another_encoders_index_is_built_anew_with_a_message(tmp_path: Path) -> 
         assert opened.search("email")[0].name == "send_mail"
 
 
-def test_an_index_of_other_tools_than_the_catalog_is_built_anew(tmp_path: Path) -> None:
+def test_the_catalog_of_another_index_is_refused(tmp_path: Path) -> None:
     ToolSearch(tools(), index_dir=tmp_path / "a").close()
     ToolSearch(Catalog([definition("watch_volcano", "Watch a volcano")]), index_dir=tmp_path / "b").close()
     (generation(tmp_path / "b") / "catalog.sqlite").replace(generation(tmp_path / "a") / "catalog.sqlite")
 
-    with ToolSearch.open(tmp_path / "a") as opened:
-        assert [found.name for found in opened.search("volcano")] == ["watch_volcano"]
-        assert "holds other tools than the catalog there" in opened.notes[0]
+    with pytest.raises(IndexStoreError, match=r"catalog\.sqlite has changed; index it again"):
+        ToolSearch.open(tmp_path / "a")
 
 
 def test_a_damaged_catalog_costs_a_start_with_its_sources_nothing(tmp_path: Path) -> None:
@@ -192,22 +197,23 @@ def test_a_damaged_catalog_costs_a_start_with_its_sources_nothing(tmp_path: Path
         expected = answers(engine)
     whole = (generation(tmp_path) / "catalog.sqlite").read_bytes()
 
-    for place in [*range(0, 100, 7), *range(100, len(whole), 331)]:
+    for place in range(0, len(whole), len(whole) // 9):
         damaged = whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :]
         (generation(tmp_path) / "catalog.sqlite").write_bytes(damaged)
         with ToolSearch(tools(), index_dir=tmp_path) as engine:
             assert answers(engine) == expected, place
 
 
-def test_a_damaged_definition_is_never_shown(tmp_path: Path) -> None:
+def test_a_definition_that_is_damaged_later_is_never_shown(tmp_path: Path) -> None:
+    """Definitions are read when they are asked for, which may be long after the index was opened."""
     ToolSearch(tools(), index_dir=tmp_path).close()
     file = generation(tmp_path) / "catalog.sqlite"
     file.write_bytes(file.read_bytes().replace(b"weather of a city", b"weather of a pity"))
 
-    with ToolSearch.open(tmp_path) as opened:
-        assert opened.catalog.get("send_mail").definition.description == "Send an email message (ours)"
-        with pytest.raises(IndexStoreError, match=r"damaged.*index it again"):
-            opened.catalog.get("get_weather")
+    stored = StoredTools(file.parent)
+    assert stored["send_mail"].definition.description == "Send an email message (ours)"
+    with pytest.raises(IndexStoreError, match=r"damaged.*index it again"):
+        stored["get_weather"]
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0", b"nonsense"])
@@ -219,7 +225,187 @@ def test_a_catalog_that_is_none_is_an_error_to_open(tmp_path: Path, content: byt
         ToolSearch.open(tmp_path)
 
 
+def test_wherever_a_byte_flips_answers_are_right_or_the_index_is_refused(tmp_path: Path) -> None:
+    """In each file that an index directory has. Damage to the index is told and built anew, all other is refused."""
+    with ToolSearch(tools(), index_dir=tmp_path) as engine:
+        expected = answers(engine)
+    files = [tmp_path / "CURRENT", *sorted(generation(tmp_path).iterdir())]
+    refused = {"CURRENT", "generation.json", "catalog.sqlite"}
+    assert refused | {"manifest.json", "vectors.matrix.npy"} < {file.name for file in files}
+
+    for file in files:
+        whole = file.read_bytes()
+        samples = 2 if file.suffix == ".npy" else 12
+        for place in range(len(whole) - 1, 0, -(len(whole) // samples)):
+            flip(file, place)
+            if file.name in refused:
+                with pytest.raises(IndexStoreError, match="index it again"):
+                    ToolSearch.open(tmp_path)
+            else:
+                with ToolSearch.open(tmp_path) as opened:
+                    assert answers(opened) == expected, (file.name, place)
+                    assert "the stored index is not used, a new one is built" in opened.notes[0], (file.name, place)
+            file.write_bytes(whole)
+
+
+def test_an_index_of_another_version_is_told_as_one_and_built_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("toolsearch.catalog.generation._FORMAT", 0)
+        ToolSearch(tools(), index_dir=tmp_path).close()
+
+    with pytest.raises(IndexStoreError, match="has format 0, this version reads 1"):
+        ToolSearch.open(tmp_path)
+    ToolSearch(tools(), index_dir=tmp_path).close()
+    assert "has format 0, this version reads 1" in caplog.text
+    ToolSearch.open(tmp_path).close()
+
+
+# How it was made
+
+
+def test_an_index_without_an_encoder_is_opened_without_one(tmp_path: Path) -> None:
+    with ToolSearch(tools(), strategy="keyword", index_dir=tmp_path) as engine:
+        expected = engine.search("send an email")
+
+    with ToolSearch.open(tmp_path) as opened:
+        assert (opened.strategies, opened.notes) == (("keyword", "regex"), [])
+        assert opened.search("send an email") == expected
+
+
+def test_an_index_that_is_made_another_way_is_stored_that_way(tmp_path: Path) -> None:
+    for strategy, first in (("hybrid", "hybrid"), ("keyword", "keyword"), ("auto", "hybrid")):
+        ToolSearch(tools(), strategy=strategy, index_dir=tmp_path).close()
+        with ToolSearch.open(tmp_path) as opened:
+            assert (opened.strategies[0], opened.notes) == (first, [])
+
+
 # Writing
+
+
+def test_a_save_removes_the_generation_before_and_what_killed_writers_left(tmp_path: Path) -> None:
+    with ToolSearch(tools(), index_dir=tmp_path) as engine:
+        before = generation(tmp_path)
+        (tmp_path / "generation-left").mkdir()
+        (tmp_path / "generation-left" / "catalog.sqlite").write_bytes(b"cut off")
+        engine.catalog.remove("send_mail")
+        engine.save()
+
+    now = generation(tmp_path)
+    assert now != before
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["CURRENT", "write.lock", now.name])
+
+
+_WRITE_AND_WAIT = """
+import sys
+from toolsearch import Catalog, ToolSearch
+from toolsearch.catalog import generation
+
+def save_and_wait(index, folder):
+    save_index(index, folder)
+    print(folder.name, flush=True)
+    sys.stdin.readline()
+
+save_index, generation.save_index = generation.save_index, save_and_wait
+ToolSearch(Catalog.from_module("textwrap"), index_dir=sys.argv[1])
+"""
+
+
+@pytest.fixture
+def other_writer(tmp_path: Path) -> Generator[subprocess.Popen[str]]:
+    """A process that is just writing a generation, and waits for a line before it makes it the current one."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", _WRITE_AND_WAIT, str(tmp_path)]
+    with subprocess.Popen(
+        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        yield process
+        process.kill()
+
+
+def test_a_save_never_removes_what_another_process_is_writing(
+    tmp_path: Path, other_writer: subprocess.Popen[str]
+) -> None:
+    with ToolSearch(tools(), encoder=None) as engine:
+        written = tmp_path / line_of(other_writer)
+        with pytest.raises(IndexStoreError, match=r"another process has been writing to .* for 0 s"):
+            IndexDirectory(tmp_path, lock_timeout_s=0).save(
+                engine.catalog.snapshot(), engine.index, refused=(), encoder_spec=None
+            )
+    other_writer.communicate("go on\n")
+
+    assert generation(tmp_path) == written
+    with ToolSearch.open(tmp_path) as opened:
+        assert "textwrap__dedent" in opened.catalog
+
+
+def test_what_a_killed_process_was_writing_is_removed_by_the_next_save(
+    tmp_path: Path, other_writer: subprocess.Popen[str]
+) -> None:
+    written = tmp_path / line_of(other_writer)
+    other_writer.kill()
+    other_writer.wait()
+
+    ToolSearch(tools(), index_dir=tmp_path).close()
+
+    assert not written.exists()
+    with ToolSearch.open(tmp_path) as opened:
+        assert sorted(opened.catalog.names()) == ["get_weather", "list_events", "send_mail"]
+
+
+def line_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@pytest.mark.parametrize("step", ["StoredTools", "read_index"])
+def test_a_reader_whose_generation_is_removed_before_it_is_read_takes_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Three times in a row."""
+    engine = ToolSearch(tools(), index_dir=tmp_path)
+    read = getattr(generation_module, step)
+    saves = iter(range(3))
+
+    def read_after_a_save(folder: Path) -> object:
+        for _ in islice(saves, 1):
+            engine.save()
+        return read(folder)
+
+    monkeypatch.setattr(generation_module, step, read_after_a_save)
+    with engine, ToolSearch.open(tmp_path) as opened:
+        assert (opened.notes, list(saves)) == ([], [])
+        assert answers(opened) == answers(engine)
+
+
+_OPEN_AGAIN_AND_AGAIN = """
+import sys
+from toolsearch import ToolSearch
+
+seen = set()
+for _ in range(40):
+    with ToolSearch.open(sys.argv[1]) as engine:
+        names = tuple(sorted(engine.catalog.names()))
+        found = [hit.name for hit in engine.search("shorten a text")]
+        seen.add((len(names), found[:1] == ["textwrap__shorten"], tuple(engine.notes)))
+        assert all(map(engine.catalog.find, names))
+        assert set(engine.index.names()) == set(names)
+print(sorted(seen))
+"""
+
+
+def test_processes_that_open_an_index_while_it_is_written_see_a_whole_one_each_time(tmp_path: Path) -> None:
+    engines = [ToolSearch(Catalog.from_module(name), index_dir=tmp_path) for name in ("statistics", "textwrap")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", _OPEN_AGAIN_AND_AGAIN, str(tmp_path)]
+    readers = [subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE) for _ in range(2)]
+    while any(reader.poll() is None for reader in readers):
+        for engine in engines:
+            engine.save()
+
+    seen = [reader.communicate()[0] for reader in readers]
+    assert seen == [f"{[(5, True, ()), (18, False, ())]}\n"] * 2
 
 
 def test_a_save_that_fails_midway_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +424,7 @@ def test_a_save_that_fails_midway_leaves_what_was_there(tmp_path: Path, monkeypa
                     engine.save()
 
     assert generation(tmp_path) == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["CURRENT", before.name])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["CURRENT", "write.lock", before.name])
     with ToolSearch.open(tmp_path) as opened:
         assert answers(opened) == expected
 

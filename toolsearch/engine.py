@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.generation import Generation
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.warm_start import IndexDirectory
@@ -68,7 +69,7 @@ class ToolSearch:
         clock: Callable[[], float] = time.time,
         cache: VectorCache | None = None,
         usage: UsageLog | None = None,
-        _is_stored: bool = False,
+        _stored: Generation | None = None,
     ) -> None:
         if strategy not in STRATEGIES:
             raise BadSettingError(f"unknown strategy {strategy!r}; use one of {', '.join(STRATEGIES)}")
@@ -90,7 +91,7 @@ class ToolSearch:
         self._cache = cache or (
             self._directory.vector_cache() if self._directory and encoder not in (None, BUILT_IN) else VectorCache()
         )
-        self._followed = self._follow(self._load(encoder), is_stored=_is_stored)
+        self._followed = self._follow(self._load(encoder), _stored)
         self.vocabulary = IndexVocabulary(self.index)
         self._views = ViewCache(catalog, self.counter)
         self._open: WeakKeyDictionary[SessionState, Session] = WeakKeyDictionary()  # each counts the calls of its turn
@@ -104,13 +105,13 @@ class ToolSearch:
 
         Raises IndexStoreError if nothing usable is there.
         """
-        directory = IndexDirectory(Path(index_dir))
+        stored = IndexDirectory(Path(index_dir)).read()
         return cls(
-            directory.open_catalog(),
+            stored.catalog(),
             strategy=strategy,
-            encoder=encoder if encoder is not None else directory.encoder_spec(),
+            encoder=encoder if encoder is not None else stored.encoder_spec,
             index_dir=index_dir,
-            _is_stored=True,
+            _stored=stored,
         )
 
     @property
@@ -264,31 +265,35 @@ class ToolSearch:
             self._note(f"indexed by keyword only: {error}")
             return None
 
-    def _follow(self, encoder: Encoder | None, *, is_stored: bool) -> CatalogIndex:
+    def _follow(self, encoder: Encoder | None, stored: Generation | None) -> CatalogIndex:
         try:
-            return self._index(encoder, is_stored=is_stored)
+            return self._index(encoder, stored)
         except EncoderError as error:
             if self._strategy != "auto" or encoder is None:
                 raise
             self._note(f"indexed by keyword only: {error}")
-            return self._index(None, is_stored=is_stored)
+            return self._index(None, stored)
 
-    def _index(self, encoder: Encoder | None, *, is_stored: bool) -> CatalogIndex:
-        index, indexed = self._build(encoder, is_stored=is_stored)
+    def _index(self, encoder: Encoder | None, stored: Generation | None) -> CatalogIndex:
+        index, indexed = self._build(encoder, stored)
         return CatalogIndex(self.catalog, index, indexed=indexed)
 
-    def _build(self, encoder: Encoder | None, *, is_stored: bool) -> tuple[ToolSearchIndex, CatalogSnapshot | None]:
-        """Return an index, and what it already holds of the catalog; *is_stored*: the catalog is the directory's."""
+    def _build(
+        self, encoder: Encoder | None, stored: Generation | None
+    ) -> tuple[ToolSearchIndex, CatalogSnapshot | None]:
+        """Return an index, and what it already holds of the catalog; *stored* is what the catalog was read from."""
         if self._directory is None:
             return ToolSearchIndex(encoder=encoder, cache=self._cache), None
         snapshot = self.catalog.snapshot()
-        if is_stored:
+        if stored is not None:
             try:
-                return self._directory.open_index(snapshot, encoder=encoder, cache=self._cache), snapshot
+                return stored.index(encoder=encoder, cache=self._cache), snapshot
             except IndexStoreError as error:
                 self._note(f"the stored index is not used, a new one is built: {error}")
                 return ToolSearchIndex(encoder=encoder, cache=self._cache), None
-        index, is_saved = self._directory.index_for(snapshot, encoder=encoder, cache=self._cache)
+        index, is_saved = self._directory.index_for(
+            snapshot, encoder=encoder, encoder_spec=self._encoder_spec, cache=self._cache
+        )
         if not is_saved:
             self._save(snapshot, index)
         return index, snapshot

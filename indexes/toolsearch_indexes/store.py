@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,31 +53,70 @@ def save_index(index: ToolSearchIndex, folder: Path) -> None:
         raise IndexStoreError(f"the index cannot be written to {folder}: {error.strerror or error}") from error
 
 
-def load_index(folder: Path, *, encoder: Encoder | None = None, cache: VectorCache | None = None) -> ToolSearchIndex:
-    """Return the index stored in *folder*, without its vectors if *encoder* is None.
+@dataclass(frozen=True, slots=True)
+class StoredIndex:
+    """What a folder holds, read whole: changing or removing the folder makes no difference any more.
 
-    Raises IndexStoreError unless it is whole, of this format, and its vectors are those of *encoder*.
+    encoder_id  of the encoder that made its vectors, or None without vectors
     """
-    index = ToolSearchIndex(encoder=encoder, cache=cache)
-    try:
+
+    folder: Path
+    encoder_id: str | None
+    documents: int
+    arrays: Arrays
+
+    def open(self, *, encoder: Encoder | None = None, cache: VectorCache | None = None) -> ToolSearchIndex:
+        """Return the index, without its vectors if *encoder* is None.
+
+        Raises IndexStoreError if its vectors are not those of *encoder*, or its arrays do not fit each other.
+        """
+        if encoder and self.encoder_id != encoder.id:
+            raise IndexStoreError(
+                f"the index in {self.folder} was built with the encoder {self.encoder_id}, not {encoder.id}"
+            )
+        index = ToolSearchIndex(encoder=encoder, cache=cache)
+        with _damage_told(self.folder):
+            if "names" in self.arrays:  # else it is empty, and as it was made
+                arrays = self.arrays
+                lexicon = Lexicon.from_arrays(arrays["terms"], arrays["surfaces"], arrays["term_of_surface"])
+                index.adopt(lexicon, _state(arrays, with_vectors=encoder is not None))
+        if len(index) != self.documents:
+            raise IndexStoreError(f"the index in {self.folder} does not hold as many tools as it says")
+        return index
+
+
+def read_index(folder: Path) -> StoredIndex:
+    """Read the index stored in *folder*. Raises IndexStoreError unless it is whole and of this format."""
+    with _damage_told(folder):
         manifest = json.loads((folder / MANIFEST).read_text())
         if manifest.get("format") != FORMAT or tuple(manifest["fields"]) != FIELDS:
             raise IndexStoreError(
                 f"the index in {folder} has format {manifest.get('format')}, this version reads {FORMAT}"
             )
-        if encoder and manifest["encoder"] != encoder.id:
-            raise IndexStoreError(
-                f"the index in {folder} was built with the encoder {manifest['encoder']}, not {encoder.id}"
-            )
         arrays = {name: _read(folder / f"{name}.npy", digest) for name, digest in manifest["files"].items()}
-        if "names" in arrays:  # else it is empty, and as it was made
-            lexicon = Lexicon.from_arrays(arrays["terms"], arrays["surfaces"], arrays["term_of_surface"])
-            index.adopt(lexicon, _state(arrays, with_vectors=encoder is not None))
+        return StoredIndex(folder, manifest["encoder"], manifest["documents"], arrays)
+
+
+def load_index(folder: Path, *, encoder: Encoder | None = None, cache: VectorCache | None = None) -> ToolSearchIndex:
+    """Return the index stored in *folder*, without its vectors if *encoder* is None.
+
+    Raises IndexStoreError unless it is whole, of this format, and its vectors are those of *encoder*.
+    """
+    return read_index(folder).open(encoder=encoder, cache=cache)
+
+
+def file_digest(path: Path) -> str:
+    """Return the BLAKE2b digest (hex) of what *path* holds. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()
+
+
+@contextmanager
+def _damage_told(folder: Path) -> Generator[None]:
+    try:
+        yield
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexStoreError(f"the index in {folder} is damaged or incomplete ({type(error).__name__})") from error
-    if len(index) != manifest["documents"]:
-        raise IndexStoreError(f"the index in {folder} does not hold as many tools as it says")
-    return index
 
 
 def _arrays(lexicon: Lexicon, state: IndexState) -> dict[str, NDArray[Any]]:
@@ -123,16 +164,11 @@ def _group(arrays: Arrays, prefix: str) -> dict[str, NDArray[Any]]:
 
 def _write(path: Path, array: NDArray[Any]) -> str:
     np.save(path, np.ascontiguousarray(array), allow_pickle=False)
-    return _digest(path)
+    return file_digest(path)
 
 
 def _read(path: Path, digest: str) -> NDArray[Any]:
-    if _digest(path) != digest:
+    if file_digest(path) != digest:
         raise ValueError(f"{path.name} has changed")
     mapped = np.load(path, mmap_mode="r", allow_pickle=False)
     return np.asarray(mapped)  # a plain array over the same pages: indexing a memmap is slow
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()

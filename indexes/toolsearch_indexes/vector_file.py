@@ -9,13 +9,13 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from toolsearch_indexes.errors import IndexStoreError
 
 _log = logging.getLogger(__name__)
 _APPLICATION_ID = 0x54535643  # "TSVC", in the header of our files: other databases are left alone
-_FORMAT = 1
+_FORMAT = 2
 _BUSY_TIMEOUT_S = 30.0  # how long to wait for another process that writes
 _KEYS_PER_QUERY = 500  # below the 999 parameters that every SQLite takes
 _CHECKSUM_BYTES = 4
@@ -36,9 +36,8 @@ class VectorFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             self._connection = self._open()
-        except sqlite3.OperationalError as error:
-            raise self._unusable(error) from error
         except sqlite3.DatabaseError as error:
+            self._require_damage(error)
             self._connection = self._replace(error)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -58,17 +57,17 @@ class VectorFile:
             self._connection.close()
 
     def _get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
+        found: dict[bytes, Any] = {}  # bytes, unless the file is damaged
         for start in range(0, len(keys), _KEYS_PER_QUERY):
             some = keys[start : start + _KEYS_PER_QUERY]
             marks = ",".join("?" * len(some))
             query = f"SELECT key, value FROM vectors WHERE key IN ({marks})"  # noqa: S608 (only question marks)
             found.update(self._connection.execute(query, some))
-        intact = {key: _unsealed(value) for key, value in found.items()}
+        intact = {key: _unsealed(key, value) for key, value in found.items()}
         return {key: value for key, value in intact.items() if value is not None}
 
     def _put(self, values: Mapping[bytes, bytes]) -> None:
-        rows = [(key, _sealed(value)) for key, value in values.items()]
+        rows = [(key, _sealed(key, value)) for key, value in values.items()]
         with self._connection:
             self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
@@ -77,15 +76,15 @@ class VectorFile:
         with self._lock:
             try:
                 return operation()
-            except sqlite3.OperationalError as error:
-                raise self._unusable(error) from error
             except sqlite3.DatabaseError as error:
+                self._require_damage(error)
                 self._connection.close()
                 self._connection = self._replace(error)
                 return operation()
 
     def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
+        connection.text_factory = bytes  # there is no text, unless the file is damaged
         try:
             self._prepare(connection)
         except BaseException:
@@ -124,15 +123,26 @@ class VectorFile:
         except (OSError, sqlite3.Error) as failure:
             raise self._unusable(failure) from failure
 
+    def _require_damage(self, error: sqlite3.DatabaseError) -> None:
+        """Raises IndexStoreError if *error* has another cause: the file is locked, closed, cannot be written ..."""
+        names_are_damaged = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR  # of a table or a column
+        if isinstance(error, sqlite3.OperationalError | sqlite3.ProgrammingError) and not names_are_damaged:
+            raise self._unusable(error) from error
+
     def _unusable(self, error: Exception) -> IndexStoreError:
         return IndexStoreError(f"the vector cache {str(self._path)!r} cannot be used: {error}")
 
 
-def _sealed(value: bytes) -> bytes:
-    """Return *value* with a checksum, since SQLite notices damage only to its own structure."""
-    return value + zlib.crc32(value).to_bytes(_CHECKSUM_BYTES, "big")
+def _sealed(key: bytes, value: bytes) -> bytes:
+    """Return *value* with a checksum, since SQLite notices damage only to its own structure.
+
+    It is of the key, too: a damaged index of keys leads to the value of another one.
+    """
+    return value + zlib.crc32(value, zlib.crc32(key)).to_bytes(_CHECKSUM_BYTES, "big")
 
 
-def _unsealed(stored: bytes) -> bytes | None:
+def _unsealed(key: bytes, stored: Any) -> bytes | None:
+    if not isinstance(stored, bytes):
+        return None
     value = stored[:-_CHECKSUM_BYTES]
-    return value if _sealed(value) == stored else None
+    return value if _sealed(key, value) == stored else None

@@ -17,7 +17,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.reopening import ReopenedCallback, ReopenedSources
 from toolsearch.catalog.snapshot import CatalogSnapshot
@@ -63,12 +62,6 @@ def save_catalog(snapshot: CatalogSnapshot, folder: Path, *, refused: Iterable[R
             )
     except sqlite3.Error as error:
         raise IndexStoreError(f"the catalog cannot be written to {folder}: {error}") from error
-
-
-def open_catalog(folder: Path) -> Catalog:
-    """Return the stored catalog. Close it: a call may have started servers. Raises IndexStoreError."""
-    stored = StoredTools(folder)
-    return Catalog.over(stored, refused=stored.refused(), source=stored.sources)
 
 
 class StoredTools(MutableMapping[str, Tool]):

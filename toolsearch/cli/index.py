@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,7 +46,7 @@ def index(
                 "tokens_are_estimate": engine.counter.estimate,
                 "strategies": list(engine.strategies),
                 "seconds": round(time.perf_counter() - started_s, 3),
-                "bytes": sum(path.stat().st_size for path in to.rglob("*") if path.is_file()),
+                "bytes": _bytes_in(to),
                 "notes": engine.notes,
             }
         if as_json:
@@ -53,6 +55,16 @@ def index(
         else:
             _show(loaded, summary)
     return ExitCode.OK
+
+
+def _bytes_in(folder: Path) -> int:
+    """Another process may just be replacing the index; what it removes does not count."""
+    total = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += Path(where, name).stat().st_size
+    return total
 
 
 def _show(loaded: Loaded, summary: dict[str, Any]) -> None:

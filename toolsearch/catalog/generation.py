@@ -1,0 +1,121 @@
+"""One generation of an index directory: a catalog, its index, and the text that opens its encoder.
+
+    generation.json   the encoder, and a digest of each of the two files below
+    catalog.sqlite    the catalog
+    manifest.json     the index, with a digest of each of its arrays
+
+Whoever names a generation keeps the digest of its ``generation.json``, so that no byte of it changes unnoticed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.loading import Refusal
+from toolsearch.catalog.snapshot import CatalogSnapshot
+from toolsearch.catalog.stored import CATALOG_FILE, StoredTools, save_catalog
+from toolsearch.errors import IndexStoreError
+from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.store import MANIFEST, StoredIndex, file_digest, read_index, save_index
+from toolsearch_indexes.vector_cache import VectorCache
+
+_SEAL = "generation.json"
+_FORMAT = 1
+_SEALED_FILES = (CATALOG_FILE, MANIFEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """What a generation holds, read whole: it goes on working when its folder is removed.
+
+    encoder_spec  the text that opens the encoder of the index, if the index has one and it was given as a text
+    stored_index  or why it cannot be used; the tools can be used all the same
+    """
+
+    tools: StoredTools
+    encoder_spec: str | None
+    stored_index: StoredIndex | IndexStoreError
+
+    @property
+    def is_whole(self) -> bool:
+        return isinstance(self.stored_index, StoredIndex)
+
+    def catalog(self) -> Catalog:
+        """Return the stored catalog. Close it: a call may have started servers. Raises IndexStoreError."""
+        return Catalog.over(self.tools, refused=self.tools.refused(), source=self.tools.sources)
+
+    def index(self, *, encoder: Encoder | None, cache: VectorCache | None) -> ToolSearchIndex:
+        """Raises IndexStoreError if the index is damaged, older, or was made with another encoder."""
+        if isinstance(self.stored_index, IndexStoreError):
+            raise self.stored_index
+        return self.stored_index.open(encoder=encoder, cache=cache)
+
+    def was_made_with(self, encoder: Encoder | None, spec: str | None) -> bool:
+        """Whether the index has the vectors of *encoder*, or none without one, and opens it again by *spec*."""
+        stored = self.stored_index
+        if isinstance(stored, IndexStoreError) or stored.encoder_id != (encoder.id if encoder else None):
+            return False
+        return encoder is None or self.encoder_spec == spec
+
+
+def write_generation(
+    folder: Path,
+    snapshot: CatalogSnapshot,
+    index: ToolSearchIndex,
+    *,
+    refused: Iterable[Refusal],
+    encoder_spec: str | None,
+) -> str:
+    """Write *index*, which holds *snapshot*, into the empty *folder*, and return the digest by which to read it again.
+
+    Raises IndexStoreError or OSError.
+    """
+    save_catalog(snapshot, folder, refused=refused)
+    save_index(index, folder)
+    seal = {
+        "format": _FORMAT,
+        "encoder": encoder_spec if index.arm else None,
+        "files": {name: file_digest(folder / name) for name in _SEALED_FILES},
+    }
+    (folder / _SEAL).write_text(json.dumps(seal, indent=1))
+    return file_digest(folder / _SEAL)
+
+
+def read_generation(folder: Path, digest: str) -> Generation:
+    """Raises IndexStoreError if the generation is not there, of another format, or has a damaged catalog."""
+    try:
+        if file_digest(folder / _SEAL) != digest:
+            raise _damaged(folder, _SEAL)
+        seal: dict[str, Any] = json.loads((folder / _SEAL).read_text())
+        if seal.get("format") != _FORMAT:
+            raise IndexStoreError(
+                f"the index in {folder} has format {seal.get('format')}, this version reads {_FORMAT}"
+            )
+        if file_digest(folder / CATALOG_FILE) != seal["files"][CATALOG_FILE]:
+            raise _damaged(folder, CATALOG_FILE)
+        return Generation(StoredTools(folder), seal["encoder"], _read_index(folder, seal["files"][MANIFEST]))
+    except OSError as error:
+        raise IndexStoreError(
+            f"the index in {folder} is incomplete ({error.strerror or error}); index it again"
+        ) from error
+
+
+def _read_index(folder: Path, digest: str) -> StoredIndex | IndexStoreError:
+    try:
+        if file_digest(folder / MANIFEST) != digest:
+            return _damaged(folder, MANIFEST)
+        return read_index(folder)
+    except IndexStoreError as error:
+        return error
+    except OSError as error:
+        return IndexStoreError(f"the index in {folder} is incomplete ({error.strerror or error})")
+
+
+def _damaged(folder: Path, name: str) -> IndexStoreError:
+    return IndexStoreError(f"the index in {folder} is damaged: {name} has changed; index it again")
