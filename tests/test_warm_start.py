@@ -248,6 +248,15 @@ def test_wherever_a_byte_flips_answers_are_right_or_the_index_is_refused(tmp_pat
             file.write_bytes(whole)
 
 
+def test_a_manifest_that_means_the_same_in_other_bytes_is_not_taken(tmp_path: Path) -> None:
+    ToolSearch(tools(), index_dir=tmp_path).close()
+    manifest = generation(tmp_path) / "manifest.json"
+    manifest.write_text(f"{manifest.read_text()}\n")
+
+    with ToolSearch.open(tmp_path) as opened:
+        assert "manifest.json has changed" in opened.notes[0]
+
+
 def test_an_index_of_another_version_is_told_as_one_and_built_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
