@@ -14,6 +14,7 @@ from toolsearch.chat.messages import AssistantMessage, ToolMessage, UserMessage
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models import openai_chat
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
+from toolsearch.chat.models.openai_chat_stream import StreamedCompletion
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.errors import ChatModelError
@@ -102,7 +103,7 @@ THOUGHTFUL = {
 
 def test_what_an_endpoint_adds_to_a_message_goes_back_to_it() -> None:
     """It also says "stop" although it wants a tool called, and leaves usage out."""
-    response = openai_chat._response(ChatCompletion.model_validate(THOUGHTFUL))
+    response = openai_chat._response(ChatCompletion.model_validate(THOUGHTFUL), StrictTools())
 
     assert response.finish_reason == "tool_calls"
     [back] = openai_chat._messages(response.message)
@@ -118,12 +119,12 @@ def test_what_an_endpoint_adds_to_a_stream_goes_back_to_it() -> None:
         {"reasoning_content": "time?"},
         {"tool_calls": [call | {"index": 0}]},
     ]
-    said = openai_chat._StreamedMessage()
+    said = StreamedCompletion()
     for delta in deltas:
         said.add(_chunk(delta, None))
     said.add(_chunk({}, "stop"))
 
-    last = said.last(StrictTools())
+    last = openai_chat._last(said, StrictTools())
 
     assert last.finish_reason == "tool_calls"
     assert last.message is not None
@@ -140,7 +141,7 @@ def _chunk(delta: dict[str, Any], finish_reason: str | None) -> ChatCompletionCh
 
 def test_an_answer_without_a_choice_is_an_error() -> None:
     with pytest.raises(ChatModelError, match="no choice"):
-        openai_chat._response(ChatCompletion.model_validate(THOUGHTFUL | {"choices": []}))
+        openai_chat._response(ChatCompletion.model_validate(THOUGHTFUL | {"choices": []}), StrictTools())
 
 
 async def test_broken_arguments_come_through_for_the_tool_to_refuse(model: OpenAIChatModel, api: LoopbackApi) -> None:

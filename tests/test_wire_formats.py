@@ -40,6 +40,7 @@ RESPONSE: dict[str, Any] = {
     "object": "response",
     "created_at": 1,
     "model": "gpt",
+    "status": "completed",
     "parallel_tool_calls": True,
     "tool_choice": "auto",
     "tools": [],

@@ -18,6 +18,7 @@ ToolSearchError
 ├── UnknownSessionError     no such session: never made, or evicted
 ├── SessionStoreError       sessions cannot be kept, or read back
 ├── BadArgumentsError       a tool call's arguments do not fit the tool's schema
+├── UnfinishedCallError     the reply that made a call did not finish, so that it may be half a call
 ├── ToolExecutionError      a tool ran and failed
 ├── ToolTimeoutError        a tool did not answer in time
 ├── CallLimitError          a turn used up its tool calls
@@ -65,6 +66,7 @@ __all__ = [
     "ToolTimeoutError",
     "UnapprovedToolError",
     "UndiscoveredToolError",
+    "UnfinishedCallError",
     "UnknownSessionError",
     "UnknownToolError",
 ]
@@ -184,6 +186,21 @@ class BadArgumentsError(ToolSearchError, ValueError):
 
     code = "bad_arguments"
     status = 422
+
+
+class UnfinishedCallError(ToolSearchError):
+    """The reply that made a call did not finish, so its arguments may be half of what was meant; nothing was run."""
+
+    code = "unfinished_call"
+    status = 422
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the reply that made this call did not finish ({reason}), so its arguments may be incomplete; it was not "
+            "run. Make the call again if it is still needed; if the reply was too long, with fewer calls or shorter "
+            "arguments"
+        )
+        self.reason = reason
 
 
 class ToolExecutionError(ToolSearchError):

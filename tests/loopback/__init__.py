@@ -19,11 +19,14 @@ the calls in it, which are unique; set ``api.remembers = False`` where history i
 - `Failure(429)` or `Failure(500)` in a script answers with that status.
 - `Reply(ending="held")` streams half an answer and then waits until the client hangs up (`api.hung_up`, an Event);
   "cut" drops the connection there, "unfinished" ends the stream in good order but too early.
+- `Reply(calls=[...], cut=9, stop="length")` ends after 9 characters of the last call's arguments, as each dialect does;
+  ``ended="pause_turn"`` gives the reason word for word, ``ended=None`` none at all.
+- `Raw(None)` answers with a body of null, or with any other JSON; its events are for streams.
 - ``api.answer = lambda body: Reply(...)`` instead of a script decides by the request, for concurrent conversations.
 - In a Responses request with ``{"type": "tool_search"}``, a `Call("toolSearchTool", {...})` becomes a tool_search_call.
 """
 
-from tests.loopback.script import Call, Failure, Reply, TokenCounts
+from tests.loopback.script import Call, Failure, Raw, Reply, TokenCounts
 from tests.loopback.server import LoopbackApi, Request, api
 
-__all__ = ["Call", "Failure", "LoopbackApi", "Reply", "Request", "TokenCounts", "api"]
+__all__ = ["Call", "Failure", "LoopbackApi", "Raw", "Reply", "Request", "TokenCounts", "api"]

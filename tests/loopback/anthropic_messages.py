@@ -4,9 +4,11 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from jiter import from_json
+
 from tests.loopback.checks import base64_image, number, objects, only, schema, text, tool_name, unique
 from tests.loopback.memory import without_nulls
-from tests.loopback.script import Call, RefusedError, Reply
+from tests.loopback.script import Call, RefusedError, Reply, written
 from tests.loopback.sse import event, pieces
 
 _BODY = {
@@ -22,10 +24,12 @@ _BLOCKS: dict[str, tuple[list[str], list[str]]] = {  # type -> its other keys: o
     "tool_use": (["caller", "toolset_name"], ["id", "name", "input"]),
     "tool_result": (["content", "is_error"], ["tool_use_id"]),
     "tool_reference": ([], ["tool_name"]),
+    "server_tool_use": ([], ["id", "name", "input"]),
+    "web_search_tool_result": ([], ["tool_use_id", "content"]),
 }
 _IN_ROLE = {
     "user": ("text", "image", "tool_result"),
-    "assistant": ("text", "thinking", "redacted_thinking", "tool_use"),
+    "assistant": ("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "web_search_tool_result"),
     "result": ("text", "image", "tool_reference"),
 }
 _STOPS = {"length": "max_tokens", "content_filter": "refusal"}
@@ -203,7 +207,9 @@ def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> 
         content.append({"type": "thinking", "thinking": reply.thinking, "signature": f"{new_id('signature')}=="})
     if reply.text:
         content.append({"type": "text", "text": reply.text})
-    content += [_tool_use(call, new_id) for call in reply.calls]
+    content += reply.blocks
+    content += [_tool_use(call, reply, new_id) for call in reply.calls]
+    usual = _STOPS.get(reply.stop) or ("tool_use" if reply.calls else "end_turn")
     usage = reply.usage
     return {
         "id": new_id("msg"),
@@ -211,7 +217,7 @@ def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> 
         "role": "assistant",
         "model": body["model"],
         "content": content,
-        "stop_reason": _STOPS.get(reply.stop) or ("tool_use" if reply.calls else "end_turn"),
+        "stop_reason": usual if reply.ended == "" else reply.ended,
         "stop_sequence": None,
         "usage": {
             "input_tokens": usage.input - usage.cached - usage.cache_write,
@@ -222,10 +228,20 @@ def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> 
     }
 
 
-def _tool_use(call: Call, new_id: Callable[[str], str]) -> dict[str, Any]:
+class _CutInput(dict[str, Any]):
+    """What can be read of half an object; a stream sends the half itself."""
+
+    def __init__(self, half: str) -> None:
+        super().__init__(from_json(half.encode(), partial_mode=True) if half else {})
+        self.half = half
+
+
+def _tool_use(call: Call, reply: Reply, new_id: Callable[[str], str]) -> dict[str, Any]:
     if isinstance(call.arguments, str):
         raise RefusedError("a script for Anthropic gives arguments as an object, since that is what the API sends")
-    return {"type": "tool_use", "id": call.id or new_id("toolu"), "name": call.name, "input": call.arguments}
+    is_cut = reply.cut is not None and call is reply.calls[-1]
+    arguments = _CutInput(written(call, reply)) if is_cut else call.arguments
+    return {"type": "tool_use", "id": call.id or new_id("toolu"), "name": call.name, "input": arguments}
 
 
 def events(message: dict[str, Any], body: dict[str, Any]) -> Iterator[str]:
@@ -256,8 +272,11 @@ def _pieces(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]
         deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"])]
         signature = {"type": "signature_delta", "signature": block["signature"]}
         return block | {"thinking": "", "signature": ""}, [*deltas, signature]
-    written = json.dumps(block["input"]) if block["input"] else ""
-    deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ["", *pieces(written)]]
+    if block["type"] != "tool_use":
+        return block, []
+    arguments = block["input"]
+    text = arguments.half if isinstance(arguments, _CutInput) else json.dumps(arguments) if arguments else ""
+    deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ["", *pieces(text)]]
     return block | {"input": {}}, deltas
 
 

@@ -1,12 +1,12 @@
 """Chat Completions of OpenAI."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from tests.loopback.checks import data_url, number, objects, only, schema, text, tool_name, unique
 from tests.loopback.memory import without_nulls
-from tests.loopback.script import Call, RefusedError, Reply
+from tests.loopback.script import Call, RefusedError, Reply, written
 from tests.loopback.sse import event, pieces
 
 _BODY = {
@@ -142,19 +142,13 @@ def said(message: dict[str, Any]) -> list[Any]:
 
 
 def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> dict[str, Any]:
-    calls = [_tool_call(call, new_id) for call in reply.calls]
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if calls else "")}
-    if calls:
-        message["tool_calls"] = calls
     usage = reply.usage
     return {
         "id": new_id("chatcmpl"),
         "object": "chat.completion",
         "created": 1,
         "model": body["model"],
-        "choices": [
-            {"index": 0, "message": message, "finish_reason": reply.stop or ("tool_calls" if calls else "stop")}
-        ],
+        "choices": [_choice(index, each, new_id) for index, each in enumerate([reply, *reply.others])],
         "usage": {
             "prompt_tokens": usage.input,
             "completion_tokens": usage.output,
@@ -164,36 +158,44 @@ def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> 
     }
 
 
-def _tool_call(call: Call, new_id: Callable[[str], str]) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": as_text(call.arguments)}
+def _choice(index: int, reply: Reply, new_id: Callable[[str], str]) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
+    if reply.calls:
+        message["tool_calls"] = [_tool_call(call, reply, new_id) for call in reply.calls]
+    usual = reply.stop or ("tool_calls" if reply.calls else "stop")
+    return {"index": index, "message": message, "finish_reason": usual if reply.ended == "" else reply.ended}
+
+
+def _tool_call(call: Call, reply: Reply, new_id: Callable[[str], str]) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": written(call, reply)}
     return {"id": call.id or new_id("call"), "type": "function", "function": function}
 
 
-def as_text(arguments: dict[str, Any] | str) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments)
-
-
 def events(message: dict[str, Any], body: dict[str, Any]) -> Iterator[str]:
-    [choice] = message["choices"]
-    whole = choice["message"]
-
-    def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> str:
-        choices = [{"index": 0, "delta": delta, "finish_reason": finish_reason}]
-        return event(head | {"choices": choices})
-
+    """The pieces of several choices come in turn."""
     head = {key: message[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
-    yield chunk({"role": "assistant", "content": None if whole.get("tool_calls") else ""})
-    for piece in pieces(whole["content"] or ""):
-        yield chunk({"content": piece})
-    for index, call in enumerate(whole.get("tool_calls", [])):
-        name = {"name": call["function"]["name"], "arguments": ""}
-        yield chunk({"tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": name}]})
-        for piece in pieces(call["function"]["arguments"]):
-            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
-    yield chunk({}, choice["finish_reason"])
+    for in_turn in zip_longest(*(_pieces(choice) for choice in message["choices"])):
+        for index, piece in enumerate(in_turn):
+            if piece is not None:
+                delta, finish_reason = piece
+                choices = [{"index": index, "delta": delta, "finish_reason": finish_reason}]
+                yield event(head | {"choices": choices})
     if (body.get("stream_options") or {}).get("include_usage"):
         yield event(head | {"choices": [], "usage": message["usage"]})
     yield event("[DONE]")
+
+
+def _pieces(choice: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str | None]]:
+    whole = choice["message"]
+    yield {"role": "assistant", "content": None if whole.get("tool_calls") else ""}, None
+    for piece in pieces(whole["content"] or ""):
+        yield {"content": piece}, None
+    for index, call in enumerate(whole.get("tool_calls", [])):
+        name = {"name": call["function"]["name"], "arguments": ""}
+        yield {"tool_calls": [{"index": index, "id": call["id"], "type": "function", "function": name}]}, None
+        for piece in pieces(call["function"]["arguments"]):
+            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}, None
+    yield {}, choice["finish_reason"]
 
 
 def error(status: int, code: str, message: str) -> dict[str, Any]:

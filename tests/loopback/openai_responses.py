@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.loopback.checks import data_url, number, objects, only, schema, text, tool_name, unique
 from tests.loopback.memory import without_nulls
-from tests.loopback.openai_chat import as_text, authorised, check_choice, error
-from tests.loopback.script import Call, RefusedError, Reply
+from tests.loopback.openai_chat import authorised, check_choice, error
+from tests.loopback.script import Call, RefusedError, Reply, written
 from tests.loopback.sse import event, pieces
 
 __all__ = ["call_ids", "check", "conversation", "error", "error_event", "events", "render", "said"]
@@ -200,7 +200,8 @@ def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> 
         output.append(message)
     searches = any(tool.get("type") == "tool_search" for tool in body.get("tools", []))
     output += [
-        (_search_call if searches and call.name == SEARCH else _function_call)(call, new_id) for call in reply.calls
+        (_search_call if searches and call.name == SEARCH else _function_call)(call, reply, new_id)
+        for call in reply.calls
     ]
     usage = reply.usage
     return {
@@ -208,7 +209,7 @@ def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> 
         "object": "response",
         "created_at": 1,
         "model": body["model"],
-        "status": "incomplete" if reply.stop else "completed",
+        "status": ("incomplete" if reply.stop else "completed") if reply.ended == "" else reply.ended,
         "incomplete_details": _incomplete(reply),
         "error": None,
         "output": output,
@@ -229,25 +230,29 @@ def _incomplete(reply: Reply) -> dict[str, str] | None:
     return {"reason": "max_output_tokens" if reply.stop == "length" else reply.stop} if reply.stop else None
 
 
-def _function_call(call: Call, new_id: Callable[[str], str]) -> dict[str, Any]:
+def _item_status(call: Call, reply: Reply) -> str:
+    return "incomplete" if reply.cut is not None and call is reply.calls[-1] else "completed"
+
+
+def _function_call(call: Call, reply: Reply, new_id: Callable[[str], str]) -> dict[str, Any]:
     return {
         "type": "function_call",
         "id": new_id("fc"),
         "call_id": call.id or new_id("call"),
         "name": call.name,
-        "arguments": as_text(call.arguments),
-        "status": "completed",
+        "arguments": written(call, reply),
+        "status": _item_status(call, reply),
     }
 
 
-def _search_call(call: Call, new_id: Callable[[str], str]) -> dict[str, Any]:
+def _search_call(call: Call, reply: Reply, new_id: Callable[[str], str]) -> dict[str, Any]:
     return {
         "type": "tool_search_call",
         "id": new_id("tsc"),
         "call_id": call.id or new_id("call"),
         "arguments": call.arguments,
         "execution": "client",
-        "status": "completed",
+        "status": _item_status(call, reply),
     }
 
 
@@ -275,7 +280,8 @@ def _events(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
             done = {"type": "response.function_call_arguments.done", "name": item["name"]}
             yield at | done | {"arguments": item["arguments"]}
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
-    yield {"type": f"response.{message['status']}", "response": message}
+    ended = "incomplete" if message["status"] == "incomplete" else "completed"
+    yield {"type": f"response.{ended}", "response": message}
 
 
 def _begun(item: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,8 @@ import pytest
 
 from tests.loopback import anthropic_messages, openai_chat, openai_responses
 from tests.loopback.memory import Memory
-from tests.loopback.script import Failure, RefusedError, Reply
+from tests.loopback.script import Failure, Raw, RefusedError, Reply
+from tests.loopback.sse import event
 
 DIALECTS: dict[str, ModuleType] = {
     "/v1/chat/completions": openai_chat,
@@ -35,8 +36,8 @@ class LoopbackApi(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.replies: list[Reply | Failure] = []
-        self.answer: Callable[[dict[str, Any]], Reply | Failure] | None = None
+        self.replies: list[Reply | Failure | Raw] = []
+        self.answer: Callable[[dict[str, Any]], Reply | Failure | Raw] | None = None
         self.requests: list[Request] = []
         self.refusals: list[str] = []
         self.remembers = True
@@ -53,7 +54,7 @@ class LoopbackApi(ThreadingHTTPServer):
     def openai_url(self) -> str:
         return f"{self.url}/v1"
 
-    def script(self, *replies: Reply | Failure) -> None:
+    def script(self, *replies: Reply | Failure | Raw) -> None:
         """Answer the next requests with *replies*, after those that are still there."""
         self.replies.extend(replies)
 
@@ -69,7 +70,7 @@ class LoopbackApi(ThreadingHTTPServer):
     def new_id(self, prefix: str) -> str:
         return f"{prefix}_{next(self._ids)}"
 
-    def next_reply(self, body: dict[str, Any]) -> Reply | Failure:
+    def next_reply(self, body: dict[str, Any]) -> Reply | Failure | Raw:
         if self.answer is not None:
             return self.answer(body)
         if not self.replies:
@@ -102,6 +103,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if isinstance(reply, Failure) and not (reply.in_stream and body.get("stream")):
             self._json(reply.status, dialect.error(reply.status, reply.code, reply.message))
+        elif isinstance(reply, Raw) and not body.get("stream"):
+            self._json(200, reply.body)
         elif body.get("stream"):
             self._stream(dialect, reply, body, message)
         else:
@@ -109,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(
         self, dialect: ModuleType, headers: dict[str, str], body: dict[str, Any]
-    ) -> tuple[Reply | Failure, dict[str, Any]]:
+    ) -> tuple[Reply | Failure | Raw, dict[str, Any]]:
         dialect.check(headers, body)
         conversation = dialect.conversation(body)
         if self.server.remembers:
@@ -122,22 +125,24 @@ class _Handler(BaseHTTPRequestHandler):
         return reply, message
 
     def _stream(
-        self, dialect: ModuleType, reply: Reply | Failure, body: dict[str, Any], message: dict[str, Any]
+        self, dialect: ModuleType, reply: Reply | Failure | Raw, body: dict[str, Any], message: dict[str, Any]
     ) -> None:
         events = list(dialect.events(message, body))
-        if isinstance(reply, Failure):
+        if isinstance(reply, Raw):
+            events = [event(each, each.get("type", "") if isinstance(each, dict) else "") for each in reply.events]
+        elif isinstance(reply, Failure):
             events = [*events[: len(events) // 2], dialect.error_event(reply.code, reply.message)]
         elif reply.ending != "whole":
             events = events[: len(events) // 2]
         try:
-            self._send(events, "whole" if isinstance(reply, Failure) else reply.ending)
+            self._send(events, reply.ending if isinstance(reply, Reply) else "whole")
         except ConnectionError:  # the client hung up in the midst of it
             self.server.hung_up.set()
 
     def _send(self, events: list[str], ending: str) -> None:
         self._head(200, "text/event-stream", ("Transfer-Encoding", "chunked"))
-        for event in events:
-            self._chunk(event.encode())
+        for each in events:
+            self._chunk(each.encode())
         if ending == "held":
             self.connection.settimeout(_PATIENCE_S)
             if self.connection.recv(1) == b"":
@@ -148,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
 
-    def _json(self, status: int, message: dict[str, Any]) -> None:
+    def _json(self, status: int, message: Any) -> None:
         data = json.dumps(message).encode()
         self._head(status, "application/json", ("Content-Length", str(len(data))))
         self.wfile.write(data)

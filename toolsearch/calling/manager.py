@@ -27,6 +27,7 @@ from toolsearch.errors import (
     ToolExecutionError,
     ToolSearchError,
     ToolStuckError,
+    UnfinishedCallError,
     UnknownToolError,
 )
 from toolsearch.telemetry import Telemetry
@@ -149,6 +150,8 @@ class ToolCallingManager:
         """Say whether *call* may run. In order and before any call runs, so repeatable."""
         try:
             turn.count(call.name, self._limits)
+            if call.unfinished:
+                raise UnfinishedCallError(call.unfinished)
             tool = scope.resolve(call.name)
             if tool.callback is None:
                 raise ToolExecutionError(
@@ -182,7 +185,8 @@ class ToolCallingManager:
     def _refuse(self, refused: _Refused) -> _Outcome:
         call, error = refused.call, refused.error
         logger.info("call of %.80r refused: %s", call.name, error.code)
-        is_known = not isinstance(error, UnknownToolError | CallLimitError)  # at a limit, nothing was looked up
+        # At a limit, and for half a call, nothing was looked up.
+        is_known = not isinstance(error, UnknownToolError | CallLimitError | UnfinishedCallError)
         with self._telemetry.tool_call(call.name, call_id=call.id, is_known=is_known) as span:
             span.failed(error.code)
         ends_turn = isinstance(error, CallLimitError) and self._limits.on_breach == "raise"

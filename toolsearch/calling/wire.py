@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 from toolsearch.calling.blocks import in_words
+from toolsearch.calling.finished import (
+    why_unfinished_chat,
+    why_unfinished_item,
+    why_unfinished_message,
+    why_unfinished_response,
+)
 from toolsearch.calling.native_search import NativeSearch, tool_references, tool_search_output
 from toolsearch.calling.result import ToolResult
 from toolsearch.discovery.search_tool import TOOL_NAME
@@ -26,11 +32,15 @@ _IMAGES_SENT = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what bo
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call that a model asks for; *arguments* are JSON text or already an object."""
+    """One call that a model asks for; *arguments* are JSON text or already an object.
+
+    *unfinished* says why the call must not run: how its reply ended, if it ended before it was finished.
+    """
 
     id: str
     name: str
     arguments: str | JsonObject = ""
+    unfinished: str = ""
 
 
 @runtime_checkable
@@ -47,16 +57,26 @@ def parse_tool_calls(reply: object) -> tuple[WireFormat, list[ToolCall]]:
     calls counts. Text, reasoning, and calls that the provider runs itself are passed over; a tool search that it leaves
     to the client is a call of ``toolSearchTool``. Calls without an id get ``call_1``, ``call_2`` ... by position. A
     list without calls is "mcp", for nothing tells otherwise.
+
+    A whole reply says how it ended: unless it says that it finished, all its calls are marked `unfinished`, and so is
+    an item of Responses that is not complete. A part of a reply (a message without a stop reason, a list of calls,
+    blocks or items) cannot say it, and is what the caller wants to be run: pass the whole reply where there is one.
     Raises BadArgumentsError, which says what is accepted, if *reply* is none of it.
     """
-    wire_format, items = _unwrapped(_plain(reply))
-    found = [read for position, item in enumerate(items, 1) if (read := _read(_plain(item), position)) is not None]
+    held = _unwrapped(_plain(reply))
+    items = enumerate(held.items, 1)
+    found = [read for position, item in items if (read := _read(_plain(item), position)) is not None]
     formats: set[WireFormat] = {read_format for read_format, _ in found}
-    if wire_format is not None:
-        formats.add(wire_format)
+    if held.wire_format is not None:
+        formats.add(held.wire_format)
     if len(formats) > 1:
         raise BadArgumentsError(f"the calls are in several formats at once ({', '.join(sorted(formats))}); use one")
-    return (formats.pop() if formats else "mcp"), [call for _, call in found]
+    return (formats.pop() if formats else "mcp"), marked_unfinished([call for _, call in found], held.unfinished)
+
+
+def marked_unfinished(calls: Sequence[ToolCall], why: str) -> list[ToolCall]:
+    """Return *calls* as those of a reply that did not finish, unless *why* is ""; a mark that is there stays."""
+    return [replace(call, unfinished=why) if why and not call.unfinished else call for call in calls]
 
 
 def render_results(
@@ -79,31 +99,74 @@ def render_results(
 # Reading
 
 
-def _unwrapped(reply: object) -> tuple[WireFormat | None, Sequence[object]]:
-    """The list of items that *reply* wraps, with the format if the wrapping tells it."""
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a reply holds: calls and what stands beside them, the format if the reply tells it, and how it ended."""
+
+    wire_format: WireFormat | None
+    items: Sequence[object] = ()
+    unfinished: str = ""
+
+
+def _unwrapped(reply: object) -> _Held:
     if isinstance(reply, Sequence) and not isinstance(reply, str | bytes):
-        return None, cast("Sequence[object]", reply)
+        return _Held(None, cast("Sequence[object]", reply))
     if isinstance(reply, ToolCall):
-        return None, [reply]
+        return _Held(None, [reply])
     fields = _mapping(reply)
     if fields is None:
         _refuse(f"a {type(reply).__name__}")
     if "choices" in fields:
-        return "openai", next((calls for calls in _choices(fields["choices"]) if calls), ())
+        choices = [_choice(_plain(each)) for each in _list(fields, "choices")]
+        return next((choice for choice in choices if choice.items), _Held("openai"))
+    if "message" in fields and "finish_reason" in fields:
+        return _choice(fields)
     if "tool_calls" in fields:
-        return "openai", fields["tool_calls"] or ()
+        return _Held("openai", () if fields["tool_calls"] is None else _list(fields, "tool_calls"))
     if "output" in fields:
-        return "openai-responses", fields["output"] or ()
+        return _response(fields)
     if fields.get("role") == "assistant":
-        content = fields.get("content")
-        return ("openai", ()) if content is None or isinstance(content, str) else ("anthropic", content)
-    return None, [fields]
+        return _message(fields)
+    return _Held(None, [fields])
 
 
-def _choices(choices: Sequence[object]) -> Iterator[Sequence[object]]:
-    for choice in choices:
-        message = _mapping(_plain((_mapping(_plain(choice)) or {}).get("message")))
-        yield (message or {}).get("tool_calls") or ()
+def _choice(choice: object) -> _Held:
+    fields = _mapping(choice) or {}
+    message = _mapping(_plain(fields.get("message"))) or {}
+    calls = _list(message, "tool_calls") if message.get("tool_calls") is not None else ()
+    unfinished = why_unfinished_chat(fields.get("finish_reason"), is_refused=bool(message.get("refusal")))
+    return _Held("openai", calls, unfinished)
+
+
+def _response(fields: JsonObject) -> _Held:
+    details = _mapping(_plain(fields.get("incomplete_details"))) or {}
+    items = _list(fields, "output")
+    is_refused = any(map(_is_refusal, items))
+    unfinished = why_unfinished_response(fields.get("status"), details.get("reason"), is_refused=is_refused)
+    return _Held("openai-responses", items, unfinished)
+
+
+def _is_refusal(item: object) -> bool:
+    content = (_mapping(_plain(item)) or {}).get("content")
+    parts = cast("Sequence[object]", content) if isinstance(content, list) else ()
+    return any((_mapping(part) or {}).get("type") == "refusal" for part in parts)
+
+
+def _message(fields: JsonObject) -> _Held:
+    """A message of Anthropic as the API sends it, or as it stands in a conversation; without calls also of OpenAI."""
+    content = fields.get("content")
+    if content is None or isinstance(content, str):
+        return _Held("openai")
+    is_reply = "stop_reason" in fields or fields.get("type") == "message"
+    unfinished = why_unfinished_message(fields.get("stop_reason")) if is_reply else ""
+    return _Held("anthropic", _list(fields, "content"), unfinished)
+
+
+def _list(fields: JsonObject, key: str) -> Sequence[object]:
+    value = fields[key]
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        _refuse(f"a reply whose {key!r} is a {type(value).__name__}")
+    return cast("Sequence[object]", value)
 
 
 def _read(item: object, position: int) -> tuple[WireFormat, ToolCall] | None:
@@ -118,14 +181,19 @@ def _read(item: object, position: int) -> tuple[WireFormat, ToolCall] | None:
     if function is not None:
         return "openai", _call(fields.get("id"), function, "arguments", position)
     if kind == "function_call":
-        return "openai-responses", _call(fields.get("call_id"), fields, "arguments", position)
+        return "openai-responses", _item_call(fields, position)
     if kind == "tool_search_call" and fields.get("execution") == "client":
-        return "openai-responses", _call(fields.get("call_id"), {**fields, "name": TOOL_NAME}, "arguments", position)
+        return "openai-responses", _item_call({**fields, "name": TOOL_NAME}, position)
     if kind == "tool_use":
         return "anthropic", _call(fields.get("id"), fields, "input", position)
     if isinstance(kind, str):
         return None
     return "mcp", _call(fields.get("id"), fields, "arguments", position)
+
+
+def _item_call(fields: JsonObject, position: int) -> ToolCall:
+    call = _call(fields.get("call_id"), fields, "arguments", position)
+    return replace(call, unfinished=why_unfinished_item(fields.get("status")))
 
 
 def _call(call_id: object, fields: JsonObject, arguments_key: str, position: int) -> ToolCall:

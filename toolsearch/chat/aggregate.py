@@ -47,8 +47,8 @@ class ChunkAggregator:
     def response(self) -> ChatResponse:
         """Return the whole answer; a message that came whole counts more than its pieces.
 
-        Raises ChatModelError if neither a finish reason nor a whole message has come: the stream was cut off, and a
-        call whose arguments may be cut off with it is not to be run. Also for a call without a name.
+        Raises ChatModelError if neither a finish reason nor a whole message has come: the stream was cut off. Also for
+        a call without a name. Calls are marked as unfinished unless the finish reason says that the reply is whole.
         """
         if self._finish_reason is None and self._message is None:
             raise ChatModelError("the model's stream ended in the midst of the answer; ask again")
@@ -75,8 +75,8 @@ async def closing(chunks: AsyncIterator[ChatChunk]) -> AsyncGenerator[AsyncItera
 
 def _finish_reason(told: FinishReason | None, message: AssistantMessage) -> FinishReason:
     """Some endpoints say "stop" although the model wants tools called."""
-    if message.tool_calls and told in (None, "stop"):
-        return "tool_calls"
+    if message.tool_calls:
+        return "tool_calls" if told == "stop" else told or "other"
     return told or "stop"
 
 

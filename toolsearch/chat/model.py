@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
+from toolsearch.calling.wire import marked_unfinished
 from toolsearch.chat.messages import AssistantMessage, Message
 from toolsearch.tools.definition import Tool
 
@@ -64,17 +65,27 @@ class Prompt:
 
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "return_direct", "call_limit", "other"]
+_CUT_OFF: tuple[FinishReason, ...] = ("length", "content_filter", "other")
 
 
 @dataclass(frozen=True, slots=True)
 class ChatResponse:
-    """*steps* are the rounds that led to *message*: each with the model's calls and, right after, their results."""
+    """*steps* are the rounds that led to *message*: each with the model's calls and, right after, their results.
+
+    The calls of a response that did not finish ("length", "content_filter", "other") are marked `unfinished`, so that
+    nothing runs them, whatever model made it.
+    """
 
     message: AssistantMessage
     finish_reason: FinishReason = "stop"
     usage: Usage = Usage()
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     steps: tuple[Message, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.finish_reason in _CUT_OFF and self.message.tool_calls:
+            calls = marked_unfinished(self.message.tool_calls, self.finish_reason)
+            object.__setattr__(self, "message", replace(self.message, tool_calls=tuple(calls)))
 
     @property
     def text(self) -> str:

@@ -21,6 +21,8 @@ from toolsearch.errors import BadSettingError, CallLimitError
 
 logger = logging.getLogger(__name__)
 
+_MAX_UNFINISHED_ROUNDS = 3  # each is paid for, and a model whose replies are too short writes the next one just as long
+
 
 def wants_tools(response: ChatResponse) -> bool:
     """The default eligibility: a response's calls are run if it has any."""
@@ -40,6 +42,8 @@ class ToolCallingAdvisor:
     The response's usage is the sum of all rounds, its `steps` are the messages that led to it. It ends with
     "return_direct" if each call of a round returns directly, and with "call_limit" if a limit of the manager that
     raises, or *max_rounds*, is reached: its text then says so. A `tool_choice` that forces calls is for one round.
+    Calls of a reply that did not finish are not run: the model is told. After 3 such replies in a row the turn ends
+    with "call_limit" as well.
 
     A subclass overrides the steps below, in the order in which they are taken. What a request needs to keep goes into
     its context, as the advisor serves many at once.
@@ -162,6 +166,7 @@ class _Turn:
         self._advisor = advisor
         self._calls = TurnCounter()
         self._rounds = 0
+        self._unfinished_rounds = 0  # in a row
         self._usage = Usage()
         self._steps: tuple[Message, ...] = ()
 
@@ -188,9 +193,19 @@ class _Turn:
         logger.debug("round %d: %d tool calls", self._rounds, len(calls))
         if returns_directly(results):
             return self._direct(response, results)
+        limit = self._limit_reached(calls)
+        return self._stopped(response, limit) if limit is not None else None
+
+    def _limit_reached(self, calls: Sequence[ToolCall]) -> CallLimitError | None:
+        is_unfinished = all(call.unfinished for call in calls)
+        self._unfinished_rounds = self._unfinished_rounds + 1 if is_unfinished else 0
+        if self._unfinished_rounds >= _MAX_UNFINISHED_ROUNDS:
+            return CallLimitError(
+                f"{self._unfinished_rounds} replies of the model in a row ended in the middle of its tool calls "
+                f"({calls[0].unfinished}), and none of these was run; let replies be longer with ChatOptions.max_tokens"
+            )
         if self._rounds >= self._advisor.max_rounds:
-            limit = self._advisor.max_rounds
-            return self._stopped(response, CallLimitError(f"the model was asked {limit} times without an answer"))
+            return CallLimitError(f"the model was asked {self._rounds} times without an answer")
         return None
 
     async def _run(self, calls: Sequence[ToolCall]) -> list[ToolResult]:

@@ -51,10 +51,10 @@ def json_bytes(arguments: JsonObject) -> bytes:
         raise BadArgumentsError("the arguments hold something that is not JSON, or half of a character") from None
 
 
-def explain(error: ValidationError) -> str:
-    """Say what is wrong where, for at most 5 faults, without the values that were sent."""
+def explain(error: ValidationError, *, whole: str = "arguments") -> str:
+    """Say what is wrong where, for at most 5 faults, without the values that were sent; *whole* names the root."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{_place(problem['loc'])}: {problem['msg']}" for problem in problems[:_MAX_ERRORS_TOLD]]
+    told = [f"{_place(problem['loc']) or whole}: {problem['msg']}" for problem in problems[:_MAX_ERRORS_TOLD]]
     more = len(problems) - len(told)
     return "; ".join(told) + (f"; and {more} more" if more else "")
 
@@ -64,7 +64,7 @@ def first_sentence(error: Exception) -> str:
 
 
 def _place(location: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, location)) or "arguments"
+    return ".".join(map(str, location))
 
 
 def _with_root_inline(schema: dict[str, Json]) -> dict[str, Json]:

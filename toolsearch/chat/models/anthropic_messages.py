@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolsearch.calling.native_search import NativeSearch
-from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
+from toolsearch.calling.wire import parse_tool_calls, render_results
+from toolsearch.chat.aggregate import last_chunk
 from toolsearch.chat.messages import (
     AssistantMessage,
     Message,
@@ -19,7 +19,16 @@ from toolsearch.chat.messages import (
 from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, ToolCallDelta, Usage
 from toolsearch.chat.models.families import claude_searches_natively
 from toolsearch.chat.models.images import anthropic_content
-from toolsearch.chat.models.sdk import Clients, as_json, refuse_deferred, require_sdk, translated, verbatim_items
+from toolsearch.chat.models.sdk import (
+    Clients,
+    arguments_object,
+    finish_reason,
+    refuse_deferred,
+    require_sdk,
+    translated,
+    verbatim_items,
+)
+from toolsearch.chat.models.shapes import AnthropicMessage, MessagesUsage, read, without_nulls
 from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.discovery.exposure import render_tools
 from toolsearch.errors import ChatModelError
@@ -28,7 +37,6 @@ from toolsearch.tools.definition import Json, JsonObject
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from anthropic.lib.streaming import ParsedMessageStreamEvent
-    from anthropic.types import Message as AnthropicMessage
 
 PROVIDER: Final = "anthropic"
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
@@ -87,7 +95,7 @@ class AnthropicModel:
 
         request = self._request(prompt)
         with translated(request["model"], AnthropicError):
-            return _response(cast("AnthropicMessage", await self._clients.get().messages.create(**request)))
+            return _response(cast("object", await self._clients.get().messages.create(**request)))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
         from anthropic import AnthropicError
@@ -98,7 +106,7 @@ class AnthropicModel:
             async with self._clients.get().messages.stream(**request) as events:
                 async for event in events:
                     if event.type == "message_stop":
-                        last = _last(_response(event.message))
+                        last = last_chunk(_response(event.message))
                         break
                     chunk = _chunk(cast("ParsedMessageStreamEvent[None]", event))
                     if chunk is not None:
@@ -185,44 +193,35 @@ def _is_empty_text(block: JsonObject) -> bool:
 def _assistant(message: AssistantMessage) -> list[dict[str, Json]]:
     said: list[dict[str, Json]] = [{"type": "text", "text": message.text}] if message.text.strip() else []
     calls = [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call)} for call in message.tool_calls
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_object(call)}
+        for call in message.tool_calls
     ]
     return [*said, *calls]
-
-
-def _input(call: ToolCall) -> dict[str, Json]:
-    """The API takes an object only; what another provider's model wrote instead is put into one."""
-    arguments = call.arguments
-    if not isinstance(arguments, str):
-        return dict(arguments)
-    try:
-        parsed: object = json.loads(arguments or "{}")
-    except ValueError:
-        parsed = None
-    return cast("dict[str, Json]", parsed) if isinstance(parsed, dict) else {"arguments": arguments}
 
 
 # Answering
 
 
-def _response(reply: AnthropicMessage) -> ChatResponse:
-    _, calls = parse_tool_calls(reply.content)
-    text = "".join(block.text for block in reply.content if block.type == "text")
-    items = tuple(as_json(block) for block in reply.content)
+def _response(reply: object) -> ChatResponse:
+    message, sent = read(AnthropicMessage, reply)
+    _, calls = parse_tool_calls(sent | {"type": "message"})
+    text = "".join(block.text or "" for block in message.content if block.type == "text")
+    items = tuple(without_nulls(block) for block in sent["content"])
     return ChatResponse(
         AssistantMessage(text, tuple(calls), ProviderItems(PROVIDER, items)),
-        _FINISH.get(reply.stop_reason or "", "other"),
-        _usage(reply),
-        {"id": reply.id, "model": reply.model},
+        finish_reason(_FINISH.get(message.stop_reason or "", "other"), calls),
+        _usage(message.usage),
+        {"id": message.id, "model": message.model},
     )
 
 
-def _usage(reply: AnthropicMessage) -> Usage:
+def _usage(usage: MessagesUsage | None) -> Usage:
     """Anthropic counts what was read from the cache, and what was written to it, beside the other input."""
-    usage = reply.usage
+    if usage is None:
+        return Usage()
     cached = usage.cache_read_input_tokens or 0
     written = usage.cache_creation_input_tokens or 0
-    return Usage(usage.input_tokens + cached + written, usage.output_tokens, cached, written)
+    return Usage((usage.input_tokens or 0) + cached + written, usage.output_tokens or 0, cached, written)
 
 
 def _chunk(event: ParsedMessageStreamEvent[None]) -> ChatChunk | None:
@@ -236,12 +235,3 @@ def _chunk(event: ParsedMessageStreamEvent[None]) -> ChatChunk | None:
     if event.delta.type == "input_json_delta" and event.delta.partial_json:
         return ChatChunk(tool_calls=(ToolCallDelta(event.index, arguments=event.delta.partial_json),))
     return None
-
-
-def _last(response: ChatResponse) -> ChatChunk:
-    return ChatChunk(
-        finish_reason=response.finish_reason,
-        usage=response.usage,
-        message=response.message,
-        metadata=response.metadata,
-    )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
-from toolsearch.chat.aggregate import ChunkAggregator
+from toolsearch.chat.aggregate import last_chunk
 from toolsearch.chat.messages import (
     AssistantMessage,
     Message,
@@ -17,9 +16,11 @@ from toolsearch.chat.messages import (
     ToolMessage,
     UserMessage,
 )
-from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, ToolCallDelta, Usage
+from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, Usage
 from toolsearch.chat.models.images import openai_content
-from toolsearch.chat.models.sdk import Clients, as_json, refuse_deferred, require_sdk, translated, verbatim_items
+from toolsearch.chat.models.openai_chat_stream import StreamedCompletion, assistant_message
+from toolsearch.chat.models.sdk import Clients, finish_reason, refuse_deferred, require_sdk, translated, verbatim_items
+from toolsearch.chat.models.shapes import Choice, Completion, CompletionUsage, read, without_nulls
 from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.discovery.exposure import render_tools
 from toolsearch.errors import ChatModelError
@@ -27,9 +28,6 @@ from toolsearch.tools.definition import Json
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-    from openai.types import CompletionUsage
-    from openai.types.chat import ChatCompletion, ChatCompletionChunk
-    from openai.types.chat.chat_completion_chunk import Choice, ChoiceDelta
 
 PROVIDER: Final = "openai"
 _OUTPUT_ONLY = ("annotations", "audio", "function_call", "refusal")  # in an answer, but not taken back
@@ -52,6 +50,9 @@ class OpenAIChatModel:
     strict            send tools in strict mode, those that it can say: the model is held to their schemas
 
     Retries and timeouts are the client's. Nothing can be deferred here: discovered tools go in `ChatOptions.tools`.
+
+    Of several choices (``n`` in `ChatOptions.extra`, or an endpoint that puts text and calls into two) the answer is
+    the first with calls, else the first; the messages of the others are in its metadata as ``other_choices``.
     """
 
     provider = PROVIDER
@@ -83,9 +84,7 @@ class OpenAIChatModel:
         strict = self._strict_tools(prompt)
         request = self._request(prompt, strict)
         with translated(request["model"], OpenAIError):
-            reply = cast("ChatCompletion", await self._clients.get().chat.completions.create(**request))
-            response = _response(reply)
-        return replace(response, message=strict.read(response.message))
+            return _response(cast("object", await self._clients.get().chat.completions.create(**request)), strict)
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
         from openai import OpenAIError
@@ -94,14 +93,14 @@ class OpenAIChatModel:
         request = self._request(prompt, strict)
         if self._stream_usage:
             request.setdefault("stream_options", {"include_usage": True})
-        said = _StreamedMessage()
+        said = StreamedCompletion()
         with translated(request["model"], OpenAIError):
             async with await self._clients.get().chat.completions.create(**request, stream=True) as pieces:
                 async for piece in pieces:
                     chunk = said.add(piece)
                     if chunk.text or chunk.tool_calls:
                         yield chunk
-            yield said.last(strict)
+            yield _last(said, strict)
 
     def _strict_tools(self, prompt: Prompt) -> StrictTools:
         return StrictTools.of(prompt.options.tools) if self._strict else StrictTools()
@@ -152,125 +151,66 @@ def _messages(message: Message) -> list[dict[str, Json]]:
         case UserMessage():
             return [{"role": "user", "content": openai_content(message)}]
         case AssistantMessage():
-            return [dict(item) for item in verbatim_items(message, PROVIDER)] or [_assistant(message)]
+            return [dict(item) for item in verbatim_items(message, PROVIDER)] or [assistant_message(message)]
         case ToolMessage():
             return render_results(message.results, PROVIDER)
-
-
-def _assistant(message: AssistantMessage) -> dict[str, Json]:
-    if not message.tool_calls:
-        return {"role": "assistant", "content": message.text}
-    calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_text(call)}}
-        for call in message.tool_calls
-    ]
-    return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
-
-
-def arguments_text(call: ToolCall) -> str:
-    return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
 
 
 # Answering
 
 
-def _response(reply: ChatCompletion) -> ChatResponse:
-    if not reply.choices:
-        raise ChatModelError("the answer holds no choice; ask again")
-    choice = reply.choices[0]
-    _, calls = parse_tool_calls(choice.message)
+def _response(reply: object, strict: StrictTools) -> ChatResponse:
+    completion, sent = read(Completion, reply)
+    answers = [_answer(choice, said, strict) for choice, said in zip(completion.choices, sent["choices"], strict=True)]
+    return _chosen(answers, completion.usage, {"id": completion.id, "model": completion.model})
+
+
+def _answer(choice: Choice, sent: dict[str, Json], strict: StrictTools) -> ChatResponse:
+    _, calls = parse_tool_calls(sent)
     text = choice.message.content or choice.message.refusal or ""
-    return ChatResponse(
-        AssistantMessage(text, tuple(calls), _verbatim(as_json(choice.message))),
-        _finish_reason(choice.finish_reason, bool(calls)),
-        _usage(reply.usage),
-        {"id": reply.id, "model": reply.model},
-    )
+    message = AssistantMessage(text, tuple(calls), _verbatim(sent["message"]))
+    return ChatResponse(strict.read(message), _finish_reason(choice.finish_reason, calls))
+
+
+def _last(said: StreamedCompletion, strict: StrictTools) -> ChatChunk:
+    """The whole answer. Raises ChatModelError if the stream ended before the model did."""
+    answers: list[ChatResponse] = []
+    for choice in said.choices:
+        message = choice.message()
+        message = replace(message, verbatim=_verbatim(choice.sent(message)))
+        answers.append(ChatResponse(strict.read(message), _finish_reason(choice.finish_reason, message.tool_calls)))
+    if not answers:
+        raise ChatModelError("the stream ended in the midst of the answer; ask again")
+    return last_chunk(_chosen(answers, said.usage, {"id": said.id, "model": said.model}))
+
+
+def _chosen(answers: Sequence[ChatResponse], usage: CompletionUsage | None, metadata: dict[str, Any]) -> ChatResponse:
+    """Return the one of several *answers* that counts, as `parse_tool_calls` takes it."""
+    if not answers:
+        raise ChatModelError("the answer holds no choice; ask again")
+    answer = next((each for each in answers if each.message.tool_calls), answers[0])
+    if others := tuple(each.message for each in answers if each is not answer):
+        metadata["other_choices"] = others
+    return replace(answer, usage=_usage(usage), metadata=metadata)
 
 
 def _verbatim(message: dict[str, Json]) -> ProviderItems:
     """Endpoints put more into a message than OpenAI does, and want it back: signed thoughts, reasoning."""
-    kept = {key: value for key, value in message.items() if key not in _OUTPUT_ONLY}
+    kept = {key: value for key, value in without_nulls(message).items() if key not in _OUTPUT_ONLY}
     return ProviderItems(PROVIDER, ({"role": "assistant", "content": None} | kept,))
 
 
-def _finish_reason(reason: str | None, has_calls: bool) -> FinishReason:  # noqa: FBT001
-    """Some endpoints say "stop" although the model wants tools called."""
-    if has_calls and reason in ("stop", None):
-        return "tool_calls"
-    return _FINISH.get(reason or "", "other")
+def _finish_reason(reason: str | None, calls: Sequence[ToolCall]) -> FinishReason:
+    return finish_reason(_FINISH.get(reason or "", "other"), calls)
 
 
 def _usage(usage: CompletionUsage | None) -> Usage:
     if usage is None:
         return Usage()
-    details = usage.prompt_tokens_details
+    details = usage.prompt_tokens_details or {}
     return Usage(
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        (details and details.cached_tokens) or 0,
-        (details and details.cache_write_tokens) or 0,
+        usage.prompt_tokens or 0,
+        usage.completion_tokens or 0,
+        details.get("cached_tokens") or 0,
+        details.get("cache_write_tokens") or 0,
     )
-
-
-class _StreamedMessage:
-    """A message that comes in pieces, with whatever an endpoint adds to OpenAI's own fields."""
-
-    def __init__(self) -> None:
-        self._whole = ChunkAggregator()
-        self._finish_reason: str | None = None
-        self._usage = Usage()
-        self._metadata: dict[str, Any] = {}
-        self._more: dict[str, Json] = {}
-        self._more_of_calls: dict[int, dict[str, Json]] = {}
-
-    def add(self, piece: ChatCompletionChunk) -> ChatChunk:
-        """Take *piece*, and return what of it can be passed on at once."""
-        self._metadata = {"id": piece.id, "model": piece.model}
-        if piece.usage is not None:
-            self._usage = _usage(piece.usage)
-        chunk = ChatChunk()
-        if piece.choices:
-            chunk = self._add_choice(piece.choices[0])
-        self._whole.add(chunk)
-        return chunk
-
-    def last(self, strict: StrictTools) -> ChatChunk:
-        """The whole message, its calls as *strict* reads them.
-
-        Raises ChatModelError if the stream ended before the model did.
-        """
-        if self._finish_reason is None:
-            raise ChatModelError("the stream ended in the midst of the answer; ask again")
-        self._whole.add(ChatChunk(finish_reason=_FINISH.get(self._finish_reason, "other")))
-        message = self._whole.response().message
-        wire = _assistant(message) | self._more
-        for position, call in enumerate(cast("list[dict[str, Json]]", wire.get("tool_calls", []))):
-            call.update(self._more_of_calls.get(position, {}))
-        return ChatChunk(
-            finish_reason=_finish_reason(self._finish_reason, bool(message.tool_calls)),
-            usage=self._usage,
-            message=strict.read(AssistantMessage(message.text, message.tool_calls, _verbatim(wire))),
-            metadata=self._metadata,
-        )
-
-    def _add_choice(self, choice: Choice) -> ChatChunk:
-        self._finish_reason = choice.finish_reason or self._finish_reason
-        delta = choice.delta
-        for key, value in (delta.model_extra or {}).items():
-            self._more[key] = _joined(self._more.get(key), value)
-        return ChatChunk(text=delta.content or delta.refusal or "", tool_calls=tuple(self._calls(delta)))
-
-    def _calls(self, delta: ChoiceDelta) -> list[ToolCallDelta]:
-        deltas: list[ToolCallDelta] = []
-        for call in delta.tool_calls or []:
-            function = call.function
-            self._more_of_calls.setdefault(call.index, {}).update(call.model_extra or {})
-            name, arguments = (function.name or "", function.arguments or "") if function else ("", "")
-            deltas.append(ToolCallDelta(call.index, call.id or "", name, arguments))
-        return deltas
-
-
-def _joined(before: Json, piece: Json) -> Json:
-    """Text grows, anything else is replaced."""
-    return before + piece if isinstance(before, str) and isinstance(piece, str) else piece

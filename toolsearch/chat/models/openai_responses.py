@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from toolsearch.calling.native_search import NativeSearch
 from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
+from toolsearch.chat.aggregate import last_chunk
 from toolsearch.chat.messages import (
     AssistantMessage,
     Message,
@@ -20,18 +20,26 @@ from toolsearch.chat.messages import (
 from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, ToolCallDelta, Usage
 from toolsearch.chat.models.families import openai_searches_natively
 from toolsearch.chat.models.images import responses_content
-from toolsearch.chat.models.openai_chat import arguments_text, openai_clients
-from toolsearch.chat.models.sdk import as_json, refuse_deferred, translated, verbatim_items
+from toolsearch.chat.models.openai_chat import openai_clients
+from toolsearch.chat.models.sdk import (
+    arguments_object,
+    arguments_text,
+    finish_reason,
+    refuse_deferred,
+    translated,
+    verbatim_items,
+)
+from toolsearch.chat.models.shapes import OutputMessage, Response, ResponsesUsage, read, without_nulls
 from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.discovery.exposure import render_definition
 from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.errors import ChatModelError
-from toolsearch.tools.definition import Json, JsonObject, ToolDefinition
+from toolsearch.tools.definition import Json, ToolDefinition
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-    from openai.types.responses import Response, ResponseStreamEvent
+    from openai.types.responses import ResponseStreamEvent
 
 PROVIDER: Final = "openai-responses"
 
@@ -77,7 +85,7 @@ class OpenAIResponsesModel:
         strict = self._strict_tools(prompt)
         request = self._request(prompt, strict)
         with translated(request["model"], OpenAIError):
-            response = _response(cast("Response", await self._clients.get().responses.create(**request)))
+            response = _response(cast("object", await self._clients.get().responses.create(**request)))
         return replace(response, message=strict.read(response.message))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
@@ -178,7 +186,7 @@ def _assistant(message: AssistantMessage, *, native: bool) -> list[dict[str, Jso
 
 def _call(call: ToolCall, *, native: bool) -> dict[str, Json]:
     if native and call.name == TOOL_NAME:
-        arguments = json.loads(call.arguments or "{}") if isinstance(call.arguments, str) else dict(call.arguments)
+        arguments = arguments_object(call)
         return {"type": "tool_search_call", "call_id": call.id, "execution": "client", "arguments": arguments}
     return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)}
 
@@ -194,42 +202,41 @@ def _results(message: ToolMessage, searches: Collection[str], native: NativeSear
 # Answering
 
 
-def _response(reply: Response) -> ChatResponse:
-    if reply.status == "failed":
-        raise ChatModelError(reply.error.message if reply.error else "the model failed, without a reason; ask again")
-    _, calls = parse_tool_calls(reply)
-    refusal = _refusal(reply)
-    items = tuple(as_json(item) for item in reply.output)
+def _response(reply: object) -> ChatResponse:
+    response, sent = read(Response, reply)
+    if response.status == "failed":
+        raise ChatModelError(
+            (response.error and response.error.message) or "the model failed, without a reason; ask again"
+        )
+    _, calls = parse_tool_calls(sent)
+    parts = [
+        part for item in sent["output"] if item["type"] == "message" for part in read(OutputMessage, item)[0].content
+    ]
+    refusal = "".join(part.refusal or "" for part in parts if part.type == "refusal")
+    text = "".join(part.text or "" for part in parts if part.type == "output_text")
+    items = tuple(without_nulls(item) for item in sent["output"])
     return ChatResponse(
-        AssistantMessage(refusal or reply.output_text, tuple(calls), ProviderItems(PROVIDER, items)),
-        "content_filter" if refusal else _finish_reason(reply, bool(calls)),
-        _usage(reply),
-        {"id": reply.id, "model": reply.model},
+        AssistantMessage(refusal or text, tuple(calls), ProviderItems(PROVIDER, items)),
+        finish_reason("content_filter" if refusal else _finish_reason(response), calls),
+        _usage(response.usage),
+        {"id": response.id, "model": response.model},
     )
 
 
-def _refusal(reply: Response) -> str:
-    parts = [part for item in reply.output if item.type == "message" for part in item.content]
-    return "".join(part.refusal for part in parts if part.type == "refusal")
-
-
-def _finish_reason(reply: Response, has_calls: bool) -> FinishReason:  # noqa: FBT001
+def _finish_reason(reply: Response) -> FinishReason:
+    if reply.status == "completed":
+        return "stop"
     reasons: Mapping[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "content_filter"}
-    if reply.status == "incomplete":
-        reason = reply.incomplete_details.reason if reply.incomplete_details else None
-        return reasons.get(reason or "", "other")
-    return "tool_calls" if has_calls else "stop"
+    return reasons.get((reply.incomplete_details and reply.incomplete_details.reason) or "", "other")
 
 
-def _usage(reply: Response) -> Usage:
-    usage = reply.usage
+def _usage(usage: ResponsesUsage | None) -> Usage:
     if usage is None:
         return Usage()
-    # Compatible endpoints leave the details out, whatever the SDK's types say.
-    details = cast("JsonObject", usage.to_dict().get("input_tokens_details") or {})
+    details = usage.input_tokens_details or {}
     return Usage(
-        usage.input_tokens,
-        usage.output_tokens,
+        usage.input_tokens or 0,
+        usage.output_tokens or 0,
         details.get("cached_tokens") or 0,
         details.get("cache_write_tokens") or 0,
     )
@@ -239,9 +246,9 @@ def _chunk(event: ResponseStreamEvent) -> ChatChunk | None:
     """What *event* has to say to a reader of the stream; the last one says the whole message."""
     match event.type:
         case "response.output_text.delta" | "response.refusal.delta":
-            return ChatChunk(text=event.delta)
+            return ChatChunk(text=event.delta or "")
         case "response.function_call_arguments.delta":
-            return ChatChunk(tool_calls=(ToolCallDelta(event.output_index, arguments=event.delta),))
+            return ChatChunk(tool_calls=(ToolCallDelta(event.output_index, arguments=event.delta or ""),))
         case "response.output_item.added" if event.item.type == "function_call":
             begun = ToolCallDelta(event.output_index, event.item.call_id, event.item.name)
             return ChatChunk(tool_calls=(begun,))
@@ -250,17 +257,8 @@ def _chunk(event: ResponseStreamEvent) -> ChatChunk | None:
             search = ToolCallDelta(event.output_index, call.id, call.name, arguments_text(call))
             return ChatChunk(tool_calls=(search,))
         case "response.completed" | "response.incomplete" | "response.failed":
-            return _last(_response(event.response))
+            return last_chunk(_response(event.response))
         case "error":
             raise ChatModelError(event.message)
         case _:
             return None
-
-
-def _last(response: ChatResponse) -> ChatChunk:
-    return ChatChunk(
-        finish_reason=response.finish_reason,
-        usage=response.usage,
-        message=response.message,
-        metadata=response.metadata,
-    )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.messages import AssistantMessage
+from toolsearch.chat.model import FinishReason
 from toolsearch.errors import BadSettingError, ChatModelError, MissingExtraError
 from toolsearch.tools.definition import Json, JsonObject
 
@@ -67,6 +70,11 @@ def translated(model: str, error_base: type[Exception]) -> Generator[None]:
         raise
     except (error_base, httpx2.HTTPError, httpx2.StreamError, TypeError, ValueError) as error:
         raise ChatModelError(f"{model}: {_reason(error)}") from error
+    except (AttributeError, LookupError, RuntimeError) as error:  # SDKs trip over answers that are not of their API
+        raise ChatModelError(
+            f"{model}: the SDK cannot read the endpoint's answer ({type(error).__name__}: {_reason(error)}); "
+            "check the model and the base URL, or ask again"
+        ) from error
 
 
 def _reason(error: Exception) -> str:
@@ -86,32 +94,38 @@ def _said(body: object) -> str | None:
     return message if isinstance(message, str) else None
 
 
-class _Dictable(Protocol):
-    """A pydantic model of one of the SDKs."""
-
-    def to_dict(self) -> dict[str, object]: ...
-
-
-def as_json(item: _Dictable) -> dict[str, Json]:
-    """Return *item* as the provider sent it, without its nulls: APIs send some that they do not take."""
-    return cast("dict[str, Json]", _without_nulls(item.to_dict()))
-
-
-def _without_nulls(value: object) -> object:
-    if isinstance(value, dict):
-        fields = cast("dict[str, object]", value)
-        return {key: _without_nulls(part) for key, part in fields.items() if part is not None}
-    if isinstance(value, list):
-        return [_without_nulls(part) for part in cast("list[object]", value)]
-    return value
-
-
 def verbatim_items(message: AssistantMessage, provider: str) -> Sequence[JsonObject]:
     """What *provider* itself sent as *message*; ``()`` if another one did, or nobody."""
     verbatim = message.verbatim
     return verbatim.items if verbatim is not None and verbatim.provider == provider else ()
 
 
+def arguments_text(call: ToolCall) -> str:
+    return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+
+
+def arguments_object(call: ToolCall) -> dict[str, Json]:
+    """For APIs that take nothing but an object; what a model wrote instead, half an object too, is put into one."""
+    arguments = call.arguments
+    if not isinstance(arguments, str):
+        return dict(arguments)
+    try:
+        parsed: object = json.loads(arguments or "{}")
+    except ValueError:
+        parsed = None
+    return cast("dict[str, Json]", parsed) if isinstance(parsed, dict) else {"arguments": arguments}
+
+
 def refuse_deferred(model: str, deferred: Sequence[object]) -> None:
     if deferred:
         raise BadSettingError(f"{model} cannot load deferred tools; send them in options.tools instead")
+
+
+def finish_reason(told: FinishReason, calls: Sequence[ToolCall]) -> FinishReason:
+    """Return *told*, as it has to be for *calls*: some endpoints say "stop" although the model wants tools called.
+
+    Where a reply is said to be whole, but none of its calls may be run, it is "other".
+    """
+    if not calls or told not in ("stop", "tool_calls"):
+        return told
+    return "other" if all(call.unfinished for call in calls) else "tool_calls"
