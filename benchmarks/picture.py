@@ -83,7 +83,7 @@ async def _replay(exchanges: Sequence[story.Exchange], session: Session) -> tupl
     for exchange in exchanges:
         session.tools()
         if exchange.reply.get("tool_calls"):
-            await session.execute({"choices": [{"message": exchange.reply}]})
+            await session.execute(exchange.reply)
         else:
             session.end_turn()
         savings = session.savings()

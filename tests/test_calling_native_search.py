@@ -36,6 +36,7 @@ def response(execution: str) -> dict[str, Any]:
     return {
         "id": "resp_1",
         "object": "response",
+        "status": "completed",
         "created_at": 1,
         "model": "gpt",
         "parallel_tool_calls": True,

@@ -200,7 +200,7 @@ def _reply(calls: Sequence[Call], answer: str, *, first_id: int) -> dict[str, An
             }
             for number, call in enumerate(calls, first_id)
         ]
-    return {"choices": [{"message": message}]}
+    return {"choices": [{"message": message, "finish_reason": "tool_calls" if calls else "stop"}]}
 
 
 def _calls_so_far(exchanges: Sequence[Exchange]) -> int:
