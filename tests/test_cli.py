@@ -148,6 +148,18 @@ def test_a_search_explains_what_it_found_and_tools_asked_about(indexed):
     assert ran.json["explained"][1]["outcome"] == "no such tool"
 
 
+def test_places_and_scores_are_explained_as_the_table_has_them(run):
+    """One of these tools has its place for its words alone."""
+    for limit in ("3", "5", "9"):
+        ran = run("search", "average", "--source", "statistics", "--explain", "--limit", limit, "--json")
+        hits, explained = ran.json["results"], ran.json["explained"]
+
+        assert [one["place"] for one in explained] == list(range(1, len(hits) + 1))
+        assert [one["score"] for one in explained] == [hit["score"] for hit in hits]
+    assert "by its words" in {one["outcome"] for one in explained}
+    assert "place 5, by its words" in run("search", "average", "--source", "statistics", "--explain").out
+
+
 def test_a_search_without_an_index_reads_the_sources_given(run):
     ran = run("search", "median of numbers", "--source", "statistics", "--limit", "1", "--json")
 

@@ -64,6 +64,7 @@ def test_an_explanation_knows_reach_server_and_the_least_score() -> None:
     assert strict.explain(query, "mail__send", server="pay").outcome == "out of reach"
     assert strict.explain(query, "mail__send", reach=Reach.parse(deny=["mail__*"])).outcome == "out of reach"
     assert ToolSearch(catalog()).explain(query, "mail__send").place == 1
+    assert strict.explain("select:mail__send", "mail__send").place == 1
 
 
 def test_a_closed_engine_follows_no_more() -> None:
@@ -230,6 +231,7 @@ def test_auto_searches_by_keyword_while_the_encoder_fails_on_queries() -> None:
 
     for _ in range(2):
         assert names(engine.search("money")) == ["pay__send"]
+    assert (engine.explain("money", "pay__send").place, engine.explain("money", "pay__send").strategy) == (1, "keyword")
     assert engine.notes == ["searched by keyword only: out of memory"]  # once
     with pytest.raises(EncoderError):
         engine.search("money", strategy="hybrid")

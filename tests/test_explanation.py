@@ -1,9 +1,12 @@
 """Why a tool is found or not: by hand for words, and in agreement with what a search gives."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.explanation import WordMatch
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import KeywordParameters
@@ -11,6 +14,15 @@ from toolsearch_indexes.keyword import KeywordParameters
 SEND = ToolDocument("mail__send", "Send an email message", parameter_names=("recipient",), local_name="send")
 READ = ToolDocument("mail__read", "Read an email", local_name="read")
 PLOT = ToolDocument("draw__plot", "Plot numbers", local_name="plot")
+
+
+class NearAlphaBeta(HashingEncoder):
+    """To it, every request of more than two words is nearest to alpha beta."""
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        return self.encode_documents([text if len(text.split()) < 3 else "near alpha beta" for text in texts])
+
+
 QUERIES = ("send an email", "email", "read numbers", "recipient", "letter")
 
 
@@ -27,8 +39,8 @@ def test_place_and_score_are_those_of_the_search(index: ToolSearchIndex, query: 
 
     for place, hit in enumerate(hits, 1):
         one = explained.pop(hit.name)
-        assert (one.place, one.outcome) == (place, "found") or one.outcome == "by its words"
-        assert one.score == pytest.approx(hit.score)
+        assert (one.place, one.score) == (place, hit.score)
+        assert one.outcome in ("found", "by its words")
     assert {one.outcome for one in explained.values()} <= {"does not fit", "no match"}
 
 
@@ -69,3 +81,36 @@ def test_what_is_not_ranked_says_why(index: ToolSearchIndex) -> None:
 )
 def test_names_and_patterns_are_told_as_such(index: ToolSearchIndex, query: str, outcome: str) -> None:
     assert index.explain(query, "mail__send").outcome == outcome
+
+
+# Places that the score does not give
+
+
+def test_a_tool_that_has_its_place_for_its_words_or_for_a_part_is_explained_so() -> None:
+    """To the encoder, nine tools are the nearest to every request of more than two words."""
+    near = [ToolDocument(f"near_{i}", "alpha beta", local_name="near") for i in range(9)]
+    rest = [("words", "forward the parcel"), ("part", "omega psi"), ("both", "alpha beta sigma omega psi")]
+    index = ToolSearchIndex([*near, *(ToolDocument(*tool) for tool in rest)], encoder=NearAlphaBeta(64))
+
+    for query, outcomes in (
+        ("forward the parcel", {"words": "by its words"}),
+        ("alpha beta sigma, omega psi", {"part": "by a part", "both": "by its words"}),
+    ):
+        hits = index.search(query, limit=20)
+        for name, outcome in outcomes.items():
+            one = index.explain(query, name)
+            assert (one.outcome, one.place) == (outcome, [hit.name for hit in hits].index(name) + 1)
+            assert 5 - len(outcomes) < (one.place or 0) <= 5
+            assert hits[(one.place or 0) - 1].score == one.score
+        assert index.explain(query, "near_4").place == 5 + len(outcomes)
+
+
+def test_favour_is_told_with_what_it_adds_and_moves_the_place(index: ToolSearchIndex) -> None:
+    plain, favoured = (index.explain("email", "mail__send", favour=favour) for favour in ({}, {"mail__send": 1.0}))
+
+    assert (plain.favoured, plain.raw) == (0.0, favoured.raw)
+    assert favoured.favoured > 0
+    assert favoured.score > plain.score
+    hits = index.search("email", favour={"mail__send": 1.0})
+    assert [hit.score for hit in hits if hit.name == "mail__send"] == [favoured.score]
+    assert hits[(favoured.place or 0) - 1].name == "mail__send"

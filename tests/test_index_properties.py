@@ -1,6 +1,6 @@
 """What holds of every index, however it came about: it answers like one built fresh, and only from what may be seen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import pytest
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.hashing import HashingEncoder
-from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.index import ToolSearchIndex
 
 # Few words, near each other, so that ties, typos, plurals and prefixes happen, and words come, go and come again.
@@ -75,29 +74,27 @@ def test_it_does_after_many_small_changes_too(history: list[Change]) -> None:
     assert len(changed.state.segments) <= 5
 
 
-class Synonyms(HashingEncoder):
-    """To it, mail is post."""
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(changes, min_size=4, max_size=12),
+    st.none() | st.frozensets(st.sampled_from(NAMES), min_size=6),
+    st.dictionaries(st.sampled_from(NAMES), st.floats(0, 1), max_size=5),
+    st.sampled_from([*QUERIES, "send mail and list calendar", "list mails, then send the calendar and list male"]),
+    st.sampled_from(STRATEGIES),
+)
+def test_an_answer_is_the_beginning_of_any_longer_one_and_explained_as_it_is(
+    history: list[Change], within: frozenset[str] | None, favour: dict[str, float], query: str, strategy: str
+) -> None:
+    index, _ = applied(history)
+    everything = index.search(query, limit=50, strategy=strategy, within=within, favour=favour)
 
-    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        return super().encode_queries([text.replace("mail", "post") for text in texts])
-
-
-def test_each_arm_proposes_its_best_hundred_of_the_whole_index_to_a_fusion() -> None:
-    """Ten tools are fair in both arms, but behind the hundred best of each. They stand in a segment of their own, where
-    they are the best there are.
-    """
-    groups = [("post and more", "mail", 10), ("x", "mail mail mail", 150), ("post", "", 150), ("y", "", 800)]
-    tools = [
-        ToolDocument(f"{group}_{i:03}", description, parameter_text=parameters, local_name="z")
-        for group, (description, parameters, count) in enumerate(groups)
-        for i in range(count)
-    ]
-    changed = ToolSearchIndex(tools[10:], encoder=Synonyms())
-    changed.update(tools[:10])
-    fresh = ToolSearchIndex(tools, encoder=Synonyms())
-
-    assert [segment.size for segment in changed.state.segments] == [1100, 10]
-    assert changed.search("mail") == fresh.search("mail")
+    for limit in (*range(1, 9), 20):
+        hits = index.search(query, limit=limit, strategy=strategy, within=within, favour=favour)
+        assert hits == everything[:limit]
+    found = {hit.name: (place, hit.score) for place, hit in enumerate(everything, 1)}
+    for name in index.names():
+        one = index.explain(query, name, strategy=strategy, within=within, favour=favour)
+        assert (one.place, one.score) == found[name] if name in found else one.place is None
 
 
 @settings(max_examples=60, deadline=None)

@@ -75,6 +75,8 @@ async def test_what_sessions_call_ranks_higher_later_for_their_tenant_only(engin
     assert sorted(before) == ["send_chat", "send_mail"]
     assert found(engine, "acme") == before[::-1]
     assert found(engine, "other") == found(engine, None) == before
+    assert engine.explain(QUERY, before[-1], tenant="acme").place == 1
+    assert engine.explain(QUERY, before[-1], tenant="other").place == engine.explain(QUERY, before[-1]).place == 2
 
 
 async def test_a_failed_call_and_one_without_a_search_count_nothing(engine: ToolSearch) -> None:

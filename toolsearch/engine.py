@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from toolsearch.calling.manager import ToolCallingManager
@@ -37,6 +37,8 @@ from toolsearch_indexes.index import STRATEGIES, ToolSearchIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
 logger = logging.getLogger(__name__)
+
+_Asked = TypeVar("_Asked")
 
 
 class ToolSearch:
@@ -145,7 +147,11 @@ class ToolSearch:
         view = self.view(Reach() if reach is None else reach, server)
         ranks_by = self.index.resolve_strategy(chosen)
         with self.telemetry.search(strategy=ranks_by, limit=limit, query=query) as span:
-            ranked = self._ranked(query, limit, chosen, view, self._favour(query, tenant))
+            favour = self._favour(query, tenant)
+            ranked = self._by_words_if_need_be(
+                lambda by: self._followed.search(query, limit=limit, strategy=by, within=view.selection, favour=favour),
+                chosen,
+            )
             found = [hit for hit in ranked if hit.score >= self.options.min_score and view.allows(hit.name)]
             span.found([reference.name for reference in found])
         logger.debug("searched by %s for at most %d tools: %d found", ranks_by, limit, len(found))
@@ -159,14 +165,19 @@ class ToolSearch:
         strategy: str | None = None,
         reach: Reach | None = None,
         server: str | None = None,
+        tenant: str | None = None,
     ) -> Explanation:
-        """Say why a search finds *tool* for *query*, or why not: its words, its nearness, their weights, its place.
+        """Say where and why `search` finds *tool* for *query*, or why not: its words, its nearness, their weights.
 
         Raises as `search` does.
         """
         within = self.view(Reach() if reach is None else reach, server).selection
-        explained = self.index.explain(query, tool, strategy=strategy or self._strategy, within=within)
-        if explained.outcome == "found" and explained.score < self.options.min_score:
+        favour = self._favour(query, tenant)
+        explained = self._by_words_if_need_be(
+            lambda by: self.index.explain(query, tool, strategy=by, within=within, favour=favour),
+            strategy or self._strategy,
+        )
+        if explained.place is not None and explained.score < self.options.min_score:
             return replace(explained, outcome="below min_score", place=None)
         return explained
 
@@ -240,17 +251,15 @@ class ToolSearch:
             return None
         return self.usage.favour(tenant, self.vocabulary.terms_of(query))
 
-    def _ranked(
-        self, query: str, limit: int, strategy: str, view: View, favour: Mapping[str, float] | None
-    ) -> list[ToolReference]:
-        within = view.selection
+    def _by_words_if_need_be(self, ask: Callable[[str], _Asked], strategy: str) -> _Asked:
+        """Ask by *strategy*; if that is "auto" and the encoder fails, by keyword."""
         try:
-            return self._followed.search(query, limit=limit, strategy=strategy, within=within, favour=favour)
+            return ask(strategy)
         except EncoderError as error:
             if strategy != "auto":
                 raise
             self._note(f"searched by keyword only: {error}")
-            return self._followed.search(query, limit=limit, strategy="keyword", within=within, favour=favour)
+            return ask("keyword")
 
     def _load(self, encoder: Encoder | str | Path | None) -> Encoder | None:
         if encoder is None or self._strategy in ("keyword", "regex"):

@@ -11,7 +11,7 @@ from toolsearch_indexes.calibration import FOLLOWING, LEAST
 from toolsearch_indexes.keyword import FIELDS, KeywordPart
 from toolsearch_indexes.keyword_query import WordReading
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.ranking import SearchSpace, sure_by_words
+from toolsearch_indexes.ranking import SearchSpace
 from toolsearch_indexes.request import Request
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.vectors import IntArray
@@ -19,6 +19,7 @@ from toolsearch_indexes.vectors import IntArray
 Outcome: TypeAlias = Literal[
     "found",
     "by its words",
+    "by a part",
     "by name",
     "by pattern",
     "does not fit",
@@ -43,12 +44,13 @@ class WordMatch:
 class Explanation:
     """How *tool* does for a query.
 
-    outcome     "found": it has a *place* among the tools that may be seen, 1 the best (a search gives as many as its
-                limit); "by its words": in a fusion it does not fit, but of all tools it has the words best, and these
-                are sure enough; "by name", "by pattern": the query names it, or its pattern matches; "does not fit":
-                its *raw* score is not the *least* that it needs, or that of the best tool is not; "no match": nothing
-                of the query is in it; "below min_score": the engine's options ask for more; "out of reach": it may not
-                be seen; "no such tool"
+    outcome     "found": by its score; "by its words": that would be further behind, but of all tools it has the words
+                best, and these are sure enough to be the fifth; "by a part": likewise, as it surely serves a part of
+                the request; "by name", "by pattern": the query names it, or its pattern matches; "does not fit": its
+                *raw* score is not the *least* that it needs, or that of the best tool is not; "no match": nothing of
+                the query is in it; "below min_score": the engine's options ask for more; "out of reach": it may not be
+                seen; "no such tool"
+    place       1 the best; a search gives as many as its limit. None if it is not found
     score       as of a hit, in (0, 1]; 0 without a match
     words       the words of the query that it holds; *missing* are the others, as far as any tool holds them
     word_score  what *words* are worth together
@@ -57,6 +59,7 @@ class Explanation:
     weight      what one deviation is worth: raw = word_score + weight * deviations
     raw, least  the sum, and what it has to be: more for the best of all tools, on which hangs whether there is an
                 answer, than for the others
+    favoured    what favour adds to *raw* if it is among the first
     """
 
     tool: str
@@ -72,12 +75,13 @@ class Explanation:
     weight: float = 0.0
     raw: float = 0.0
     least: float = 0.0
+    favoured: float = 0.0
 
 
 def explain_row(
     space: SearchSpace, request: Request, lexicon: Lexicon, number: int, row: int, *, tool: str, strategy: str
 ) -> Explanation:
-    """Explain a *row* of segment *number* that may be seen."""
+    """Explain the score of a *row* of segment *number* that may be seen, as that of a tool that does not fit."""
     segment = space.segments[number]
     words = word_matches(segment, request, lexicon, row)
     here = np.asarray([row])
@@ -87,23 +91,20 @@ def explain_row(
     if request.nearness and segment.vectors:
         cosine = float(request.nearness.meaning.cosines(segment.vectors, here)[0])
         deviations = float(request.nearness.deviations(segment, here)[0])
-    place, best = _place(space, request, raw, tool)
+    best = _best_raw(space, request, raw)
     outcome: Outcome = "no match"
     score = 0.0
     if word_score > 0 or request.nearness is not None:
-        is_found = request.scale.fits(best) and request.scale.follows(raw)
-        outcome, score = ("found" if is_found else "does not fit"), request.scale.score(raw)
-    if outcome == "does not fit" and tool in [hit.name for hit in sure_by_words(space, request)]:
-        outcome, score = "by its words", request.word_scale.score(word_score)
-    found = {match.word for match in words}
+        outcome, score = "does not fit", request.scale.score(raw)
+    held = {match.word for match in words}
     return Explanation(
         tool,
         strategy,
         outcome,
-        place if outcome == "found" else None,
+        None,
         score,
         words,
-        tuple(reading.word for reading in request.words.readings if reading.word not in found) if request.words else (),
+        tuple(reading.word for reading in request.words.readings if reading.word not in held) if request.words else (),
         word_score,
         cosine,
         deviations or 0.0,
@@ -134,13 +135,10 @@ def _match(part: KeywordPart, request: Request, lexicon: Lexicon, row: int, read
     return WordMatch(reading.word, tuple(terms), tuple(fields), best) if terms else None
 
 
-def _place(space: SearchSpace, request: Request, raw: float, tool: str) -> tuple[int, float]:
-    """The place of *tool* among all that may be seen, and the best raw score of these."""
-    before, best = 0, raw
+def _best_raw(space: SearchSpace, request: Request, raw: float) -> float:
+    """The best raw score of all that may be seen, of which *raw* is one."""
     for segment, allowed in zip(space.segments, space.allowed, strict=True):
         rows: IntArray = np.arange(segment.size) if allowed is None else np.flatnonzero(allowed)
         scores = request.raw(segment, rows, request.word_scores(segment)[rows])
-        ties: list[str] = [segment.names.names[tie] for tie in rows[scores == raw].tolist()]
-        before += int((scores > raw).sum()) + sum(name < tool for name in ties)
-        best = max(best, float(scores.max(initial=raw)))
-    return before + 1, best
+        raw = max(raw, float(scores.max(initial=raw)))
+    return raw

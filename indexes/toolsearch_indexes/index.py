@@ -8,17 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from toolsearch_indexes.clauses import clauses
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import BadQueryError
-from toolsearch_indexes.explanation import Explanation, Outcome, explain_row
+from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.keyword import KeywordParameters
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.query_forms import Pattern, Select, Words, name_candidates, read_form
-from toolsearch_indexes.ranking import SearchSpace, rank, rank_regex, with_places_for
-from toolsearch_indexes.regex import compile_pattern
-from toolsearch_indexes.request import read_request
+from toolsearch_indexes.query_forms import read_form
+from toolsearch_indexes.search import Search
 from toolsearch_indexes.segments import build_segment, tidy
 from toolsearch_indexes.selection import Selection
 from toolsearch_indexes.semantic import SemanticArm, SemanticStatistics
@@ -26,8 +23,6 @@ from toolsearch_indexes.state import IndexState
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray
 
-_SHORT_REQUEST = 20  # words; in a longer one, parts are rather the circumstances of one task
-_SURE_PART = 0.7  # the score from which a part's best tool is what the part asks for
 STRATEGIES = ("auto", "hybrid", "semantic", "keyword", "regex")
 
 
@@ -123,32 +118,21 @@ class ToolSearchIndex:
     ) -> list[Hit]:
         """Return at most *limit* hits, best first; equal scores go by name. Scores lie in (0, 1].
 
+        The hits for one limit are the first of those for any greater one.
+
         ``select:a,b`` gives these tools in this order, ``/pattern/`` is a regex under any strategy, and a tool whose
         whole name the query is comes first, in any case and with any separators (see `name_candidates`). Otherwise the
-        strategy ranks; "auto" is "hybrid" where there is an encoder, else "keyword". *within* restricts the search to
-        these names; None means all. *favour*, in [0, 1] by name, moves tools that fit by themselves a small step
-        up, except by name or pattern. What fits nothing gives ``[]``.
+        strategy ranks; "auto" is "hybrid" where there is an encoder, else "keyword". A tool that surely serves a part
+        of a short request, or in a fusion is sure by its words alone, is at least the fifth. *within* restricts the
+        search to these names; None means all. *favour*, in [0, 1] by name, moves tools that fit by themselves a small
+        step up among the first 20, except by name or pattern. What fits nothing gives ``[]``.
 
         Raises BadQueryError for an empty query, an unknown strategy, a semantic one without an encoder, or a limit
         below 1; BadPatternError for a pattern that RE2 cannot take.
         """
         if limit < 1:
             raise BadQueryError(f"limit must be at least 1, not {limit}")
-        chosen = self.resolve_strategy(strategy)
-        selection = within if within is None or isinstance(within, Selection) else Selection.of(within)
-        state = self._state
-        space = SearchSpace.of(state.segments, selection)
-        match read_form(query):
-            case Select(names):
-                return [Hit(name, 1.0) for name in _by_name(state, space, names, selection)][:limit]
-            case Pattern(pattern):
-                return rank_regex(space, compile_pattern(pattern), limit)
-            case Words(text) if chosen == "regex":
-                return rank_regex(space, compile_pattern(text), limit)
-            case Words(text):
-                exact = _by_whole_name(space, text)
-                ranked = self._rank(state, space, text, chosen, limit + len(exact), favour or {})
-                return _exact_first(exact, ranked)[:limit]
+        return self._search(strategy, within, favour).answer(read_form(query), limit).hits
 
     def explain(
         self,
@@ -157,31 +141,13 @@ class ToolSearchIndex:
         *,
         strategy: str = "auto",
         within: Selection | Collection[str] | None = None,
+        favour: Mapping[str, float] | None = None,
     ) -> Explanation:
-        """Say why a search for *query* would find the tool *name*, or why not; see `Explanation`.
+        """Say where and why a search for *query* finds the tool *name*, or why not; see `Explanation`.
 
-        Parts of a request, and favour, are left out. Raises BadQueryError and BadPatternError as `search` does.
+        Raises BadQueryError and BadPatternError as `search` does.
         """
-        chosen = self.resolve_strategy(strategy)
-        selection = within if within is None or isinstance(within, Selection) else Selection.of(within)
-        state = self._state
-        place = state.place_of(name)
-        if place is None:
-            return Explanation(name, chosen, "no such tool")
-        if selection is not None and not selection.allows(name):
-            return Explanation(name, chosen, "out of reach")
-        form = read_form(query)
-        space = SearchSpace.of(state.segments, selection)
-        if isinstance(form, Words) and chosen != "regex" and name not in _by_whole_name(space, form.text):
-            request = read_request(form.text, chosen, state, self.lexicon, self.parameters, self.arm)
-            return explain_row(space, request, self.lexicon, *place, tool=name, strategy=chosen)
-        hits = self.search(query, limit=len(self), strategy=chosen, within=selection)
-        found = [number for number, hit in enumerate(hits, 1) if hit.name == name]
-        if not found:
-            return Explanation(name, chosen, "no match")
-        is_pattern = isinstance(form, Pattern) or (isinstance(form, Words) and chosen == "regex")
-        outcome: Outcome = "by pattern" if is_pattern else "by name"
-        return Explanation(name, chosen, outcome, found[0], hits[found[0] - 1].score)
+        return self._search(strategy, within, favour).explain(read_form(query), name)
 
     def resolve_strategy(self, strategy: str) -> str:
         """Return what *strategy* means for this index. Raises BadQueryError."""
@@ -193,51 +159,10 @@ class ToolSearchIndex:
             raise BadQueryError(f"the strategy {strategy!r} needs an encoder, and this index has none; use 'keyword'")
         return strategy
 
-    def _rank(
-        self,
-        state: IndexState,
-        space: SearchSpace,
-        text: str,
-        strategy: str,
-        limit: int,
-        favour: Mapping[str, float],
-    ) -> list[Hit]:
-        """Rank by the whole of *text*. In a short one, what is sure to serve a part of it has a place as well."""
-
-        def ranked(request: str, limit: int) -> list[Hit]:
-            read = read_request(request, strategy, state, self.lexicon, self.parameters, self.arm)
-            return rank(space, read, limit, favour)
-
-        parts = clauses(text) if len(text.split()) <= _SHORT_REQUEST else ()
-        sure = [hit for part in parts for hit in ranked(part, 1) if hit.score >= _SURE_PART]
-        return with_places_for(ranked(text, limit), sure, limit)
-
-
-def _by_name(state: IndexState, space: SearchSpace, names: Iterable[str], selection: Selection | None) -> list[str]:
-    """The tools that *names* mean, in their order: by exact name, else as `_by_whole_name` reads them."""
-    found: dict[str, None] = {}
-    for name in names:
-        if state.place_of(name) is not None and (selection is None or selection.allows(name)):
-            found[name] = None
-        else:
-            found.update(dict.fromkeys(_by_whole_name(space, name)))
-    return list(found)
-
-
-def _by_whole_name(space: SearchSpace, name: str) -> list[str]:
-    """The tools whose full or local name *name* is; of its readings the most literal one that exists."""
-    for candidate in name_candidates(name):
-        literal: list[str] = []
-        similar: list[str] = []
-        for segment, allowed in zip(space.segments, space.allowed, strict=True):
-            for found, rows in zip((literal, similar), segment.names.rows_named(candidate), strict=True):
-                found += [segment.names.names[row] for row in rows if allowed is None or allowed[row]]
-        if literal or similar:
-            return sorted(literal or similar)
-    return []
-
-
-def _exact_first(exact: Sequence[str], ranked: Sequence[Hit]) -> list[Hit]:
-    if not exact:
-        return list(ranked)
-    return [Hit(name, 1.0) for name in exact] + [hit for hit in ranked if hit.name not in exact]
+    def _search(
+        self, strategy: str, within: Selection | Collection[str] | None, favour: Mapping[str, float] | None
+    ) -> Search:
+        """A search of this moment."""
+        chosen = self.resolve_strategy(strategy)
+        selection = within if within is None or isinstance(within, Selection) else Selection.of(within)
+        return Search(self._state, selection, self.lexicon, self.parameters, self.arm, chosen, favour or {})

@@ -1,10 +1,14 @@
-"""From an arm's scores to hits: over all segments, within what may be seen, best first, equal scores by name."""
+"""From an arm's scores to hits: over all segments, within what may be seen, best first, equal scores by name.
+
+A ranking is that of all tools that may be seen, however many of them are asked for: the first few of many are the few.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +22,24 @@ from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.selection import Selection, allowed_rows
 
 RowArray = NDArray[np.int64]
+Sureness: TypeAlias = Literal["by its words", "by a part"]
 _Scored: TypeAlias = tuple[RowArray, FloatArray]  # rows of one segment and a score for each
 
 _NO_ROWS: RowArray = np.empty(0, np.int64)
 _NO_SCORES: FloatArray = np.empty(0, np.float32)
-_CANDIDATES = 100  # rows that each arm proposes to a fusion, at least
-_MOVED = 4  # times the limit: from how far down favour may bring a tool up
+_NOTHING_UNSEEN = -math.inf
+_CANDIDATES = 100  # rows that each arm proposes at first
+_DEEPER = 8  # times as many, while a row that no arm has proposed might belong to the best
+_MOVED = 20  # the first places, among which favour moves tools
 _FAVOUR = 0.7  # log odds
+SURE_PLACE = 5  # the last place that what is sure of itself gets
+
+
+class _Near(NamedTuple):
+    """Rows of one segment, and the greatest cosine that another of its rows may have."""
+
+    rows: RowArray
+    most: float
 
 
 class SearchSpace(NamedTuple):
@@ -38,44 +53,88 @@ class SearchSpace(NamedTuple):
         return cls(segments, tuple(allowed_rows(segment, selection) for segment in segments))
 
 
-def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> list[Hit]:
-    """The best *limit* rows, if the best fits; in a fusion also the best by words alone, if these make sure of it.
+class Sure(NamedTuple):
+    """A tool that has a place in an answer whatever its score for all of the request, and why."""
 
-    *favour*, in [0, 1] by name, moves what fits among each other by a small step.
+    hit: Hit
+    why: Sureness
+
+
+class Ranking(NamedTuple):
+    """The best hits for a request, and what is *sure* whatever its place among them."""
+
+    hits: list[Hit]
+    sure: list[Sure]
+
+
+def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> Ranking:
+    """The best *limit* rows, if the best fits; and in a fusion the best by words alone, if these make sure of it.
+
+    *favour*, in [0, 1] by name, moves the first 20 among each other by a small step.
     """
-    looked_at = _MOVED * limit if favour else limit
-    # The best sum need not be the best of either arm, so for a fusion each proposes many.
-    count = max(_CANDIDATES, looked_at) if request.is_fused else looked_at
-    word_scores = [request.word_scores(segment) for segment in space.segments]
-    by_word = _best_of_all(list(map(_by_word, word_scores, space.allowed, repeat(count))), count)
-    near = [_by_meaning(*given, request, count) for given in zip(space.segments, space.allowed, strict=True)]
-    found: list[_Scored] = []
-    for segment, scores, (rows, _), (others, _) in zip(
-        space.segments, word_scores, by_word, _best_of_all(near, count), strict=True
-    ):
-        candidates = np.union1d(rows, others)
-        found.append((candidates, request.raw(segment, candidates, scores[candidates])))
-    best = [(raw, name) for raw, name in _best(space, found, looked_at) if request.scale.follows(raw)]
-    if best and not request.scale.fits(best[0][0]):
-        best = []
+    best, by_word = _best_rows(space, request, max(limit, _MOVED) if favour else limit)
     confidence: Confidence = "high" if best and request.scale.score(best[0][0]) >= SURE_SCORE else "low"
     if favour:
-        step = _FAVOUR / request.scale.slope
-        moved = [(raw + step * min(1.0, favour.get(name, 0.0)), name) for raw, name in best]
-        best = sorted(moved, key=_by_score_and_name)[:limit]
-    hits = [Hit(name, request.scale.score(raw), confidence) for raw, name in best]
-    return with_places_for(hits, _sure(space, request, by_word), limit) if request.is_fused else hits
+        moved = [(raw + favoured(request, favour, name), name) for raw, name in best[:_MOVED]]
+        best[:_MOVED] = sorted(moved, key=_by_score_and_name)
+    hits = [Hit(name, request.scale.score(raw), confidence) for raw, name in best[:limit]]
+    return Ranking(hits, _sure_by_words(space, request, by_word) if request.is_fused else [])
 
 
-def sure_by_words(space: SearchSpace, request: Request) -> list[Hit]:
-    """The tool that has a place in a fusion for its words alone, if there is one."""
-    by_word = [_by_word(request.word_scores(s), allowed, 1) for s, allowed in zip(*space, strict=True)]
-    return _sure(space, request, by_word) if request.is_fused else []
+def favoured(request: Request, favour: Mapping[str, float], name: str) -> float:
+    """What *favour* adds to the raw score of *name*."""
+    return _FAVOUR / request.scale.slope * min(1.0, favour.get(name, 0.0))
 
 
-def _sure(space: SearchSpace, request: Request, by_word: Sequence[_Scored]) -> list[Hit]:
+def _best_rows(space: SearchSpace, request: Request, count: int) -> tuple[list[tuple[float, str]], list[_Scored]]:
+    """The best *count* rows that may stand in an answer, with their raw scores; none if the best is no answer. And the
+    best by words alone.
+
+    The best sum need not be the best of either arm. So each proposes many, and more of them until what none has
+    proposed cannot be among the best.
+    """
+    word_scores = [request.word_scores(segment) for segment in space.segments]
+    proposals = count if request.nearness is None else max(_CANDIDATES, count)
+    while True:
+        by_word = _best_of_all(list(map(_by_word, word_scores, space.allowed, repeat(proposals))), proposals)
+        near = [_by_meaning(*given, request, proposals) for given in zip(space.segments, space.allowed, strict=True)]
+        best = _best(space, _scored(space, request, word_scores, by_word, near), count)
+        unseen = _most_unseen(request, by_word, near, proposals)
+        if not request.scale.fits(max(unseen, best[0][0] if best else unseen)):
+            return [], by_word
+        if not request.scale.follows(unseen) or (len(best) == count and best[-1][0] > unseen):
+            return [(raw, name) for raw, name in best if request.scale.follows(raw)], by_word
+        proposals *= _DEEPER
+
+
+def _scored(
+    space: SearchSpace,
+    request: Request,
+    word_scores: Sequence[FloatArray],
+    by_word: Sequence[_Scored],
+    near: Sequence[_Near],
+) -> list[_Scored]:
+    """The raw scores of what either arm proposes."""
+    found: list[_Scored] = []
+    for segment, scores, (rows, _), (others, _) in zip(space.segments, word_scores, by_word, near, strict=True):
+        candidates = np.union1d(rows, others)
+        found.append((candidates, request.raw(segment, candidates, scores[candidates])))
+    return found
+
+
+def _most_unseen(request: Request, by_word: Sequence[_Scored], near: Sequence[_Near], proposals: int) -> float:
+    """The most that the raw score of a row can be that is not proposed: of each arm at most the least of the others."""
+    cosine = max((most for _, most in near), default=_NOTHING_UNSEEN)
+    if request.nearness is None or cosine == _NOTHING_UNSEEN:
+        return _NOTHING_UNSEEN
+    scores = np.concatenate([_NO_SCORES, *(scores for _, scores in by_word)])
+    least = np.asarray([scores.min() if len(scores) >= proposals else 0], np.float32)
+    return float(request.sum(least, request.nearness.unrelated.deviations(np.asarray([cosine], np.float32)))[0])
+
+
+def _sure_by_words(space: SearchSpace, request: Request, by_word: Sequence[_Scored]) -> list[Sure]:
     alone = [Hit(name, request.word_scale.score(raw)) for raw, name in _best(space, by_word, 1)]
-    return [hit for hit in alone if hit.score >= SURE_SCORE]
+    return [Sure(hit, "by its words") for hit in alone if hit.score >= SURE_SCORE]
 
 
 def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> _Scored:
@@ -84,18 +143,19 @@ def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> _Scor
     return rows, visible[rows]
 
 
-def _by_meaning(segment: Segment, allowed: BoolArray | None, request: Request, count: int) -> _Scored:
-    """The *count* rows nearest to the whole request or to a part of it, and how near these are."""
+def _by_meaning(segment: Segment, allowed: BoolArray | None, request: Request, count: int) -> _Near:
+    """The *count* rows nearest to the whole request and to each part of it, and how near another row is at most."""
     if segment.vectors is None or request.nearness is None:
-        return _NO_ROWS, _NO_SCORES
+        return _Near(_NO_ROWS, _NOTHING_UNSEEN)
     meaning = request.nearness.meaning
     rows, cosines = segment.vectors.search(meaning.whole, count, allowed)
+    if len(rows) < count:
+        return _Near(rows, _NOTHING_UNSEEN)
     if not len(meaning.parts):
-        return rows, cosines
-    rows = np.unique(
-        np.concatenate([rows, *(segment.vectors.search(part, count, allowed)[0] for part in meaning.parts)])
-    )
-    return rows, meaning.cosines(segment.vectors, rows)
+        return _Near(rows, float(cosines[-1]))
+    of_parts = [segment.vectors.search(part, count, allowed) for part in meaning.parts]
+    most = (cosines[-1] + max(nearness[-1] for _, nearness in of_parts)) / np.float32(2)
+    return _Near(np.unique(np.concatenate([rows, *(found for found, _ in of_parts)])), float(most))
 
 
 def _best_of_all(proposed: Sequence[_Scored], count: int) -> list[_Scored]:
@@ -141,11 +201,26 @@ def _by_score_and_name(scored: tuple[float, str]) -> tuple[float, str]:
     return -scored[0], scored[1]
 
 
-def with_places_for(ranked: Sequence[Hit], sure: Sequence[Hit], limit: int) -> list[Hit]:
-    """Return the best of *ranked*, with those of *sure* that are not among them in place of the last."""
-    hits = list(ranked[:limit])
-    names = {hit.name for hit in hits}
-    missing = list({hit.name: hit for hit in sure if hit.name not in names}.values())[: limit - 1]
-    if not missing:
-        return hits
-    return sorted([*hits[: limit - len(missing)], *missing], key=lambda hit: (-hit.score, hit.name))
+def with_places_for(ranked: Sequence[Hit], sure: Sequence[Sure]) -> tuple[list[Hit], dict[str, Sureness]]:
+    """Move those of *sure* that are not among the first five of *ranked* up to the last of these places.
+
+    The best of *ranked* stays the first. A score that would not fall from its neighbours' is brought between them, so
+    that scores fall along an answer. Also says which were moved, and why. *ranked* has at least five hits, unless there
+    are no more.
+    """
+    first = {hit.name for hit in ranked[:SURE_PLACE]}
+    missing = {one.hit.name: one for one in reversed(sure) if one.hit.name not in first}
+    best = sorted(missing.values(), key=lambda one: (-one.hit.score, one.hit.name))
+    moved = best[: SURE_PLACE - 1] if ranked else best
+    names = {one.hit.name: one.why for one in moved}
+    others = [hit for hit in ranked if hit.name not in names]
+    place = max(0, min(SURE_PLACE, len(ranked) + len(moved)) - len(moved)) if ranked else 0
+    before, behind = others[:place], others[place:]
+    return [*before, *_between(before, [one.hit for one in moved], behind), *behind], names
+
+
+def _between(before: Sequence[Hit], moved: Sequence[Hit], behind: Sequence[Hit]) -> list[Hit]:
+    most = before[-1].score if before else 1.0
+    least = behind[0].score if behind else 0.0
+    confidence = before[0].confidence if before else "high"
+    return [Hit(hit.name, max(least, min(most, hit.score)), confidence) for hit in moved]

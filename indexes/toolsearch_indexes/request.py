@@ -58,10 +58,11 @@ class Request:
 
     def raw(self, segment: Segment, rows: IntArray, word_scores: FloatArray) -> FloatArray:
         """The raw scores of *rows*, whose word scores are given."""
-        if self.nearness is None:
-            return word_scores
-        meaning = np.float32(self.weight) * self.nearness.deviations(segment, rows)
-        return (word_scores + meaning).astype(np.float32)
+        return word_scores if self.nearness is None else self.sum(word_scores, self.nearness.deviations(segment, rows))
+
+    def sum(self, word_scores: FloatArray, deviations: FloatArray) -> FloatArray:
+        """The raw scores of these; none falls where one of both rises."""
+        return (word_scores + np.float32(self.weight) * deviations).astype(np.float32)
 
 
 def read_request(

@@ -1,0 +1,134 @@
+"""One search of one moment of an index: what the query names or matches, then a ranking, and the reasons for both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from toolsearch_indexes.clauses import clauses
+from toolsearch_indexes.documents import Hit
+from toolsearch_indexes.explanation import Explanation, Outcome, explain_row
+from toolsearch_indexes.keyword import KeywordParameters
+from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.query_forms import Pattern, QueryForm, Select, Words, name_candidates
+from toolsearch_indexes.ranking import (
+    SURE_PLACE,
+    Ranking,
+    SearchSpace,
+    Sure,
+    favoured,
+    rank,
+    rank_regex,
+    with_places_for,
+)
+from toolsearch_indexes.regex import compile_pattern
+from toolsearch_indexes.request import Request, read_request
+from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.semantic import SemanticArm
+from toolsearch_indexes.state import IndexState
+
+_SHORT_REQUEST = 20  # words; in a longer one, parts are rather the circumstances of one task
+_SURE_PART = 0.7  # the score from which a part's best tool is what the part asks for
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Hits, best first, and *how* those came into the answer that are not there for their score alone."""
+
+    hits: list[Hit]
+    how: Mapping[str, Outcome]
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search of *state* within *selection* by *strategy*, which is none of those that stand for another."""
+
+    state: IndexState
+    selection: Selection | None
+    lexicon: Lexicon
+    parameters: KeywordParameters
+    arm: SemanticArm | None
+    strategy: str
+    favour: Mapping[str, float]
+
+    @cached_property
+    def space(self) -> SearchSpace:
+        return SearchSpace.of(self.state.segments, self.selection)
+
+    def answer(self, form: QueryForm, limit: int) -> Answer:
+        """Return at most *limit* hits: the first of those for any greater limit."""
+        match form:
+            case Select(names):
+                found = self._by_name(names)[:limit]
+                return Answer([Hit(name, 1.0) for name in found], dict.fromkeys(found, "by name"))
+            case Pattern(pattern):
+                return self._by_pattern(pattern, limit)
+            case Words(text) if self.strategy == "regex":
+                return self._by_pattern(text, limit)
+            case Words(text):
+                return self._by_words(text, limit)
+
+    def explain(self, form: QueryForm, name: str) -> Explanation:
+        place_of = self.state.place_of(name)
+        if place_of is None:
+            return Explanation(name, self.strategy, "no such tool")
+        if self.selection is not None and not self.selection.allows(name):
+            return Explanation(name, self.strategy, "out of reach")
+        answer = self.answer(form, max(1, self.state.keyword.documents))
+        how = answer.how.get(name, "found")
+        explained = Explanation(name, self.strategy, "no match")
+        if isinstance(form, Words) and self.strategy != "regex" and how != "by name":
+            explained = self._ranked(form.text, name, *place_of)
+        for place, hit in enumerate(answer.hits, 1):
+            if hit.name == name:
+                return replace(explained, outcome=how, place=place, score=hit.score)
+        return explained
+
+    def _ranked(self, text: str, name: str, segment: int, row: int) -> Explanation:
+        """Explain the score of a tool for its words and its meaning, as if that were all."""
+        request = self._read(text)
+        explained = explain_row(self.space, request, self.lexicon, segment, row, tool=name, strategy=self.strategy)
+        return replace(explained, favoured=favoured(request, self.favour, name))
+
+    def _by_pattern(self, pattern: str, limit: int) -> Answer:
+        hits = rank_regex(self.space, compile_pattern(pattern), limit)
+        return Answer(hits, {hit.name: "by pattern" for hit in hits})
+
+    def _by_words(self, text: str, limit: int) -> Answer:
+        """Rank by the whole of *text*, behind what it names. What surely serves a part of a short one has a place."""
+        exact = self._by_whole_name(text)
+        best = self._rank(text, max(limit, SURE_PLACE) + len(exact))
+        parts = clauses(text) if len(text.split()) <= _SHORT_REQUEST else ()
+        served = [hit for part in parts for hit in self._rank(part, 1).hits if hit.score >= _SURE_PART]
+        ranked, moved = with_places_for(best.hits, [*best.sure, *(Sure(hit, "by a part") for hit in served)])
+        hits = [*(Hit(name, 1.0) for name in exact), *(hit for hit in ranked if hit.name not in exact)]
+        return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")})
+
+    def _rank(self, text: str, limit: int) -> Ranking:
+        return rank(self.space, self._read(text), limit, self.favour)
+
+    def _read(self, text: str) -> Request:
+        return read_request(text, self.strategy, self.state, self.lexicon, self.parameters, self.arm)
+
+    def _by_name(self, names: Iterable[str]) -> Sequence[str]:
+        """The tools that *names* mean, in their order: by exact name, else as `_by_whole_name` reads them."""
+        found: dict[str, None] = {}
+        for name in names:
+            if self.state.place_of(name) is not None and (self.selection is None or self.selection.allows(name)):
+                found[name] = None
+            else:
+                found.update(dict.fromkeys(self._by_whole_name(name)))
+        return list(found)
+
+    def _by_whole_name(self, name: str) -> list[str]:
+        """The tools whose full or local name *name* is; of its readings the most literal one that exists."""
+        for candidate in name_candidates(name):
+            literal: list[str] = []
+            similar: list[str] = []
+            for segment, allowed in zip(self.space.segments, self.space.allowed, strict=True):
+                for found, rows in zip((literal, similar), segment.names.rows_named(candidate), strict=True):
+                    found += [segment.names.names[row] for row in rows if allowed is None or allowed[row]]
+            if literal or similar:
+                return sorted(literal or similar)
+        return []

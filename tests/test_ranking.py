@@ -1,0 +1,165 @@
+"""Which tools an answer holds and in which order: that of all tools, however few of them are asked for."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsearch_indexes.documents import Hit, ToolDocument
+from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.ranking import SearchSpace, Sure, Sureness, rank, with_places_for
+from toolsearch_indexes.request import Request, read_request
+
+RANKED = [Hit(name, score, "low") for name, score in zip("abcdefg", (0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2), strict=True)]
+
+
+def sure(name: str, score: float, why: Sureness = "by its words") -> Sure:
+    return Sure(Hit(name, score), why)
+
+
+def names(hits: list[Hit]) -> str:
+    return "".join(hit.name for hit in hits)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("x", "abcdxefg"),  # not among the ranked at all
+        ("g", "abcdgef"),  # too far behind
+        ("e", "abcdefg"),  # among the first five as it is
+        ("yx", "abcyxdefg"),  # the surest first: y, as it is named first here
+        ("xg", "abcxgdef"),
+        ("vwxyz", "avwxydefg".replace("defg", "bcdefg")),  # the best of the ranked stays; z is left out
+    ],
+)
+def test_what_is_sure_is_the_fifth_at_least(given: str, expected: str) -> None:
+    score = 0.9
+    one_after_the_other = [sure(name, score - place / 100) for place, name in enumerate(given)]
+    hits, moved = with_places_for(RANKED, one_after_the_other)
+
+    assert names(hits) == expected
+    assert set(moved) == set(given) - {"e", "z"}
+
+
+def test_a_moved_tool_keeps_its_score_if_that_is_between_its_neighbours() -> None:
+    (moved,) = [hit for hit in with_places_for(RANKED, [sure("x", 0.45)])[0] if hit.name == "x"]
+    assert moved == Hit("x", 0.45, "low")  # the answer is a weak one, whatever this tool's words say
+
+    for own, between in ((0.9, 0.5), (0.1, 0.4)):
+        (moved,) = [hit for hit in with_places_for(RANKED, [sure("x", own)])[0] if hit.name == "x"]
+        assert moved.score == between
+
+
+def test_what_is_sure_is_the_answer_where_nothing_else_fits() -> None:
+    hits, _ = with_places_for([], [sure("y", 0.8), sure("x", 0.8), sure("z", 0.9)])
+    assert hits == [Hit("z", 0.9), Hit("x", 0.8), Hit("y", 0.8)]
+
+
+def test_words_are_named_as_the_reason_before_a_part_and_a_tool_is_moved_once() -> None:
+    hits, moved = with_places_for(RANKED, [sure("x", 0.7), sure("x", 0.9, "by a part"), sure("g", 0.9, "by a part")])
+    assert names(hits) == "abcgxdef"
+    assert moved == {"x": "by its words", "g": "by a part"}
+
+
+scores = st.integers(1, 9).map(lambda tenths: tenths / 10)
+
+
+@given(
+    st.lists(scores, max_size=12).map(lambda found: sorted(found, reverse=True)),
+    st.dictionaries(st.sampled_from("abcdefghijklxyz"), scores, max_size=7),
+    st.integers(1, 12),
+)
+def test_fewer_hits_are_the_first_of_more_and_scores_fall(
+    found: list[float], own: dict[str, float], limit: int
+) -> None:
+    ranked = [Hit(name, score) for name, score in zip("abcdefghijkl", found, strict=False)]
+    assured = [sure(name, score) for name, score in own.items()]
+    every, _ = with_places_for(ranked, assured)
+    few, _ = with_places_for(ranked[: max(limit, 5)], assured)
+
+    assert few[:limit] == every[:limit]
+    assert len(names(every)) == len(set(names(every)))
+    assert [hit.score for hit in every] == sorted((hit.score for hit in every), reverse=True)
+
+
+# The best of two arms
+
+
+class Synonyms(HashingEncoder):
+    """To it, mail is post."""
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        return super().encode_queries([text.replace("mail", "post") for text in texts])
+
+
+def read(index: ToolSearchIndex, query: str, strategy: str) -> tuple[SearchSpace, Request]:
+    request = read_request(query, strategy, index.state, index.lexicon, index.parameters, index.arm)
+    return SearchSpace.of(index.state.segments, None), request
+
+
+def best_of_all(space: SearchSpace, request: Request) -> list[str]:
+    """What fits, by the raw scores of every single row."""
+    scored: list[tuple[float, str]] = []
+    for segment in space.segments:
+        raw = request.raw(segment, np.arange(segment.size), request.word_scores(segment))
+        scored += zip((-raw).tolist(), segment.names.names, strict=True)
+    return [name for score, name in sorted(scored) if request.scale.follows(-score)]
+
+
+def test_the_best_sum_is_found_though_it_is_far_from_the_best_of_either_arm() -> None:
+    """Ten tools are good in both arms, but behind the hundred best of each. They stand in a segment of their own, where
+    they are the best there are.
+    """
+    groups = [("post post b c", "mail", 10), ("x", "mail mail mail", 150), ("post post b", "", 150), ("y", "", 800)]
+    tools = [
+        ToolDocument(f"{group}_{i:03}", description, parameter_text=parameters, local_name="z")
+        for group, (description, parameters, count) in enumerate(groups)
+        for i in range(count)
+    ]
+    changed = ToolSearchIndex(tools[10:], encoder=Synonyms())
+    changed.update(tools[:10])
+    space, request = read(changed, "mail", "hybrid")
+    expected = best_of_all(space, request)
+
+    assert [segment.size for segment in changed.state.segments] == [1100, 10]
+    assert expected[:11] == [*(f"0_{i:03}" for i in range(10)), "2_000"]
+    for limit in (1, 5, 12, 400):
+        assert [hit.name for hit in rank(space, request, limit, {}).hits] == expected[:limit]
+        fresh = ToolSearchIndex(tools, encoder=Synonyms())
+        assert changed.search("mail", limit=limit) == fresh.search("mail", limit=limit)
+
+
+class Directions(HashingEncoder):
+    """To it, a request of several parts points in one direction, each part in another, and tools where they say."""
+
+    def _pointing(self, texts: Sequence[str], ways: dict[str, tuple[float, float]]) -> FloatArray:
+        matrix = super().encode_documents(texts)
+        for row, text in enumerate(texts):
+            for word, way in ways.items():
+                if word in text:
+                    matrix[row] = 0
+                    matrix[row, :2] = way
+        return matrix
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        return self._pointing(texts, {"whole": (1, 0), "part": (0, 1), "between": (0.6, 0.8)})
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        return self._pointing(texts, {"go": (0, 1), ",": (1, 0)})
+
+
+@pytest.mark.parametrize("strategy", ["semantic", "hybrid"])
+def test_the_nearest_on_average_is_found_though_it_is_not_among_the_nearest_to_anything(strategy: str) -> None:
+    """One tool is fairly near to both; 150 tools each are as near as can be to the whole, or to the parts."""
+    directions = ["whole"] * 150 + ["part"] * 150 + ["between"]
+    tools = [ToolDocument(f"{number:03}", way, local_name=way) for number, way in enumerate(directions)]
+    space, request = read(ToolSearchIndex(tools, encoder=Directions()), "go west, go north", strategy)
+    expected = best_of_all(space, request)
+
+    assert expected[0] == "300"
+    for limit in (1, 5, 200):
+        assert [hit.name for hit in rank(space, request, limit, {}).hits] == expected[:limit]
