@@ -314,6 +314,27 @@ async def test_a_refused_call_says_what_the_call_tool_is_for_as_its_description_
     assert described["callToolDestructive"].endswith("For tools that may destroy, or do not say what they do.")
 
 
+async def test_arguments_that_come_as_text_are_read_and_checked_as_the_object_that_they_stand_for():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists(entry("dig", inputSchema={"type": "object", "required": ["depth"]}))
+        ran = await call(gateway, "callToolDestructive", {"name": "a__dig", "arguments": '{"depth": 2}'})
+        unfit = await call(gateway, "callToolDestructive", {"name": "a__dig", "arguments": "{}"})
+        no_object = await call(gateway, "callToolDestructive", {"name": "a__dig", "arguments": "two metres"})
+
+    assert servers["a"].called == [("dig", {"depth": 2})]
+    assert not ran.get("isError")
+    assert "missing depth" in text(unfit)
+    assert text(no_object).startswith("the arguments are not valid JSON")
+
+
+async def test_a_search_of_any_server_with_its_limit_as_text_is_understood():
+    async with gateway_of("a", "b") as (gateway, servers):
+        await servers["a"].lists("dig", "dig deep")
+        await servers["b"].lists("dig")
+        found = await gateway.search(MODERN, {"query": "dig", "limit": "2", "server": "all"})
+    assert len(found.answer.structured["tools"]) == 2
+
+
 async def test_arguments_are_checked_the_same_whether_a_tool_is_called_by_name_or_through_a_call_tool():
     schema = {"type": "object", "properties": {"depth": {"type": "integer"}}, "required": ["depth"]}
     fault = "the arguments do not fit the schema of 'a__dig': "
@@ -530,13 +551,3 @@ def test_an_entry_without_faults_is_listed_as_it_came_but_for_its_name():
 
     for era in Era:
         assert json.dumps(wire_entry(tool_of(raw), era)) == json.dumps({**raw, "name": "a__dig"})
-
-
-def test_a_wish_for_a_header_that_would_cost_the_tool_is_left_out_and_a_proper_one_stays():
-    proper = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
-    improper = {"type": "object", "properties": {"region": {"type": "array", "x-mcp-header": "Region"}}}
-
-    kept = wire_entry(tool_of(entry("dig", inputSchema=proper)), Era.MODERN)
-    mended = wire_entry(tool_of(entry("dig", inputSchema=improper)), Era.MODERN)
-    assert kept["inputSchema"] == proper
-    assert mended["inputSchema"] == {"type": "object", "properties": {"region": {"type": "array"}}}

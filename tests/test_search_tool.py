@@ -71,6 +71,21 @@ def test_all_arguments_are_taken_as_given_and_null_is_left_out() -> None:
     )
 
 
+@pytest.mark.parametrize(("text", "limit"), [("3", 3), (" 7\n", 7), ("-2", 1), ("", 5)])
+def test_a_limit_may_be_text_since_some_clients_send_nothing_else(text: str, limit: int) -> None:
+    assert SearchArguments.parse({"query": "q", "limit": text}).limit == limit
+
+
+@pytest.mark.parametrize("word", ["any", "all", "All", " ANY ", "*", ""])
+def test_any_server_is_none_in_particular(word: str) -> None:
+    """A strict client has the model fill in every argument, also one for which it has no wish."""
+    assert SearchArguments.parse({"query": "q", "server": word}, servers=["git", "time"]).server is None
+
+
+def test_a_server_that_is_really_named_all_can_be_asked_for() -> None:
+    assert SearchArguments.parse({"query": "q", "server": "all"}, servers=["all", "git"]).server == "all"
+
+
 @pytest.mark.parametrize(("asked", "used"), [(0, 1), (-7, 1), (10, 10), (11, 10), (10**30, 10)])
 def test_a_limit_out_of_range_is_clamped_and_the_model_is_told(asked: int, used: int) -> None:
     arguments = SearchArguments.parse({"query": "q", "limit": asked})
@@ -92,7 +107,9 @@ def test_selecting_by_name_asks_for_as_many_tools_as_are_named() -> None:
         ({"query": " \n"}, "query must be a text"),
         ({"query": ["a", "b"]}, "query must be a text"),
         ({"query": "x" * 1_001}, "has 1001 characters, at most 1000"),
-        ({"query": "q", "limit": "5"}, "limit must be a whole number"),
+        ({"query": "q", "limit": "many"}, "limit must be a whole number"),
+        ({"query": "q", "limit": "2.5"}, "limit must be a whole number"),
+        ({"query": "q", "limit": "9" * 5_000}, "limit must be a whole number"),
         ({"query": "q", "limit": True}, "limit must be a whole number"),
         ({"query": "q", "limit": 2.5}, "limit must be a whole number"),
         ({"query": "q", "limit": float("inf")}, "limit must be a whole number"),

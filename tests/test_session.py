@@ -153,6 +153,12 @@ def test_a_search_that_cannot_be_run_is_a_result_that_the_model_can_act_on(
     assert session.discovered == []
 
 
+def test_a_search_whose_client_made_every_argument_required_text_is_understood() -> None:
+    arguments = {"query": "email calendar bill", "limit": "1", "server": "any", "strategy": "keyword"}
+    result = asyncio.run(engine_of().session("a").call(SEARCH, arguments))
+    assert result.text.startswith("1 tool found")
+
+
 def test_a_search_that_finds_nothing_says_what_to_try() -> None:
     result = asyncio.run(engine_of().session("a").call(SEARCH, {"query": "volcano"}))
     assert result.text.startswith("No tool found. Try other words")

@@ -29,7 +29,15 @@ from toolsearch.option_values import name_list
 from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.tokens import TokenCounter, count_json
-from toolsearch.tools.definition import Json, JsonObject, Tool, ToolContext, ToolDefinition, ToolReference
+from toolsearch.tools.definition import (
+    NO_PARAMETERS,
+    Json,
+    JsonObject,
+    Tool,
+    ToolContext,
+    ToolDefinition,
+    ToolReference,
+)
 from toolsearch.tools.output import ToolOutput
 
 logger = logging.getLogger(__name__)
@@ -373,7 +381,12 @@ class Session:
     def answer(self, arguments: Mapping[str, Json]) -> ToolOutput:
         """What ``toolSearchTool`` answers a call with *arguments*: the text, and as structured ``{"tools": names}``."""
         options = self._options
-        asked = SearchArguments.parse(arguments, default_limit=options.limit, max_limit=options.max_limit)
+        asked = SearchArguments.parse(
+            arguments,
+            default_limit=options.limit,
+            max_limit=options.max_limit,
+            servers=self._engine.view(self.state.reach).servers,
+        )
         before = set(self.state.discovered.tools)
         found = self.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
         names = [reference.name for reference in found]
@@ -412,7 +425,11 @@ class _Scope:
 
     def resolve(self, name: str) -> Tool:
         tool = self.session.resolve(name)
-        return replace(tool, callback=_SearchCallback(self.session, self.searching)) if name == TOOL_NAME else tool
+        if name != TOOL_NAME:
+            return tool
+        # SearchArguments is the one judge of what models send, and takes more than the schema asks of them.
+        definition = replace(tool.definition, input_schema=NO_PARAMETERS)
+        return replace(tool, definition=definition, callback=_SearchCallback(self.session, self.searching))
 
     def begin_call(self, name: str) -> None:
         self.state.discovered.begin_call(name)

@@ -18,6 +18,8 @@ MAX_LIMIT = 10
 
 _MAX_QUERY_CHARACTERS = 1_000
 _SELECT = "select:"
+_ANY_SERVER = ("any", "all", "*")  # what models send where their client has made every argument required
+_MAX_DIGITS = 18
 _MAX_SERVERS_BYTES = 64  # UTF-8 of the server names in the definition, which every request pays for
 _SUMMARY_WIDTHS = (240, 160, 100, 60, 30, 0)  # characters; tried in turn until an answer fits
 
@@ -90,9 +92,15 @@ class SearchArguments:
 
     @classmethod
     def parse(
-        cls, arguments: Mapping[str, Any], *, default_limit: int = DEFAULT_LIMIT, max_limit: int = MAX_LIMIT
+        cls,
+        arguments: Mapping[str, Any],
+        *,
+        default_limit: int = DEFAULT_LIMIT,
+        max_limit: int = MAX_LIMIT,
+        servers: Collection[str] = (),
     ) -> SearchArguments:
-        """Read what a model sent; null counts as left out. ``select:`` without a limit asks for all it names.
+        """Read what a model sent; null counts as left out, and so does ``any`` or ``all`` for a server, unless one of
+        *servers* has that name. ``select:`` without a limit asks for all it names.
 
         Raises BadQueryError, written for the model, if it cannot be used.
         """
@@ -103,7 +111,8 @@ class SearchArguments:
         asked = _limit(arguments.get("limit"), default=_named_by(query) or default_limit)
         limit = min(max(asked, 1), max_limit)
         note = f"The limit {asked} is out of range; {limit} was used (1-{max_limit})." if limit != asked else ""
-        return cls(query, _strategy(arguments.get("strategy")), limit, _server(arguments.get("server")), note)
+        server = _server(arguments.get("server"), servers)
+        return cls(query, _strategy(arguments.get("strategy")), limit, server, note)
 
 
 def _query(value: Json) -> str:
@@ -130,15 +139,25 @@ def _strategy(value: Json) -> str | None:
 
 
 def _limit(value: Json, *, default: int) -> int:
-    if value is None:
+    if value is None or value == "":
         return default
+    if isinstance(value, str):
+        value = _number(value)
     # JSON has one kind of number, and 5.0 is an integer in JSON Schema.
     if isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1:
         return int(value)
     raise BadQueryError("limit must be a whole number, or left out")
 
 
-def _server(value: Json) -> str | None:
+def _number(text: str) -> Json:
+    digits = text.strip()
+    is_number = digits.removeprefix("-").isdecimal() and len(digits) <= _MAX_DIGITS
+    return int(digits) if is_number else text
+
+
+def _server(value: Json, servers: Collection[str]) -> str | None:
+    if isinstance(value, str) and value not in servers and value.strip().lower() in _ANY_SERVER:
+        return None
     if value is None or isinstance(value, str):
         return value or None
     raise BadQueryError("server must be the name of one server, or left out")

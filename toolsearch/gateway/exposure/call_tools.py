@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from toolsearch.calling.arguments import parse_arguments
 from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.errors import BadArgumentsError, CallDeniedError
 from toolsearch.gateway.tools import GatewayTool
@@ -83,6 +84,8 @@ class InnerCall:
             raise BadArgumentsError(f"{call_tool} needs the 'name' of a tool, as {SEARCH_TOOL} gives it")
         if inner is None:
             return cls(call_tool, name, {})
+        if isinstance(inner, str):  # models like to send the inner object as text
+            return cls(call_tool, name, parse_arguments(inner))
         if not is_object(inner):
             raise BadArgumentsError("'arguments' must be an object, as the tool's inputSchema asks for")
         return cls(call_tool, name, inner)

@@ -18,7 +18,7 @@ from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.gateway.exposure.fares import FareNotes
 from toolsearch.gateway.exposure.pass_through import PassThroughSwitch
 from toolsearch.gateway.exposure.unapproved import UnapprovedTools
-from toolsearch.gateway.exposure.wire_tools import wire_entry, wire_schema
+from toolsearch.gateway.exposure.wire_tools import wire_entry
 from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
@@ -79,7 +79,12 @@ class Surface:
 
     def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
         """Raises BadQueryError or BadPatternError, written for the model."""
-        asked = SearchArguments.parse(arguments, default_limit=self._settings.limit, max_limit=self._settings.max_limit)
+        asked = SearchArguments.parse(
+            arguments,
+            default_limit=self._settings.limit,
+            max_limit=self._settings.max_limit,
+            servers=self._engine.view(caller.principal.reach).servers,
+        )
         if self._passes_through(caller):
             return Found(self._with_names(caller, asked, self._find(caller, asked), _IN_LIST))
         exposing = self._clients.exposing(caller)
@@ -117,7 +122,7 @@ class Surface:
         if name in own:
             return own[name]
         tool = self._registry.find(name) if self._engine.view(reach).allows(name) else None
-        return wire_schema(tool) if tool else None
+        return tool.definition.input_schema if tool else None
 
     def _listed(self, caller: Caller) -> Iterable[str]:
         """The names of the servers' tools in the caller's list, in its order."""

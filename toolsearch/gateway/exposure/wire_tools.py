@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from mcp.shared.inbound import X_MCP_HEADER_KEY, find_invalid_x_mcp_header
 from mcp.types import methods
 from pydantic import ValidationError
 
@@ -25,7 +24,7 @@ def wire_entry(tool: GatewayTool, era: Era) -> dict[str, Any]:
     Clients refuse a list for one optional field of one tool that is not as their version has it; such a field is left
     out here. What no version knows stays.
     """
-    entry = {**tool.raw, "name": tool.name, "inputSchema": wire_schema(tool)}
+    entry = {**tool.raw, "name": tool.name, "inputSchema": tool.definition.input_schema}
     if tool.definition.output_schema is None:
         entry.pop("outputSchema", None)
     for _ in range(_MAX_PASSES):
@@ -34,14 +33,6 @@ def wire_entry(tool: GatewayTool, era: Era) -> dict[str, Any]:
             return entry
         entry = _without(entry, places)
     return {key: entry[key] for key in sorted(_NEEDED)}
-
-
-def wire_schema(tool: GatewayTool) -> dict[str, Any]:
-    """The input schema as every client is given it. Of headers that are asked for wrongly none is: clients of 2026 have
-    to leave out a tool for one of them.
-    """
-    schema = dict(tool.definition.input_schema)
-    return _without_headers(schema) if find_invalid_x_mcp_header(schema) is not None else schema
 
 
 def _refused_places(entry: Mapping[str, Any], era: Era) -> list[tuple[str, ...]]:
@@ -63,12 +54,3 @@ def _without(entry: Mapping[str, Any], places: Iterable[tuple[str, ...]]) -> dic
         elif field not in _NEEDED:
             kept.pop(field, None)
     return kept
-
-
-def _without_headers(value: Any) -> Any:
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value).items()
-        return {key: _without_headers(member) for key, member in members if key != X_MCP_HEADER_KEY}
-    if isinstance(value, list):
-        return [_without_headers(member) for member in cast("Sequence[Any]", value)]
-    return value
