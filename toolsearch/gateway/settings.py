@@ -25,8 +25,10 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     ValidationError,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.sources.files import read_document
@@ -37,10 +39,11 @@ from toolsearch.discovery.reach import EVERY_TOOL, Rule, Subject
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.token_hashes import with_hashed_tokens
 from toolsearch.tools.definition import legal_name
-from toolsearch.tools.naming import SEPARATOR
+from toolsearch.tools.naming import SEPARATOR, did_you_mean
 from toolsearch_indexes.encoders.opening import BUILT_IN
 
 SECTION = "toolsearch"
+_MAX_SHOWN = 60  # characters of a name in a message
 EVERYBODY_ELSE = "*"  # the principal that all are whom no other entry names
 
 Exposing: TypeAlias = Literal["expand", "hedge", "fixed"]
@@ -51,6 +54,20 @@ SignatureAlgorithm: TypeAlias = Literal[  # none of them with a key that the ver
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_known_names(cls, given: object) -> object:
+        """Raises PydanticCustomError for a name that the section does not have, with those that it may be a slip of."""
+        names = [to_camel(name) for name in cls.model_fields]
+        known = {*names, *cls.model_fields}
+        for name in given if is_object(given) else ():
+            if name not in known:
+                hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
+                raise PydanticCustomError(
+                    "unknown_setting", "{text}", {"text": f"it has no {name[:_MAX_SHOWN]!r}{hint}"}
+                )
+        return given
 
 
 class ServerSettings(_Section):
@@ -214,7 +231,9 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
     warnings = [*mcp.warnings]
     known = {server.name for server in mcp.servers} | {refusal.name for refusal in mcp.refused} | {"*"}
     warnings += [
-        f"{mcp.origin}: settings for {name!r}, which is no server" for name in settings.servers if name not in known
+        f"{mcp.origin}: settings for {name!r}, which is no server{did_you_mean(name, known)}"
+        for name in settings.servers
+        if name not in known
     ]
     warnings += [f"{mcp.origin}: the rule {rule!r} is about no server" for rule in _pointless_rules(settings, known)]
     return GatewayConfig(

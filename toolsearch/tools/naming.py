@@ -68,5 +68,11 @@ def near_names(name: str, candidates: Iterable[str], *, limit: int = 3) -> list[
     return [near for near, _, _ in sorted(scored, key=lambda hit: (-hit[1], hit[0]))[:limit]]
 
 
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """The end of a message about the unknown *name*: a question, or nothing where none of *candidates* is near."""
+    near = near_names(name, candidates)
+    return f"; did you mean {', '.join(near)}?" if near else ""
+
+
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]

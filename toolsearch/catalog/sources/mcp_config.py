@@ -15,12 +15,14 @@ from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.errors import SourceError
 from toolsearch.option_values import name_list
 from toolsearch.tools.definition import Json, JsonObject, legal_name
+from toolsearch.tools.naming import did_you_mean
 
 Mode: TypeAlias = Literal["auto", "legacy"]
 HttpKind: TypeAlias = Literal["http", "sse"]
 
 _SECTIONS = ("mcpServers", "servers")  # the second is VS Code's
 _GATEWAY_SECTION = "toolsearch"  # the gateway's own settings, in a file that other clients read too
+_OWN_SECTIONS = (_SECTIONS[0], _GATEWAY_SECTION)
 _HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")
 _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "mode"})
 _HTTP_KEYS = frozenset({"type", "url", "headers", "disabled", "mode"})
@@ -99,7 +101,7 @@ def read_mcp_config(
     if only is not None:
         entries = _chosen(origin, entries, name_list(only, "only"))
     warnings = [
-        f"{origin}: left {key!r} alone, it means nothing here"
+        f"{origin}: left {key!r} alone, it means nothing here{did_you_mean(key, _OWN_SECTIONS)}"
         for key in document
         if key not in (section, _GATEWAY_SECTION)
     ]
