@@ -85,7 +85,9 @@ def build_session_options(settings: Settings) -> SessionOptions:
         max_limit=search.max_limit,
         min_score=search.min_score,
         answer_tokens=search.answer_tokens,
-        budget=Budget(budget.max_tools, budget.max_tokens, budget.ttl_s, budget.low_water),
+        budget=Budget(
+            budget.max_tools, budget.max_tokens, budget.ttl_s, budget.low_water, budget.max_definition_tokens
+        ),
         pass_through=PassThrough(pass_through.max_tools, pass_through.max_tokens),
         expand_undiscovered=search.expand_undiscovered,
     )

@@ -19,6 +19,7 @@ from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.discovery.reach import EVERY_TOOL, Reach
+from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.discovery.state import SessionState
 from toolsearch.discovery.store import SessionStore
 from toolsearch.discovery.usage.log import UsageLog
@@ -37,6 +38,8 @@ from toolsearch_indexes.index import STRATEGIES, ToolSearchIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
 logger = logging.getLogger(__name__)
+
+_MAX_NOTES = 1_000  # all are logged
 
 _Asked = TypeVar("_Asked")
 
@@ -86,6 +89,7 @@ class ToolSearch:
         self.usage = usage
         # A store is false while it is empty, as it is at the start.
         self.sessions = SessionStore(budget=self.options.budget, clock=clock) if sessions is None else sessions
+        self.definitions = ShownDefinitions(self.counter, self._note)
         self.notes: list[str] = []
         self._strategy = strategy
         self._directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
@@ -314,7 +318,7 @@ class ToolSearch:
 
     def _note(self, note: str) -> None:
         logger.warning(note)
-        if note not in self.notes:
+        if note not in self.notes and len(self.notes) < _MAX_NOTES:
             self.notes.append(note)
 
 

@@ -18,7 +18,14 @@ from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.exposure import PassThrough, render_tools
 from toolsearch.discovery.port import ToolScope
 from toolsearch.discovery.reach import Reach
-from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, render_answer, search_tool_definition
+from toolsearch.discovery.search_tool import (
+    TOOL_NAME,
+    SearchArguments,
+    refused_note,
+    render_answer,
+    search_tool_definition,
+)
+from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.discovery.state import SessionState
 from toolsearch.discovery.store import SessionStore
 from toolsearch.discovery.usage.log import UsageLog
@@ -84,6 +91,8 @@ class SessionHost(Protocol):
     @property
     def counter(self) -> TokenCounter: ...
     @property
+    def definitions(self) -> ShownDefinitions: ...
+    @property
     def telemetry(self) -> Telemetry: ...
     @property
     def usage(self) -> UsageLog | None: ...
@@ -139,6 +148,14 @@ class Savings:
         return self.saved_tokens / self.all_tools_tokens if self.all_tools_tokens else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search has found: what the model is shown of it, and the names of what it cannot be shown."""
+
+    shown: list[ToolReference]
+    refused: tuple[str, ...]
+
+
 class Session:
     """One conversation over a shared catalog. Made by `ToolSearch.session`.
 
@@ -167,7 +184,7 @@ class Session:
             state.reach = reach
         state.discovered.drop([name for name in state.discovered.tools if not view.allows(name)])
         state.discovered.pins |= frozenset(pins)
-        missing = [view.find(name) for name in sorted(state.pins) if name not in state.discovered]
+        missing = [self._shown_tool(view, name) for name in sorted(state.pins) if name not in state.discovered]
         if shown := [tool.definition for tool in missing if tool is not None]:
             state.discovered.add({definition.name: view.tokens_of(definition) for definition in shown})
         self._engine.sessions.save(state)  # so that no restart brings back a wider reach
@@ -221,7 +238,13 @@ class Session:
         strategy: str | None = None,
         server: str | None = None,
     ) -> list[ToolReference]:
-        """Search as `ToolSearch.search` does, within reach, and expand what is found into this session."""
+        """Search as `ToolSearch.search` does, within reach, and expand what is found into this session.
+
+        What the budget lets nobody be shown is left out; `ToolSearch.notes` says of what tool and why.
+        """
+        return self._find(query, limit=limit, strategy=strategy, server=server).shown
+
+    def _find(self, query: str, *, limit: int | None, strategy: str | None, server: str | None) -> Found:
         state = self.state
         limit = self._options.limit if limit is None else limit
         found = self._engine.search(
@@ -231,7 +254,8 @@ class Session:
             terms = self._engine.vocabulary.terms_of(query)
             self._engine.usage.discovered(state.tenant, self.id, terms, [reference.name for reference in found])
         view = self._engine.view(state.reach)
-        definitions = [tool.definition for ref in found if (tool := view.find(ref.name)) is not None]
+        tools = {reference.name: self._shown_tool(view, reference.name) for reference in found}
+        definitions = [tool.definition for tool in tools.values() if tool is not None]
         new = {definition.name for definition in definitions if definition.name not in state.discovered}
         state.unused |= new
         self._engine.telemetry.discovered(len(new))
@@ -239,7 +263,8 @@ class Session:
         state.counters.searches += 1
         state.counters.empty_searches += not found
         self._engine.sessions.save(state)
-        return found
+        shown = [reference for reference in found if tools[reference.name] is not None]
+        return Found(shown, tuple(name for name, tool in tools.items() if tool is None and view.allows(name)))
 
     async def call(
         self,
@@ -310,10 +335,24 @@ class Session:
     def _shown(self, state: SessionState) -> list[Tool]:
         view = self._engine.view(state.reach)
         if self._passes_through(view):
-            return [tool for name in view.names if (tool := view.find(name)) is not None]
-        tools = {name: view.find(name) for name in state.discovered.tools}
+            return self._shown_tools(view)
+        tools = {name: self._shown_tool(view, name) for name in state.discovered.tools}
         state.discovered.drop([name for name, tool in tools.items() if tool is None])
         return [Tool(self._search_definition(view)), *(tool for tool in tools.values() if tool is not None)]
+
+    def _shown_tools(self, view: View) -> list[Tool]:
+        """All tools in reach, by name, as models are shown them."""
+        return [tool for name in view.names if (tool := self._shown_tool(view, name)) is not None]
+
+    def _shown_tool(self, view: View, name: str) -> Tool | None:
+        """The tool *name* as models are shown it; None if they are not, since it is too long or out of reach."""
+        tool = view.find(name)
+        if tool is None:
+            return None
+        shown = self._engine.definitions.of(tool.definition, self._options.budget.definition_tokens).definition
+        if shown is None or shown is tool.definition:
+            return tool if shown else None
+        return replace(tool, definition=shown)
 
     def _passes_through(self, view: View) -> bool:
         rule = self._options.pass_through
@@ -379,7 +418,10 @@ class Session:
             telemetry.tokens(saved=-written_tokens - all_tools_tokens)
 
     def answer(self, arguments: Mapping[str, Json]) -> ToolOutput:
-        """What ``toolSearchTool`` answers a call with *arguments*: the text, and as structured ``{"tools": names}``."""
+        """What ``toolSearchTool`` answers a call with *arguments*: the text, and as structured ``{"tools": names}``.
+
+        Names of what was found and is too long to be shown are under ``refused``, if there are any.
+        """
         options = self._options
         asked = SearchArguments.parse(
             arguments,
@@ -388,18 +430,19 @@ class Session:
             servers=self._engine.view(self.state.reach).servers,
         )
         before = set(self.state.discovered.tools)
-        found = self.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
-        names = [reference.name for reference in found]
+        found = self._find(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
+        names = [reference.name for reference in found.shown]
         text = render_answer(
-            found,
+            found.shown,
             call_hint=_CALL_HINT,
             token_cap=options.answer_tokens,
             counter=self._engine.counter,
             newly_loaded=[name for name in names if name not in before],
             already_loaded=[name for name in names if name in before],
-            note=asked.note,
+            note="\n".join(filter(None, [asked.note, refused_note(found.refused)])),
         )
-        return ToolOutput((text_block(text),), structured={"tools": names})
+        refused = {"refused": list(found.refused)} if found.refused else {}
+        return ToolOutput((text_block(text),), structured={"tools": names, **refused})
 
     def resolve(self, name: str) -> Tool:
         """As `ToolScope.resolve`; the search tool gets its callback with the reply that calls it."""
@@ -411,8 +454,10 @@ class Session:
         if name not in state.discovered and not self._passes_through(view):
             if not self._options.expand_undiscovered:
                 raise UndiscoveredToolError(name)
-            state.discovered.add({name: view.tokens_of(tool.definition)})
-        return tool
+            shown = self._shown_tool(view, name)
+            if shown is not None:
+                state.discovered.add({name: view.tokens_of(shown.definition)})
+        return tool  # the whole of it, for arguments are validated by its schema
 
 
 @dataclass(frozen=True, slots=True)

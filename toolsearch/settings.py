@@ -110,6 +110,9 @@ class BudgetSettings(_Section):
     low_water: float = Field(
         default=0.75, ge=0, le=1, description="Share of a crossed bound to which tools are evicted."
     )
+    max_definition_tokens: Count | None = Field(
+        default=8_000, description="Tokens of one definition, which is shortened beyond that; none: no bound."
+    )
 
 
 class PassThroughSettings(_Section):

@@ -214,7 +214,10 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         if choice is not None and choice not in attached:
             session.expand(choice)  # a choice that is not in the list would be refused
         searched: Mapping[str, Tool] = {} if self._engine else own
-        return SearchTurn(session, attached, searched, is_native=self._is_native(model, session), choice=choice or "")
+        is_native = self._is_native(model, session)
+        if is_native:
+            session.in_reach()  # the first time, each definition is measured; here that holds up nobody
+        return SearchTurn(session, attached, searched, is_native=is_native, choice=choice or "")
 
     def _is_native(self, model: ChatModel, session: TurnSession) -> bool:
         if self._mode == "append" or (self._mode == "auto" and not model.native_tool_search):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from toolsearch.discovery.state import SessionState
 from toolsearch.errors import UnknownSessionError
-from toolsearch.session import Session, SessionHost, SessionOptions
-from toolsearch.tools.definition import Tool, ToolReference
+from toolsearch.session import Found, Session, SessionHost, SessionOptions
+from toolsearch.tools.definition import Tool
 
 
 class TurnSession(Session):
@@ -32,11 +32,9 @@ class TurnSession(Session):
             self._held = current
         return current
 
-    def search(
-        self, query: str, *, limit: int | None = None, strategy: str | None = None, server: str | None = None
-    ) -> list[ToolReference]:
-        found = super().search(query, limit=limit, strategy=strategy, server=server)
-        self._found.update(reference.name for reference in found)
+    def _find(self, query: str, *, limit: int | None, strategy: str | None, server: str | None) -> Found:
+        found = super()._find(query, limit=limit, strategy=strategy, server=server)
+        self._found.update(reference.name for reference in found.shown)
         return found
 
     def forget_earlier_finds(self) -> None:
@@ -51,18 +49,17 @@ class TurnSession(Session):
         """Show the tool *name* from now on, if it is in reach."""
         state = self.state
         view = self._engine.view(state.reach)
-        tool = view.find(name)
+        tool = self._shown_tool(view, name)
         if tool is not None and name not in state.discovered:
             state.discovered.add({name: view.tokens_of(tool.definition)})
 
     def find(self, name: str) -> Tool | None:
-        """The tool of that name, if it may be found."""
+        """The tool of that name, whole, if it may be found."""
         return self._engine.view(self.state.reach).find(name)
 
     def in_reach(self) -> list[Tool]:
-        """All tools that may be found, by name."""
-        view = self._engine.view(self.state.reach)
-        return [tool for name in view.names if (tool := view.find(name)) is not None]
+        """All tools that may be found, by name, as models are shown them."""
+        return self._shown_tools(self._engine.view(self.state.reach))
 
     @property
     def reach_size(self) -> int:

@@ -44,7 +44,8 @@ class SearchTurn:
     def _tools(self) -> tuple[list[Tool], list[Tool]]:
         shown, attached = self.session.shown(), list(self.attached.values())
         if self.session.is_passed_through:
-            return [*attached, *(self.searched.values() or self._unattached(shown))], []
+            tools = {tool.name: tool for tool in self._unattached(shown)}
+            return [*attached, *(tools.pop(name) for name in self.searched if name in tools), *tools.values()], []
         search, discovered = shown[0], self._unattached(shown[1:])
         if not self.is_native:
             return [search, *attached, *discovered], []
@@ -59,7 +60,14 @@ class SearchTurn:
         return [search, *attached, *visible], [deferred[name] for name in sorted(deferred)]
 
     def _unattached(self, tools: Iterable[Tool]) -> list[Tool]:
-        return [self.searched.get(tool.name, tool) for tool in tools if tool.name not in self.attached]
+        return [self._as_requested(tool) for tool in tools if tool.name not in self.attached]
+
+    def _as_requested(self, tool: Tool) -> Tool:
+        """The request's own tool of that name, if it is one of those that are searched, and as long as *tool* is."""
+        own, known = self.searched.get(tool.name), self.session.find(tool.name)
+        if own is None:
+            return tool
+        return own if known is None or known.definition is tool.definition else replace(own, definition=tool.definition)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,26 +16,34 @@ from toolsearch.errors import BadSettingError
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much a session may hold between turns. None lifts a bound.
+    """How much a session may hold between turns, and one definition take at any time. None lifts a bound.
 
     A bound that is crossed is not just met again but undercut, so that the next turns need no eviction: every bound is
     brought down to *low_water* (0 to 1) of itself. *ttl_s* is how long a tool may go unused and unfound.
 
-    Within a turn nothing is evicted. What a turn can add is bounded by the limit of one search and the calls of a turn.
+    Within a turn nothing is evicted. What a turn can add is bounded by the limit of one search, the calls of a turn,
+    and *max_definition_tokens*: a longer definition is shown shortened, its description marked as cut, and not at all
+    where its schema alone is longer.
     """
 
     max_tools: int | None = 50
     max_tokens: int | None = 20_000
     ttl_s: float | None = None
     low_water: float = 0.75
+    max_definition_tokens: int | None = 8_000  # of 6,700 real tools none takes more than 5,800
 
     def __post_init__(self) -> None:
-        for name in ("max_tools", "max_tokens", "ttl_s"):
+        for name in ("max_tools", "max_tokens", "ttl_s", "max_definition_tokens"):
             bound = getattr(self, name)
             if bound is not None and not bound > 0:
                 raise BadSettingError(f"{name} must be above 0, or None for no bound; got {bound}")
         if not 0 <= self.low_water <= 1:
             raise BadSettingError(f"low_water must be from 0 to 1; got {self.low_water}")
+
+    @property
+    def definition_tokens(self) -> int | None:
+        """What one definition may take: no more than all of them together."""
+        return min((each for each in (self.max_definition_tokens, self.max_tokens) if each is not None), default=None)
 
     def is_crossed_by(self, tools: int, tokens: int, *, share: float = 1.0) -> bool:
         """Whether that much is more than *share* of either bound."""

@@ -194,6 +194,11 @@ def render_answer(
     return "\n".join(filter(None, [head, _more(len(references)), note]))
 
 
+def refused_note(names: Sequence[str]) -> str:
+    """What the model is told of tools that were found and are too long to be shown; "" for none."""
+    return f"Found as well, but too long to be shown: {', '.join(names)}." if names else ""
+
+
 _NOTHING_FOUND = (
     "No tool found. Try other words for the same capability (a verb and its object), one capability per query, "
     "no server, or strategy 'keyword'. If that finds nothing either, there is no such tool."

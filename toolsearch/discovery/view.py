@@ -16,6 +16,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.naming import near_names
 from toolsearch_indexes.selection import Selection
 
+_MAX_COUNTED = 500_000  # characters of a description: counting 5 MB takes a second, and all of them are too many
 _MAX_VIEWS = 256  # different reaches that are remembered; each costs a byte per tool
 
 
@@ -113,7 +114,7 @@ class _Listing:
 
 
 class DefinitionCosts:
-    """The tokens of definitions, each counted once."""
+    """The tokens of definitions, each counted once; those of a very long one are estimated."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -122,7 +123,9 @@ class DefinitionCosts:
     def of(self, definition: ToolDefinition) -> int:
         known = self._known.get(definition.name)
         if known is None or known[0] is not definition:
-            known = self._known[definition.name] = (definition, definition_tokens(definition, self._counter))
+            is_too_long = len(definition.description) > _MAX_COUNTED
+            counter = HeuristicTokenCounter() if is_too_long else self._counter
+            known = self._known[definition.name] = (definition, definition_tokens(definition, counter))
         return known[1]
 
 

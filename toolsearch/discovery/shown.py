@@ -1,0 +1,140 @@
+"""What a model is shown of a definition: the whole of it, or what one tool may cost, or nothing.
+
+A definition comes from whoever wrote the tool, and nothing else keeps it short: one description of 5 MB would be a
+million tokens in each request, in whatever way the tool came into the list.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from toolsearch.discovery.exposure import render_definition
+from toolsearch.tokens import TokenCounter, count_json
+from toolsearch.tools.definition import Json, ToolDefinition
+from toolsearch.tools.schema_walk import rebuilt
+
+_MOST_CHARACTERS_PER_TOKEN = 16  # what is longer than this is too long whatever it counts, and need not be counted
+_LEAST_DESCRIPTION = 50  # tokens; before a description is cut to less, those of parameters go
+_KEYS = len('"name""title""description""inputSchema""outputSchema""annotations"::::::{}')
+_MAX_TITLE = 200  # characters
+_MARGINS = (0, 5, 25)  # tokens: two texts together may be a few more than each alone
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_FOR_READING = ("description", "title", "examples", "$comment")  # of a schema; nothing is validated by them
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """*definition* is None for a tool that is not shown at all; *note* says what was left out, or why all of it was."""
+
+    definition: ToolDefinition | None
+    note: str = ""
+
+
+class ShownDefinitions:
+    """Definitions as models are shown them, each looked at once. Safe to share between threads.
+
+    *on_note* is told, in a sentence for people, of each that is not shown whole.
+    """
+
+    def __init__(self, counter: TokenCounter, on_note: Callable[[str], None] = logger.warning) -> None:
+        self._counter = counter
+        self._on_note = on_note
+        self._known: dict[tuple[str, int], tuple[ToolDefinition, Shown]] = {}
+
+    def of(self, definition: ToolDefinition, max_tokens: int | None) -> Shown:
+        """Return *definition* itself if it takes at most *max_tokens* as MCP writes it, the longest of the formats.
+
+        Otherwise its output schema goes, then the end of its description, marked as cut, then the descriptions of its
+        parameters. What is still too long is not shown. What arguments are validated by is not touched.
+        """
+        if max_tokens is None:
+            return Shown(definition)
+        key = (definition.name, max_tokens)
+        known = self._known.get(key)
+        if known is None or known[0] is not definition:
+            shown = shortened(definition, max_tokens, self._counter)
+            known = self._known[key] = (definition, shown)
+            if shown.note:
+                self._on_note(f"the tool {definition.name!r} is not shown whole: {shown.note}")
+        return known[1]
+
+
+def shortened(definition: ToolDefinition, max_tokens: int, counter: TokenCounter) -> Shown:
+    """As `ShownDefinitions.of`."""
+    if _fits(definition, max_tokens, counter):
+        return Shown(definition)
+    bare = replace(
+        definition,
+        title=definition.title[:_MAX_TITLE],
+        output_schema=None,
+        annotations={hint: definition.annotations[hint] for hint in _HINTS if hint in definition.annotations},
+    )
+    if _fits(bare, max_tokens, counter):
+        return Shown(bare, "its output schema, long title or further annotations are left out")
+    cut = _with_description_cut(bare, max_tokens, counter, least=_LEAST_DESCRIPTION)
+    if cut is not None:
+        return Shown(cut, f"its description of {len(definition.description):,} characters is cut")
+    bare = replace(bare, input_schema=rebuilt(bare.input_schema, _without_texts))
+    if _fits(bare, max_tokens, counter):
+        return Shown(bare, "the descriptions of its parameters are left out")
+    cut = _with_description_cut(bare, max_tokens, counter, least=0)
+    if cut is not None:
+        return Shown(cut, "its description is cut, and those of its parameters are left out")
+    return Shown(None, f"its schema alone takes more than the {max_tokens:,} tokens that one definition may take")
+
+
+def _fits(definition: ToolDefinition, max_tokens: int, counter: TokenCounter) -> bool:
+    length = _longest(definition)
+    if length <= max_tokens:  # a token is a byte at least
+        return True
+    if length > max_tokens * _MOST_CHARACTERS_PER_TOKEN:
+        return False
+    return count_json(render_definition(definition, "mcp"), counter) <= max_tokens
+
+
+def _longest(definition: ToolDefinition) -> int:
+    """No less than the bytes of what MCP would write, in a fraction of the time: ASCII is never shorter than UTF-8."""
+    parts = (
+        definition.name, definition.title, definition.description, definition.input_schema, definition.output_schema,
+        definition.annotations,
+    )  # fmt: skip
+    return len(json.dumps(parts, separators=(",", ":"))) + _KEYS
+
+
+def _with_description_cut(
+    bare: ToolDefinition, max_tokens: int, counter: TokenCounter, *, least: int
+) -> ToolDefinition | None:
+    """Return *bare* with as much of its description as there is room for; None if that is less than *least* tokens."""
+    mark = f"[cut: the description has {len(bare.description):,} characters]"
+    marked = replace(bare, description=mark)
+    if not _fits(marked, max_tokens, counter):
+        return None
+    room = max_tokens - count_json(render_definition(marked, "mcp"), counter)
+    if room < least:
+        return None
+    for margin in _MARGINS:
+        kept = _beginning(bare.description, room - margin, counter)
+        cut = replace(marked, description=f"{kept} … {mark}") if kept else marked
+        if _fits(cut, max_tokens, counter):
+            return cut
+    return marked
+
+
+def _beginning(text: str, max_tokens: int, counter: TokenCounter) -> str:
+    """Return whole words from the beginning of *text*, of at most *max_tokens* as JSON."""
+    if max_tokens < 1:
+        return ""
+    kept = text[: max_tokens * _MOST_CHARACTERS_PER_TOKEN]
+    while (tokens := count_json(kept, counter)) > max_tokens:
+        kept = kept[: int(len(kept) * 0.95 * max_tokens / tokens)]
+    words = kept.rpartition(" ")[0] if len(kept) < len(text) else kept
+    return (words or kept).rstrip()
+
+
+def _without_texts(schema: dict[str, Json]) -> dict[str, Json]:
+    return {keyword: value for keyword, value in schema.items() if keyword not in _FOR_READING}
