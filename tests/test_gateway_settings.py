@@ -14,11 +14,11 @@ def read(section: object, **more: object) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("section", "told"),
     [
-        ({"exposur": {}}, "the setting toolsearch cannot be used: it has no 'exposur'; did you mean exposure?"),
-        ({"rules": {"dney": ["x"]}}, r"the setting toolsearch\.rules .* it has no 'dney'; did you mean deny\?"),
-        ({"servers": {"git": {"callTimeout": 3}}}, r"toolsearch\.servers\.git .* did you mean callTimeoutS, "),
-        ({"principals": {"ann": {"alow": []}}}, r"toolsearch\.principals\.ann .* did you mean allow\?"),
-        ({"trust": {"zzz": 1}}, "it has no 'zzz'; there are firstSeen, changed, suspicious"),
+        ({"exposur": {}}, r"toolsearch\.exposur cannot be used: there is no such setting; did you mean exposure\?"),
+        ({"rules": {"dney": ["x"]}}, r"toolsearch\.rules\.dney cannot .* did you mean deny\?"),
+        ({"servers": {"git": {"callTimeout": 3}}}, r"toolsearch\.servers\.git\.callTimeout .* mean callTimeoutS, "),
+        ({"principals": {"ann": {"alow": []}}}, r"toolsearch\.principals\.ann\.alow .* did you mean allow\?"),
+        ({"trust": {"zzz": 1}}, "no such setting; there are firstSeen, changed, suspicious"),
     ],
 )
 def test_a_misspelt_setting_is_answered_with_the_names_that_it_may_be_a_slip_of(section, told):

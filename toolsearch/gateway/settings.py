@@ -43,6 +43,7 @@ from toolsearch.tools.naming import SEPARATOR, did_you_mean
 from toolsearch_indexes.encoders.opening import BUILT_IN
 
 SECTION = "toolsearch"
+_UNKNOWN = "unknown_setting"  # as pydantic's kinds of errors are named
 _MAX_SHOWN = 60  # characters of a name in a message
 EVERYBODY_ELSE = "*"  # the principal that all are whom no other entry names
 
@@ -64,9 +65,7 @@ class _Section(BaseModel):
         for name in given if is_object(given) else ():
             if name not in known:
                 hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
-                raise PydanticCustomError(
-                    "unknown_setting", "{text}", {"text": f"it has no {name[:_MAX_SHOWN]!r}{hint}"}
-                )
+                raise PydanticCustomError(_UNKNOWN, "there is no such setting{hint}", {"name": name, "hint": hint})
         return given
 
 
@@ -274,7 +273,8 @@ def _treated(settings: GatewaySettings, name: str) -> ServerSettings:
 
 def _bad_setting(place: str, error: ValidationError) -> BadSettingError:
     first = error.errors(include_input=False, include_url=False)[0]  # what was put in may be a secret
-    where = ".".join([place, *map(str, first["loc"])])
+    unknown = [first["ctx"]["name"][:_MAX_SHOWN]] if first["type"] == _UNKNOWN and "ctx" in first else []
+    where = ".".join([place, *map(str, first["loc"]), *unknown])
     return BadSettingError(f"the setting {where} cannot be used: {first['msg']}")
 
 
