@@ -17,14 +17,16 @@ from tests.chat_models import (
     prompt,
     text_result,
 )
-from tests.loopback import Call, LoopbackApi, Reply, api
+from tests.loopback import Call, LoopbackApi, Reply, TokenCounts, api
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.aggregate import aggregate
 from toolsearch.chat.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatOptions
+from toolsearch.chat.model import ChatOptions, Usage
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
+from toolsearch.chat.models.anthropic_turn import AnthropicTurn
 from toolsearch.chat.models.families import claude_searches_natively
+from toolsearch.errors import BadSettingError
 
 __all__ = ["api"]  # a fixture
 
@@ -160,3 +162,82 @@ def test_native_search_is_told_by_the_models_name(name: str, native: bool) -> No
     assert claude_searches_natively(name) is native
     assert AnthropicModel(name, api_key="k").native_tool_search is native
     assert AnthropicModel(name, api_key="k", native_tool_search=not native).native_tool_search is not native
+
+
+# Turns that the API pauses
+
+SEARCHING = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "weather"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+PAUSED = Reply("Let me look. ", blocks=[SEARCHING], ended="pause_turn", usage=TokenCounts(input=100, output=10))
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_paused_turn_goes_on_and_is_one_answer(api: LoopbackApi, streamed: bool) -> None:
+    """What was said so far is sent back as it came, and no more than that; so it is in the next turn."""
+    model = AnthropicModel("m", base_url=api.url, api_key="k")
+    ended = Reply("It rains. ", blocks=[FOUND], calls=[Call("now")], usage=TokenCounts(input=130, output=5))
+    api.script(PAUSED, Reply("Hm. ", ended="pause_turn"), ended, Reply("At noon."))
+
+    asked = prompt(QUESTION)
+    response = aggregate(await pieces(model, asked)) if streamed else await model.call(asked)
+    last = await model.call(prompt(QUESTION, *answered(response, "noon")))
+
+    assert (response.text, response.finish_reason) == ("Let me look. Hm. It rains. ", "tool_calls")
+    assert [call.name for call in response.message.tool_calls] == ["now"]
+    assert response.usage == Usage(330, 35)
+    first, second, third, fourth = api.bodies
+    said = [{"type": "text", "text": "Let me look. "}, SEARCHING]
+    assert second == {**first, "messages": [*first["messages"], {"role": "assistant", "content": said}]}
+    assert third["messages"][-1]["content"] == [*said, {"type": "text", "text": "Hm. "}]
+    assert [block["type"] for block in fourth["messages"][1]["content"]] == [
+        "text", "server_tool_use", "text", "text", "web_search_tool_result", "tool_use",
+    ]  # fmt: skip
+    assert last.text == "At noon."
+    assert api.refusals == []
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_turn_that_pauses_again_and_again_ends(api: LoopbackApi, streamed: bool) -> None:
+    model = AnthropicModel("m", base_url=api.url, api_key="k", max_continuations=2)
+    api.script(PAUSED, PAUSED, PAUSED, Reply("never"))
+
+    response = aggregate(await pieces(model, prompt(QUESTION))) if streamed else await model.call(prompt(QUESTION))
+
+    assert len(api.requests) == 3
+    assert (response.text, response.finish_reason) == ("Let me look. " * 3, "other")
+
+
+async def test_a_paused_reply_that_calls_a_tool_of_ours_is_not_sent_back_without_its_result(api: LoopbackApi) -> None:
+    api.script(Reply(calls=[Call("now")], ended="pause_turn"))
+
+    response = await AnthropicModel("m", base_url=api.url, api_key="k").call(prompt(QUESTION))
+
+    assert response.finish_reason == "other"
+    assert response.message.tool_calls[0].unfinished == "pause_turn"
+
+
+@pytest.mark.parametrize(
+    ("asked", "continued"),
+    [({}, "box_1"), ({"container": {"skills": [1]}}, {"skills": [1], "id": "box_1"}), ({"container": "old"}, "box_1")],
+)
+def test_a_turn_goes_on_in_its_container(asked: dict[str, object], continued: object) -> None:
+    turn = AnthropicTurn({"messages": [{"role": "user", "content": "Go."}], **asked}, max_continuations=5)
+    said = [{"type": "text", "text": "Hm."}]
+
+    assert turn.add({"content": said, "stop_reason": "pause_turn", "container": {"id": "box_1", "expires_at": "later"}})
+    assert turn.request["container"] == continued
+
+
+def test_a_number_of_continuations_below_0_is_refused() -> None:
+    with pytest.raises(BadSettingError, match="max_continuations"):
+        AnthropicModel("m", api_key="k", max_continuations=-1)
+
+
+async def test_what_a_model_wrote_to_a_tool_goes_back_with_its_nulls(api: LoopbackApi) -> None:
+    model = AnthropicModel("m", base_url=api.url, api_key="k")
+    api.script(Reply(calls=[Call("now", {"zone": None})]), Reply("Noon."))
+
+    response = await model.call(prompt(QUESTION))
+    await model.call(prompt(QUESTION, *answered(response, "noon")))
+
+    assert api.bodies[1]["messages"][1]["content"][0]["input"] == {"zone": None}

@@ -11,7 +11,7 @@ from tests.loopback import Call, LoopbackApi, Reply, api
 from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.aggregate import aggregate
 from toolsearch.chat.messages import AssistantMessage, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatOptions
+from toolsearch.chat.model import ChatOptions, ChatResponse
 from toolsearch.chat.models import openai_chat
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_chat_stream import StreamedCompletion
@@ -190,3 +190,39 @@ async def test_strict_tools_take_nulls_and_give_none_on(api: LoopbackApi, adapte
     functions = [tool.get("function", tool) for tool in api.bodies[0]["tools"]]
     assert [bool(function.get("strict")) for function in functions] == [True, False]
     assert functions[0]["parameters"]["required"] == ["day", "room"]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_of_several_choices_the_answer_is_the_first_with_calls_else_the_first(
+    model: OpenAIChatModel, api: LoopbackApi, streamed: bool
+) -> None:
+    """Their pieces come mixed; there are endpoints that put the text into one choice and the calls into the next."""
+    texts = Reply("One, two.", others=[Reply("Three, four.")])
+    calls = Reply("Let me see.", others=[Reply(calls=[Call("add", {"a": 1})]), Reply(calls=[Call("now")])])
+    api.script(texts, calls)
+
+    async def ask() -> ChatResponse:
+        asked = prompt(QUESTION, options=ChatOptions(extra={"n": 2}))
+        return aggregate(await pieces(model, asked)) if streamed else await model.call(asked)
+
+    said, called = await ask(), await ask()
+
+    assert (said.text, said.finish_reason) == ("One, two.", "stop")
+    assert [message.text for message in said.metadata["other_choices"]] == ["Three, four."]
+    assert ([call.name for call in called.message.tool_calls], called.finish_reason) == (["add"], "tool_calls")
+    assert [message.text for message in called.metadata["other_choices"]] == ["Let me see.", ""]
+
+
+async def test_a_reader_of_a_stream_sees_the_first_choice_alone(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    api.script(Reply("One, two.", others=[Reply("Three, four.")]))
+
+    chunks = await pieces(model, prompt(QUESTION))
+
+    assert "".join(chunk.text for chunk in chunks) == "One, two."
+
+
+async def test_one_unfinished_choice_of_a_stream_is_no_half_answer(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    api.script(Reply("One.", others=[Reply("Two, and", ended=None)]))
+
+    with pytest.raises(ChatModelError, match="in the midst"):
+        await pieces(model, prompt(QUESTION))

@@ -180,7 +180,8 @@ def _uses(blocks: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def conversation(body: dict[str, Any]) -> list[Any]:
-    return [_in_order(message["role"], _blocks(message)) for message in body["messages"]]
+    """One entry for each block: what a model said after a pause may come back in one message with what was before."""
+    return [_in_order(message["role"], [block]) for message in body["messages"] for block in _blocks(message)]
 
 
 def _in_order(role: str, blocks: Sequence[dict[str, Any]]) -> Any:
@@ -198,7 +199,7 @@ def call_ids(messages: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def said(message: dict[str, Any]) -> list[Any]:
-    return [_in_order("assistant", message["content"])] if message["content"] else []
+    return [_in_order("assistant", [block]) for block in message["content"]]
 
 
 def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> dict[str, Any]:

@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from toolsearch.calling.native_search import NativeSearch
-from toolsearch.calling.wire import parse_tool_calls, render_results
+from toolsearch.calling.wire import render_results
 from toolsearch.chat.aggregate import last_chunk
 from toolsearch.chat.messages import (
     AssistantMessage,
     Message,
-    ProviderItems,
     SystemMessage,
     ToolMessage,
     UserMessage,
 )
-from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, ToolCallDelta, Usage
+from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, Prompt, ToolCallDelta
+from toolsearch.chat.models.anthropic_turn import PROVIDER, AnthropicTurn, taken_back
 from toolsearch.chat.models.families import claude_searches_natively
 from toolsearch.chat.models.images import anthropic_content
 from toolsearch.chat.models.sdk import (
     Clients,
     arguments_object,
-    finish_reason,
     refuse_deferred,
     require_sdk,
     translated,
     verbatim_items,
 )
-from toolsearch.chat.models.shapes import AnthropicMessage, MessagesUsage, read, without_nulls
 from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.discovery.exposure import render_tools
-from toolsearch.errors import ChatModelError
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.errors import BadSettingError, ChatModelError
+from toolsearch.tools.definition import Json
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from anthropic.lib.streaming import ParsedMessageStreamEvent
 
-PROVIDER: Final = "anthropic"
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
-_FINISH: Mapping[str, FinishReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "content_filter",
-}
 
 
 class AnthropicModel:
@@ -56,6 +45,8 @@ class AnthropicModel:
     client              an own client, for one event loop only; else one is made, from *base_url* and *api_key* or from
                         what the SDK finds in the environment
     max_tokens          for prompts that set none, as the API wants one
+    max_continuations   how often a reply that the API paused (``pause_turn``) is sent back for the model to go on with;
+                        its parts are one answer, and their usage is added up
     betas               what ``anthropic-beta`` names; deferred tools need none at Anthropic, but do at some clouds
     native_tool_search  whether the model takes deferred tools and references to them; None: by its name
 
@@ -74,16 +65,20 @@ class AnthropicModel:
         base_url: str | None = None,
         api_key: str | None = None,
         max_tokens: int = 8_192,
+        max_continuations: int = 5,
         betas: Sequence[str] = (),
         native_tool_search: bool | None = None,
     ) -> None:
         require_sdk("anthropic", "a model of Anthropic")
         from anthropic import AnthropicError, AsyncAnthropic
 
+        if max_continuations < 0:
+            raise BadSettingError(f"max_continuations must be 0 or more, got {max_continuations}")
         self.model = model
         with translated(model, AnthropicError):
             self._clients = Clients(client, lambda: AsyncAnthropic(base_url=base_url, api_key=api_key))
         self._max_tokens = max_tokens
+        self._max_continuations = max_continuations
         self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
         self.native_tool_search = claude_searches_natively(model) if native_tool_search is None else native_tool_search
 
@@ -93,27 +88,35 @@ class AnthropicModel:
     async def call(self, prompt: Prompt) -> ChatResponse:
         from anthropic import AnthropicError
 
-        request = self._request(prompt)
-        with translated(request["model"], AnthropicError):
-            return _response(cast("object", await self._clients.get().messages.create(**request)))
+        turn = self._turn(prompt)
+        with translated(turn.request["model"], AnthropicError):
+            while turn.add(cast("object", await self._clients.get().messages.create(**turn.request))):
+                pass
+        return turn.response()
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
         from anthropic import AnthropicError
 
-        request = self._request(prompt)
-        last: ChatChunk | None = None
-        with translated(request["model"], AnthropicError):
-            async with self._clients.get().messages.stream(**request) as events:
-                async for event in events:
-                    if event.type == "message_stop":
-                        last = last_chunk(_response(event.message))
-                        break
-                    chunk = _chunk(cast("ParsedMessageStreamEvent[None]", event))
-                    if chunk is not None:
-                        yield chunk
-        if last is None:
-            raise ChatModelError("the stream ended in the midst of the answer; ask again")
-        yield last  # after the connection is closed: who has the last piece may let go of the rest
+        turn = self._turn(prompt)
+        is_over = False
+        with translated(turn.request["model"], AnthropicError):
+            while not is_over:
+                reply: object = None
+                async with self._clients.get().messages.stream(**turn.request) as events:
+                    async for event in events:
+                        if event.type == "message_stop":
+                            reply = event.message
+                            break
+                        chunk = _chunk(cast("ParsedMessageStreamEvent[None]", event))
+                        if chunk is not None:
+                            yield chunk
+                if reply is None:
+                    raise ChatModelError("the stream ended in the midst of the answer; ask again")
+                is_over = not turn.add(reply)
+        yield last_chunk(turn.response())  # after the connection is closed: who has it may let go of the rest
+
+    def _turn(self, prompt: Prompt) -> AnthropicTurn:
+        return AnthropicTurn(self._request(prompt), self._max_continuations)
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         options = options_to_send(prompt)
@@ -181,13 +184,7 @@ def _turn(message: UserMessage | AssistantMessage | ToolMessage, native: NativeS
             rendered = render_results(message.results, PROVIDER, native_search=native)
             return "user", [block for turn in rendered for block in turn["content"]]
         case AssistantMessage():
-            items = [dict(item) for item in verbatim_items(message, PROVIDER) if not _is_empty_text(item)]
-            return "assistant", list(items or _assistant(message))
-
-
-def _is_empty_text(block: JsonObject) -> bool:
-    """Models write such blocks, and the API refuses to take them back."""
-    return block["type"] == "text" and not str(block["text"]).strip()
+            return "assistant", list(taken_back(verbatim_items(message, PROVIDER)) or _assistant(message))
 
 
 def _assistant(message: AssistantMessage) -> list[dict[str, Json]]:
@@ -200,28 +197,6 @@ def _assistant(message: AssistantMessage) -> list[dict[str, Json]]:
 
 
 # Answering
-
-
-def _response(reply: object) -> ChatResponse:
-    message, sent = read(AnthropicMessage, reply)
-    _, calls = parse_tool_calls(sent | {"type": "message"})
-    text = "".join(block.text or "" for block in message.content if block.type == "text")
-    items = tuple(without_nulls(block) for block in sent["content"])
-    return ChatResponse(
-        AssistantMessage(text, tuple(calls), ProviderItems(PROVIDER, items)),
-        finish_reason(_FINISH.get(message.stop_reason or "", "other"), calls),
-        _usage(message.usage),
-        {"id": message.id, "model": message.model},
-    )
-
-
-def _usage(usage: MessagesUsage | None) -> Usage:
-    """Anthropic counts what was read from the cache, and what was written to it, beside the other input."""
-    if usage is None:
-        return Usage()
-    cached = usage.cache_read_input_tokens or 0
-    written = usage.cache_creation_input_tokens or 0
-    return Usage((usage.input_tokens or 0) + cached + written, usage.output_tokens or 0, cached, written)
 
 
 def _chunk(event: ParsedMessageStreamEvent[None]) -> ChatChunk | None:

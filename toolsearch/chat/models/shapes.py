@@ -11,6 +11,8 @@ from toolsearch.errors import ChatModelError
 from toolsearch.tools.definition import Json
 from toolsearch.tools.input_type import explain
 
+_WRITTEN_BY_MODELS = ("arguments", "input")
+
 # Chat Completions. Compatible endpoints leave out much, and add to messages, deltas and calls what they want back.
 
 
@@ -167,10 +169,17 @@ def read(shape: type[Shape], answer: object) -> tuple[Shape, dict[str, Json]]:
 
 
 def without_nulls(value: Json) -> Json:
-    """Return *value* without the keys that are null: APIs send some that they do not take back."""
+    """Return *value* without the keys that are null: APIs send some that they do not take back.
+
+    What a model wrote to a tool stays as it is, nulls included.
+    """
     if isinstance(value, dict):
         fields = cast("dict[str, Json]", value)
-        return {key: without_nulls(part) for key, part in fields.items() if part is not None}
+        return {
+            key: part if key in _WRITTEN_BY_MODELS else without_nulls(part)
+            for key, part in fields.items()
+            if part is not None
+        }
     if isinstance(value, list):
         return [without_nulls(part) for part in cast("Sequence[Json]", value)]
     return value
