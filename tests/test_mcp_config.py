@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from toolsearch.catalog.sources.mcp_config import HttpServer, McpConfig, StdioServer, read_mcp_config, redacted
+from toolsearch.catalog.sources.mcp_config import HttpServer, McpConfig, StdioServer, read_mcp_config
+from toolsearch.catalog.sources.mcp_secrets import redacted
 from toolsearch.errors import SourceError
 
 

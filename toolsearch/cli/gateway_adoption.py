@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from toolsearch.catalog.sources import mcp_secrets
 from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.catalog.sources.mcp_config import read_mcp_config
 from toolsearch.cli.gateway_clients import KnownClient
@@ -133,11 +134,11 @@ def _redacted_arguments(args: Sequence[Json]) -> list[Json]:
             shown.append(_hidden(arg))
         elif "://" in text:
             shown.append(_redacted_url(text))
-        elif equals and _SECRET_WORD.search(name):
+        elif equals and mcp_secrets.is_telling(name):
             shown.append(f"{name}={_hidden(value)}")
         else:
-            shown.append(arg)
-        hides_next = text.startswith("-") and not equals and _SECRET_WORD.search(text) is not None
+            shown.append(mcp_secrets.redacted(text, mcp_secrets.keys_in(text)) if text else arg)
+        hides_next = text.startswith("-") and not equals and mcp_secrets.is_telling(text)
     return shown
 
 

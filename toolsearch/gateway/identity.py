@@ -6,7 +6,8 @@ import hashlib
 import json
 from urllib.parse import urlsplit, urlunsplit
 
-from toolsearch.catalog.sources.mcp_config import McpServer, StdioServer, redacted
+from toolsearch.catalog.sources.mcp_config import McpServer, StdioServer
+from toolsearch.catalog.sources.mcp_secrets import redacted
 
 _HASH_DIGITS = 16
 
@@ -16,7 +17,7 @@ def server_identity(server: McpServer) -> str:
 
     A name that is pointed elsewhere is another server, of which nothing was approved; a new password is none.
     """
-    where = json.dumps([redacted(part, server.secrets) for part in _where(server)])
+    where = json.dumps([redacted(part, server.credentials) for part in _where(server)])
     return f"{server.name}@{hashlib.sha256(where.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_DIGITS]}"
 
 

@@ -7,11 +7,18 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.sources.files import read_document
 from toolsearch.catalog.sources.json_values import is_list, is_object
+from toolsearch.catalog.sources.mcp_secrets import (
+    as_secrets,
+    keys_in,
+    secrets_of_arguments,
+    secrets_of_headers,
+    secrets_of_url,
+)
 from toolsearch.errors import SourceError
 from toolsearch.option_values import name_list
 from toolsearch.tools.definition import Json, JsonObject, legal_name
@@ -28,19 +35,23 @@ _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "m
 _HTTP_KEYS = frozenset({"type", "url", "headers", "disabled", "mode"})
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-_SHORTEST_SECRET = 6  # shorter values, such as "1" or "true", would tear up every message they are cut out of
 
 
 @dataclass(frozen=True, slots=True)
 class StdioServer:
-    """A server that is a child process. *env* comes on top of a small safe default, not of our whole environment."""
+    """A server that is a child process. *env* comes on top of a small safe default, not of our whole environment.
+
+    credentials  what may change without making this another server: the values of *env* and what came from ours
+    secrets      what no message may show; also what looks like a secret in *args*
+    """
 
     name: str
     command: str
-    args: tuple[str, ...] = ()
+    args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: str | None = None
     mode: Mode = "auto"
+    credentials: frozenset[str] = field(default=frozenset(), repr=False)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
     transport = "stdio"
@@ -50,6 +61,8 @@ class StdioServer:
 class HttpServer:
     """A server behind a URL that speaks streamable HTTP, or the older HTTP with server-sent events.
 
+    credentials    what may change without making this another server
+    secrets        what no message may show; also what looks like a secret in *url*
     kind_is_given  by the configuration; if not, a server that takes no POST is tried with the older one
     """
 
@@ -57,6 +70,7 @@ class HttpServer:
     url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     mode: Mode = "auto"
+    credentials: frozenset[str] = field(default=frozenset(), repr=False)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     kind: HttpKind = "http"
     kind_is_given: bool = False
@@ -71,7 +85,7 @@ McpServer: TypeAlias = StdioServer | HttpServer
 
 @dataclass(frozen=True, slots=True)
 class McpConfig:
-    """What a configuration says, in its own order. *secrets* of a server are values that no message may show.
+    """What a configuration says, in its own order.
 
     origin    where it was read from, for people
     refused   servers that cannot be used as they are written
@@ -120,13 +134,6 @@ def read_mcp_config(
         servers.append(server)
         warnings += [f"{origin}: left {key!r} of server {name!r} alone, it means nothing here" for key in unknown]
     return McpConfig(origin, tuple(servers), tuple(refused), tuple(warnings))
-
-
-def redacted(text: str, secrets: Collection[str]) -> str:
-    """Return *text* with every secret made ``***``, longest first, so that no secret leaves the tail of another."""
-    for secret in sorted(secrets, key=lambda value: (-len(value), value)):
-        text = text.replace(secret, "***")
-    return text
 
 
 def _read_document(config: str | Path | Mapping[str, Any]) -> tuple[str, JsonObject]:
@@ -191,14 +198,17 @@ def _read_stdio(name: str, fields: JsonObject, expand: _Expansion) -> StdioServe
     if not is_list(args) or not all(isinstance(arg, str) for arg in args):
         raise _UnusableServerError("'args' must be a list of strings")
     env = _texts(fields, "env", expand)
+    args = tuple(expand(arg) for arg in args)
+    credentials = as_secrets(env.values(), expand.used)
     return StdioServer(
         name,
         command,
-        args=tuple(expand(arg) for arg in args),
+        args=args,
         env=env,
         cwd=_text(fields, "cwd", expand) if fields.get("cwd") is not None else None,
         mode=_mode(fields),
-        secrets=_secrets(env.values(), expand.used),
+        credentials=credentials,
+        secrets=credentials | as_secrets(secrets_of_arguments([*command.split(), *args])),
     )
 
 
@@ -211,16 +221,14 @@ def _read_http(name: str, fields: JsonObject, expand: _Expansion) -> HttpServer:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise _UnusableServerError("'url' must start with http:// or https:// and name a host")
     headers = _texts(fields, "headers", expand)
-    # a server that echoes "Bearer abc" or "?key=abc" may well leave out what stands before abc
-    words = [word for value in headers.values() for word in value.split()[1:]]
-    queried = [value for _, value in parse_qsl(parts.query)]
-    hidden = [*headers.values(), *words, *queried, *expand.used, parts.password or ""]
+    credentials = as_secrets(secrets_of_headers(headers), secrets_of_url(url), expand.used)
     return HttpServer(
         name,
         url,
         headers=headers,
         mode=_mode(fields),
-        secrets=_secrets(hidden),
+        credentials=credentials,
+        secrets=credentials | as_secrets(keys_in(parts.path)),
         kind="sse" if fields.get("type") == "sse" else "http",
         kind_is_given="type" in fields,
     )
@@ -252,11 +260,6 @@ def _mode(fields: JsonObject) -> Mode:
     if mode not in get_args(Mode):
         raise _UnusableServerError(f"mode is {mode!r}; use 'auto' or 'legacy'")
     return cast("Mode", mode)
-
-
-def _secrets(*groups: Collection[str]) -> frozenset[str]:
-    stripped = (value.strip() for values in groups for value in values)  # as messages show them
-    return frozenset(value for value in stripped if len(value) >= _SHORTEST_SECRET)
 
 
 class _Expansion:

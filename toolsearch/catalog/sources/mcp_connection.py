@@ -11,11 +11,12 @@ from mcp.types import REQUEST_TIMEOUT
 from pydantic import ValidationError
 
 from toolsearch.catalog.sources.json_values import is_list, is_object
-from toolsearch.catalog.sources.mcp_config import McpServer, Mode, StdioServer, redacted
+from toolsearch.catalog.sources.mcp_config import McpServer, Mode, StdioServer
 from toolsearch.catalog.sources.mcp_failures import explain, is_lost_connection
 from toolsearch.catalog.sources.mcp_http import EXPIRED, FAULT, MAY_HAVE_RUN
 from toolsearch.catalog.sources.mcp_lifetime import SessionLifetime
 from toolsearch.catalog.sources.mcp_pages import read_pages
+from toolsearch.catalog.sources.mcp_secrets import redacted
 from toolsearch.catalog.sources.mcp_session import McpSession, ParameterHeaders
 from toolsearch.errors import ServerUnavailableError, ToolExecutionError, ToolTimeoutError
 from toolsearch.tools.definition import JsonObject

@@ -20,6 +20,7 @@ class StderrTail:
 
     def __init__(self) -> None:
         self._tail = b""
+        self._is_cut = False
         self._at_end: Future[None] = Future()
 
     @contextmanager
@@ -33,16 +34,25 @@ class StderrTail:
 
     def _drain(self, reading: int) -> None:
         while chunk := os.read(reading, 65_536):
-            self._tail = (self._tail + chunk)[-_KEPT_BYTES:]
+            whole = self._tail + chunk
+            self._is_cut = self._is_cut or len(whole) > _KEPT_BYTES
+            self._tail = whole[-_KEPT_BYTES:]
         os.close(reading)
         self._at_end.set_result(None)
 
     def words(self) -> str:
         """The last lines up to now, joined by `` | ``."""
-        lines = [line.strip() for line in self._tail.decode(errors="replace").splitlines()]
+        kept = _from_a_word_on(self._tail) if self._is_cut else self._tail
+        lines = [line.strip() for line in kept.decode(errors="replace").splitlines()]
         return " | ".join([line for line in lines if line][-_KEPT_LINES:])
 
     async def last_words(self) -> str:
         """The last lines of a process that has just died; waits a moment for them."""
         await asyncio.wait([asyncio.wrap_future(self._at_end)], timeout=_DRAIN_S)
         return self.words()
+
+
+def _from_a_word_on(cut: bytes) -> bytes:
+    """*cut* without the rest of a line, or of a word, with which it begins: the end of a secret could not be told."""
+    _, newline, lines = cut.partition(b"\n")
+    return lines if newline else b"".join(cut.split(None, 1)[1:])

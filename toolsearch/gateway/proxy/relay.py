@@ -20,7 +20,7 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY, SERVER_INFO_META_KEY
 
 from toolsearch.catalog.sources.json_values import is_object
-from toolsearch.catalog.sources.mcp_config import redacted
+from toolsearch.catalog.sources.mcp_secrets import redacted
 from toolsearch.gateway.principals.protocol import Caller, Era
 from toolsearch.gateway.proxy.askable import ASKABLE, as_live_request
 from toolsearch.gateway.proxy.conversations import Conversations, Pending

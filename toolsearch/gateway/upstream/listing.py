@@ -11,9 +11,10 @@ from mcp.types import METHOD_NOT_FOUND
 
 from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.sources.json_values import is_object
-from toolsearch.catalog.sources.mcp_config import McpServer, redacted
+from toolsearch.catalog.sources.mcp_config import McpServer
 from toolsearch.catalog.sources.mcp_listing import read_listing
 from toolsearch.catalog.sources.mcp_pages import read_pages
+from toolsearch.catalog.sources.mcp_secrets import redacted
 from toolsearch.catalog.sources.mcp_session import McpSession
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.upstream.faults import fault_of_request

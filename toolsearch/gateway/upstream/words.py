@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from toolsearch.catalog.sources.mcp_config import redacted
+from toolsearch.catalog.sources.mcp_secrets import redacted
 from toolsearch.errors import LoginRequiredError, ServerBusyError, ServerUnavailableError, ToolTimeoutError
 from toolsearch.gateway.settings import UpstreamSettings
 from toolsearch.gateway.upstream.breaker import Breaker

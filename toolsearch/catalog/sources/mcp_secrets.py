@@ -1,0 +1,98 @@
+"""Finds in a server's entry what no message may show: credentials are written into arguments and addresses as well.
+
+What is meant as a secret is told by where it stands (``--api-key X``, ``PASSWORD=X``, ``Authorization: X``, in an
+address), or, elsewhere, by how it looks. A word too many is a ``***`` too many; a word too few is a leak.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+_SHORTEST = 6  # shorter values, such as "1" or "true", would tear up every message they are cut out of
+_SHORTEST_KEY = 20  # characters of a word that looks like a key by itself
+_TELLING = re.compile(
+    r"token|key|secret|passw|passphrase|pwd|credential|auth|bearer|cookie|header|dsn|(^|[-_])pat$|^H$", re.IGNORECASE
+)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_PREFIXES = re.compile(  # of keys that their makers have given a look of their own
+    r"(sk|pk|rk)[-_]|gh[opusr]_|github_pat_|glpat-|xox[a-z]-|AKIA|ASIA|AIza|hf_|npm_|pypi-|eyJ|ya29\.|dop_v1_|shpat_"
+)
+_BETWEEN_WORDS = re.compile(r"[^A-Za-z0-9_+~-]+")
+
+
+def as_secrets(*groups: Iterable[str]) -> frozenset[str]:
+    """*groups* as messages show them: stripped, line by line as well, and without what is too short."""
+    stripped = {value.strip() for values in groups for value in values}
+    lines = {line.strip() for value in stripped for line in value.splitlines()}
+    return frozenset(value for value in stripped | lines if len(value) >= _SHORTEST)
+
+
+def secrets_of_arguments(arguments: Iterable[str]) -> list[str]:
+    """What stands after a telling option, or after a telling name in the same argument, and what looks like a key."""
+    found: list[str] = []
+    option = ""
+    for argument in arguments:
+        if is_telling(option) and not argument.startswith("-"):
+            found += _with_words(argument)
+        found += _in_text(argument)
+        option = argument.lstrip("-") if argument.startswith("-") and "=" not in argument else ""
+    return found
+
+
+def secrets_of_headers(headers: Mapping[str, str]) -> list[str]:
+    """All values: a server that echoes ``Bearer abc`` may well leave out what stands before ``abc``."""
+    return [secret for value in headers.values() for secret in _with_words(value)]
+
+
+def secrets_of_url(url: str) -> list[str]:
+    """The password, and what is asked for. Raises ValueError."""
+    parts = urlsplit(url)
+    password = parts.password or ""
+    return [value for _, value in parse_qsl(parts.query)] + [password, unquote(password)]
+
+
+def keys_in(text: str) -> list[str]:
+    """The words of *text* that look as if a machine had made them, wherever they stand."""
+    return list(filter(_looks_like_key, _BETWEEN_WORDS.split(text)))
+
+
+def is_telling(name: str) -> bool:
+    """Whether what has this name is likely a secret."""
+    return _TELLING.search(name.strip().lstrip("-")) is not None
+
+
+def _in_text(text: str) -> Iterator[str]:
+    """What one argument has of secrets: ``--token=X``, ``KEY=X``, ``Header: X``, in an address, or by its looks."""
+    for url in _URL.findall(text):
+        with suppress(ValueError):  # no address, for all its looks
+            yield from secrets_of_url(url)
+    for sign in ("=", ":"):
+        name, found, value = text.partition(sign)
+        if found and is_telling(name):
+            yield from _with_words(value)
+    yield from keys_in(text)
+
+
+def _with_words(value: str) -> list[str]:
+    """*value*, and what it says after its first word, such as ``Bearer``."""
+    return [value, *value.split()[1:]]
+
+
+def _looks_like_key(word: str) -> bool:
+    if _PREFIXES.match(word) and len(word) >= _SHORTEST_KEY:
+        return True
+    return any(len(part) >= _SHORTEST_KEY and _is_mixed(part) for part in re.split("[-_]", word))
+
+
+def _is_mixed(word: str) -> bool:
+    return any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+
+
+def redacted(text: str, secrets: Collection[str]) -> str:
+    """Return *text* with every secret made ``***``, longest first, so that no secret leaves the tail of another."""
+    for secret in sorted(secrets, key=lambda value: (-len(value), value)):
+        text = text.replace(secret, "***")
+    return text
