@@ -31,10 +31,16 @@ def time_server() -> dict[str, Any]:
     return {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}
 
 
+def _patient(config: dict[str, Any]) -> dict[str, Any]:
+    """The same, with a first list that waits for every server, however slow the machine is."""
+    section = config.get("toolsearch", {})
+    return {**config, "toolsearch": {**section, "exposure": {"firstListWaitS": 30, **section.get("exposure", {})}}}
+
+
 @asynccontextmanager
 async def served(config: dict[str, Any]) -> AsyncIterator[tuple[Gateway, str]]:
     """A gateway over HTTP in this very process, and its URL."""
-    gateway = Gateway(read_gateway_config(config, os.environ))
+    gateway = Gateway(read_gateway_config(_patient(config), os.environ))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         server = _Uvicorn(uvicorn.Config(http_app(gateway), log_config=None, ws="none", timeout_graceful_shutdown=2))
@@ -57,7 +63,7 @@ async def connected(
             yield client
         return
     path = folder / "mcp.json"
-    path.write_text(json.dumps(config))
+    path.write_text(json.dumps(_patient(config)))
     command = StdioServerParameters(
         command=sys.executable,
         args=["-m", "toolsearch", "gateway", "--config", str(path)],

@@ -1,12 +1,18 @@
 """The gateway from end to end: the official client of either era, over either transport, and real servers behind it."""
 
+import asyncio
 from typing import Any
 
 import pytest
+from mcp import Client, types
 
-from tests.gateway_harness import ERAS, TRANSPORTS, connected, names, raw_server, text, time_server
+from benchmarks.fault_kit import StdioFault, until
+from tests.gateway_harness import ERAS, TRANSPORTS, connected, names, raw_server, served, text, time_server
+from toolsearch.gateway.upstream.protocol import UpstreamState
 
 OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
+
+CLAUDE_CODE = types.Implementation(name="claude-code", version="2")  # a client that follows its list
 
 both_ways = pytest.mark.parametrize(
     ("transport", "era"), [(transport, era) for transport in TRANSPORTS for era in ERAS]
@@ -82,3 +88,51 @@ async def test_a_call_tool_takes_a_harmless_tool_and_names_those_near_a_misspelt
     assert not harmless.is_error
     assert misspelt.is_error
     assert "raw__pid" in text(misspelt)
+
+
+async def test_a_server_that_hangs_at_the_start_keeps_nobody_from_the_first_list_and_its_tools_are_told_of_later(
+    tmp_path,
+):
+    hung = StdioFault(tmp_path / "hung")
+    hung.mode = "silent"
+    config = {
+        "mcpServers": {"raw": raw_server(), "hung": hung.entry},
+        "toolsearch": {"exposure": {"firstListWaitS": 2}},
+    }
+    told = asyncio.Event()
+
+    async def hear(_: object) -> None:
+        told.set()
+
+    async with (
+        served(config) as (gateway, url),
+        Client(url, mode="legacy", client_info=CLAUDE_CODE, message_handler=hear) as client,
+    ):
+        assert await names(client) == OWN
+        assert gateway.upstreams["hung"].state is UpstreamState.STARTING
+        called = await client.call_tool("callToolRead", {"name": "raw__pid"})
+        assert text(called).isdecimal()
+
+        hung.mode = "ok"
+        hung.kill()  # so that it is started anew
+        async with asyncio.timeout(30):
+            while "hung__work" not in await names(client):
+                await told.wait()
+                told.clear()
+        assert "raw__pid" in await names(client)
+        assert not set(OWN) & set(await names(client))
+
+
+async def test_what_is_known_from_last_time_is_listed_whole_while_every_server_hangs(tmp_path):
+    server = StdioFault(tmp_path / "server")
+    config = {
+        "mcpServers": {"s": server.entry},
+        "toolsearch": {"stateDir": str(tmp_path / "state"), "servers": {"s": {"lazy": False}}},
+    }
+    async with served(config) as (_, url), Client(url) as client:
+        assert await names(client) == ["s__work"]
+        await until(lambda: bool(list(tmp_path.glob("state/listings/*.json"))))
+    server.mode = "silent"
+    async with served(config) as (gateway, url), Client(url) as client:
+        assert await names(client) == ["s__work"]
+        assert gateway.upstreams["s"].status().starts == 0

@@ -188,6 +188,34 @@ async def test_a_server_known_from_last_time_is_listed_at_once_and_started_when_
         assert not told.listings[1].is_cached
 
 
+async def test_a_lazy_server_that_is_woken_starts_without_a_request_and_is_not_kept_up_for_that(stdio, tmp_path):
+    settings = settings_of(stdio.entry, tmp_path / "state")
+    async with running(settings) as (actor, told):
+        await told.until(lambda: bool(told.listings))
+        actor.wake()  # it is up
+        await until(lambda: bool(list(tmp_path.glob("state/listings/*.json"))))
+    async with running(settings) as (actor, told):
+        await told.until(lambda: bool(told.listings))
+        assert (actor.state, len(stdio.pids)) == (UpstreamState.IDLE, 1)
+        actor.wake()
+        actor.wake()
+        await told.until(lambda: len(told.listings) == 2)
+        assert (actor.state, len(stdio.pids)) == (UpstreamState.READY, 2)
+        stdio.kill()
+        await told.until(lambda: told.states[-1] is UpstreamState.IDLE)
+        await actor.request(call(id="1"))
+        assert (actor.state, len(stdio.pids)) == (UpstreamState.READY, 3)
+
+
+async def test_a_server_that_failed_or_waits_for_a_login_is_not_tried_for_being_woken():
+    async with running(settings_of({"command": "/no/such/server"})) as (actor, told):
+        await told.until(lambda: told.states[-1:] == [UpstreamState.DOWN])
+        ended = []
+        actor._rests.end = lambda: ended.append("rest")
+        actor.wake()
+        assert ended == []
+
+
 async def test_a_listing_kept_in_vain_is_no_listing_and_an_eager_server_waits_for_nobody(stdio, tmp_path):
     settings = settings_of(stdio.entry, tmp_path, lazy=False)
     kept = tmp_path / "listings" / f"{identity_hash(settings.server)}.json"

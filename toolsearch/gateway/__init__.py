@@ -14,6 +14,7 @@ Who knows what, from the bottom; arrows point down, and `lint-imports` holds the
     status         how all of it fares, as plain data
     exposure       what a client of that era and name is shown, and what a search answers it
     proxy          a call, a resource, a prompt: there and back without a loss
+    first_listings what is waited for after the start
     gateway        all of it put together; knows nothing of transports
     callers        who makes a request, out of what the SDK knows of it
     downstream     the client of a request, as what a server may ask and tell it

@@ -54,7 +54,7 @@ class _Streams:
 
 
 class ListChanges:
-    """Follows the registry. All methods belong to the gateway's event loop."""
+    """Follows what is listed. All methods belong to the gateway's event loop."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -62,7 +62,8 @@ class ListChanges:
         self._streams: dict[str, _Streams] = {}
         self._is_stale = False
         self._telling: asyncio.Task[None] | None = None
-        gateway.registry.on_change(lambda _: self._registry_changed())
+        gateway.registry.on_change(lambda _: self._lists_changed())
+        gateway.first_listings.on_complete(self._lists_changed)  # few tools are listed whole from then on
 
     def following(self, handler: Handler[_Params]) -> Handler[_Params]:
         """*handler* of a list, after which its session is told when that changes."""
@@ -114,7 +115,7 @@ class ListChanges:
         if audience := self._sessions.pop(key, None):
             self._gateway.surface.forget(audience.caller)
 
-    def _registry_changed(self) -> None:
+    def _lists_changed(self) -> None:
         self._is_stale = True
         if self._telling is None:
             self._telling = asyncio.create_task(self._tell_all())
@@ -141,7 +142,7 @@ class ListChanges:
                 logger.warning("a client could not be told that its list has changed", exc_info=True)
 
     async def _digests(self, caller: Caller) -> dict[str, str]:
-        await self._gateway.settled()  # what is listed before that is no list that anybody has seen
+        await self._gateway.lists_settled()  # what is listed before that is no list that anybody has seen
         content = self._gateway.content
         return {
             "tools": await asyncio.to_thread(lambda: _digest(self._gateway.surface.entries(caller))),

@@ -106,7 +106,7 @@ class _ContentHandlers:
     async def _first_page(self, params: types.PaginatedRequestParams | None) -> None:
         if params is not None and params.cursor is not None:
             raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
-        await self.gateway.settled()
+        await self.gateway.lists_settled()
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from toolsearch.discovery.store import SessionStore
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.exposure.surface import Found, Surface
+from toolsearch.gateway.first_listings import FirstListings
 from toolsearch.gateway.log_guard import LogGuard
 from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.proxy.calls import CallProxy
@@ -44,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
 
-_FIRST_LISTINGS_S = 10.0  # clients wait 30 s for a server's first list, or longer
+_FIRST_USE_S = 10.0  # after the start: a search or a call is worth waiting for, and clients give those a minute
 
 
 class Gateway:
@@ -87,12 +88,14 @@ class Gateway:
         self._costs = WireCosts(self.engine.counter)
         self._tokens: dict[str, int] = {}  # of each server's tools, as it lists them now
         self.upstreams: Mapping[str, Upstream] = {each.name: upstreams(each, sinks) for each in config.upstreams}
+        self.first_listings = FirstListings(self.upstreams, clock=clock)
         self.surface = Surface(
             self.engine,
             self.registry,
             settings.exposure,
             lambda: {name: upstream.state for name, upstream in self.upstreams.items()},
             rules,
+            is_complete=lambda: self.first_listings.is_complete,
         )
         links = SeenLinks()
         self.relay = Relay(
@@ -105,14 +108,11 @@ class Gateway:
         self.subscriptions = Subscriptions(self.upstreams)
         self._calls = CallProxy(self.surface, self.relay)
         self._log_guard = LogGuard(secret for each in config.upstreams for secret in each.server.secrets)
-        self._awaited = set(self.upstreams)
-        self._all_listed = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         self._log_guard.install()
-        if not self.upstreams:
-            self._all_listed.set()
+        self.first_listings.begin()
         for upstream in self.upstreams.values():
             upstream.start()
         self._following = asyncio.create_task(self._follow_trust())
@@ -135,8 +135,8 @@ class Gateway:
         self._log_guard.remove()
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
-        """The caller's list, as `Surface.entries`; the first waits a while for servers that are just starting."""
-        await self.settled()
+        """The caller's list, as `Surface.entries`; the first waits a little for servers that are just starting."""
+        await self.lists_settled()
         entries, shown, everything = await search_threads.run(self._list, caller)
         self.ledger.listed(caller, tools=len(entries), shown_tokens=shown, all_tools_tokens=everything)
         return entries
@@ -153,11 +153,13 @@ class Gateway:
             seconds=self._clock() - started_s,
             answer_tokens=tokens,
         )
+        self._wake_for(found)
         return found
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """As `CallProxy.call`."""
-        await self.settled()
+        if not self.surface.knows(caller, params):
+            await self.settled()
         failed = True
         try:
             result = await self._calls.call(caller, params, downstream)
@@ -165,6 +167,13 @@ class Gateway:
         finally:
             self.ledger.called(caller, failed=failed)
         return result
+
+    def _wake_for(self, found: Found) -> None:
+        """Start the server of the best tool while the model reads the answer: it is most likely called next."""
+        best = next(iter(found.answer.structured.get("tools", ())), None)
+        tool = self.registry.find(best["name"]) if best is not None else None
+        if tool is not None:
+            self.upstreams[tool.server].wake()
 
     def status(self) -> GatewayStatus:
         rows = [self._row(upstream) for upstream in self.upstreams.values()]
@@ -199,16 +208,15 @@ class Gateway:
         found = self.surface.search(caller, arguments)
         return found, self._costs.of_text(found.answer.text)
 
+    async def lists_settled(self) -> None:
+        """Wait until lists are whole. Not for long: known clients give up if the first takes 10 s; who is listed tools
+        that come later is told.
+        """
+        await self.first_listings.wait(self.config.settings.exposure.first_list_wait_s)
+
     async def settled(self) -> None:
-        """Wait until every server has listed its tools or failed to; not for one that takes longer than that."""
-        if self._all_listed.is_set():
-            return
-        try:
-            async with asyncio.timeout(_FIRST_LISTINGS_S):
-                await self._all_listed.wait()
-        except TimeoutError:
-            logger.warning("no tools yet of %s", ", ".join(sorted(self._awaited)))
-            self._all_listed.set()
+        """Wait until every server has listed its tools or failed to, in the first seconds after the start."""
+        await self.first_listings.wait(_FIRST_USE_S)
 
     async def _follow_trust(self) -> None:
         """Judge all listings anew once somebody has approved a tool, or withdrawn that, in whatever process."""
@@ -234,7 +242,7 @@ class Gateway:
         try:
             await self.registry.publish(listing)
         finally:
-            self._await_no_more(listing.server)
+            self.first_listings.heard_of(listing.server)
         self._tokens[listing.server] = await asyncio.to_thread(self._tokens_of, listing.server)
 
     def _tokens_of(self, server: str) -> int:
@@ -245,12 +253,7 @@ class Gateway:
     def _fares(self, server: str, state: UpstreamState) -> None:
         logger.debug("%s is %s", server, state.value)
         if state not in (UpstreamState.IDLE, UpstreamState.STARTING, UpstreamState.READY):
-            self._await_no_more(server)
+            self.first_listings.heard_of(server)
 
     def _updated(self, server: str, uri: str) -> None:
         self.subscriptions.updated(server, uri)
-
-    def _await_no_more(self, server: str) -> None:
-        self._awaited.discard(server)
-        if not self._awaited:
-            self._all_listed.set()

@@ -21,6 +21,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
@@ -79,7 +80,10 @@ class ServerSettings(_Section):
     )
     max_running: PositiveInt = Field(default=16, description="Requests that it is sent at the same time.")
     max_waiting: NonNegativeInt = Field(default=64, description="Requests that wait for that; more are refused.")
-    lazy: bool = Field(default=True, description="Start it when it is needed, if its tools are known from last time.")
+    lazy: bool = Field(
+        default=True,
+        description="Start it when a search finds a tool of it first or it is called, if it is known from last time.",
+    )
     listing_ttl_s: PositiveFloat | None = Field(
         default=300.0,  # so long may a change in silence stay unnoticed; a listing in 5 minutes costs next to nothing
         description="List it anew after that long at the latest, or sooner if it says so; None: only as it says.",
@@ -97,6 +101,9 @@ class ExposureSettings(_Section):
     call_tools: Literal["split", "single"] = "split"
     pass_through_tools: NonNegativeInt = Field(default=10, description="Show so few tools whole; 0: never.")
     pass_through_tokens: NonNegativeInt = 1_500
+    first_list_wait_s: NonNegativeFloat = Field(
+        default=2.0, description="After the start, for servers whose tools are not known from last time."
+    )
     session_tools: PositiveInt = Field(default=50, description="What a search may have put in a client's list at most.")
     session_tokens: PositiveInt = 20_000
     clients: Mapping[str, Exposing] = {}

@@ -35,6 +35,12 @@ def call_tool_for(tool: GatewayTool, *, is_split: bool) -> str:
     return _NAMES[tool.worst_safety] if is_split else CALL_TOOL
 
 
+def called_tool(name: str, arguments: object) -> str:
+    """The name of the tool that a call of *name* is for: of the one that it is to run, where it is a call tool."""
+    inner = arguments.get("name") if name in _ALLOWED and is_object(arguments) else name
+    return inner if isinstance(inner, str) else name
+
+
 def call_tool_entries(*, is_split: bool) -> list[dict[str, Any]]:
     """The call tools as MCP lists them, always all of them and in one order."""
     if not is_split:

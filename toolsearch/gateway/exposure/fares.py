@@ -17,9 +17,11 @@ _ON_CALL = {
     UpstreamState.NEEDS_LOGIN: "waiting for a person to log in; calls fail until then",
     UpstreamState.QUARANTINED: "held until a person approves it; calls fail until then",
 }
+_COMING = {UpstreamState.STARTING: "starting", UpstreamState.READY: "listing its tools"}
 _UNSEARCHED = {
+    **_COMING,
     UpstreamState.IDLE: "not started",
-    UpstreamState.STARTING: "starting",
+    UpstreamState.DEGRADED: "failing",
     UpstreamState.DOWN: "down",
     UpstreamState.NEEDS_LOGIN: "waiting for a person to log in",
 }
@@ -43,12 +45,15 @@ class FareNotes:
         ]
         return "\n".join(lines)
 
-    def of_unsearched(self, reach: Reach) -> str:
-        """Which servers have not told their tools yet, so that nothing of theirs could be found."""
+    def of_unsearched(self, reach: Reach, *, is_answered: bool) -> str:
+        """Which servers have not told their tools yet, so that nothing of theirs could be found. Where the search is
+        answered by others, only those whose tools may be found if it is repeated.
+        """
+        said = _COMING if is_answered else _UNSEARCHED
         servers = [
-            f"{server} ({_UNSEARCHED[state]})"
+            f"{server} ({said[state]})"
             for server, state in sorted(self._states().items())
-            if state in _UNSEARCHED and server not in self._registry.listings and self._may_see(server, reach)
+            if state in said and server not in self._registry.listings and self._may_see(server, reach)
         ]
         return f"Not searched, since their tools are not known yet: {', '.join(servers)}." if servers else ""
 

@@ -13,7 +13,7 @@ from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, search_
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import UnknownSessionError, UnknownToolError
 from toolsearch.gateway.exposure.answer import Answer, answer_with_names, answer_with_schemas
-from toolsearch.gateway.exposure.call_tools import call_tool_entries
+from toolsearch.gateway.exposure.call_tools import call_tool_entries, called_tool
 from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.gateway.exposure.fares import FareNotes
 from toolsearch.gateway.exposure.pass_through import PassThroughSwitch
@@ -53,13 +53,17 @@ class Surface:
         settings: ExposureSettings,
         states: Callable[[], Mapping[str, UpstreamState]],
         rules: Reach,
+        *,
+        is_complete: Callable[[], bool] = lambda: True,
     ) -> None:
         """*states* tells how each server fares, so that an answer can say what a call will meet; *rules* are those that
-        hold for everybody.
+        hold for everybody; *is_complete* says whether every server was heard of, before which nobody knows how many
+        tools there are.
         """
         self._engine = engine
         self._registry = registry
         self._settings = settings
+        self._is_complete = is_complete
         self._fares = FareNotes(states, registry, rules)
         self._unapproved = UnapprovedTools(registry)
         self._clients = ClientTable(settings.clients)
@@ -111,6 +115,11 @@ class Surface:
             with suppress(UnknownSessionError):  # a client that never searches needs none
                 self._engine.sessions.get(_session_id(caller)).discovered.touch(name)
         return tool
+
+    def knows(self, caller: Caller, call: Mapping[str, Any]) -> bool:
+        """Whether the tool that *call*, the parameters of a ``tools/call``, is for is in the caller's reach by now."""
+        name = called_tool(str(call.get("name")), call.get("arguments"))
+        return self._engine.view(caller.principal.reach).allows(name)
 
     def forget(self, caller: Caller) -> None:
         """Say that the caller's session has ended, and with it its list."""
@@ -183,9 +192,14 @@ class Surface:
 
     def _note(self, caller: Caller, asked: SearchArguments, found: list[ToolReference]) -> str:
         servers = [tool.server for reference in found if (tool := self._registry.find(reference.name)) is not None]
-        fares = self._fares.of_found(servers) if found else self._fares.of_unsearched(caller.principal.reach)
-        unapproved = self._unapproved.note(asked.query, caller.principal.reach)
-        return "\n".join(filter(None, [asked.note, unapproved, fares]))
+        reach = caller.principal.reach
+        notes = [
+            asked.note,
+            self._unapproved.note(asked.query, reach),
+            self._fares.of_found(servers),
+            self._fares.of_unsearched(reach, is_answered=bool(found)),
+        ]
+        return "\n".join(filter(None, notes))
 
     def _own_entries(self) -> list[dict[str, Any]]:
         search = search_tool_definition(  # without the servers: the list must not change because one of them starts
@@ -197,7 +211,7 @@ class Surface:
 
     def _passes_through(self, caller: Caller) -> bool:
         reach = caller.principal.reach
-        return self._pass_through.is_on(reach, self._engine.view(reach))
+        return self._is_complete() and self._pass_through.is_on(reach, self._engine.view(reach))
 
     def _session(self, caller: Caller) -> Session:
         principal = caller.principal

@@ -168,6 +168,10 @@ class UpstreamActor:
         if self._keeping is None:
             self._keeping = asyncio.create_task(self._keep())
 
+    def wake(self) -> None:
+        if self.state is UpstreamState.IDLE:
+            self._rests.end()
+
     async def request(self, request: UpstreamRequest) -> dict[str, Any]:
         self._calls += 1
         self._rests.stir()

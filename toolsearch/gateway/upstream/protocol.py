@@ -147,6 +147,10 @@ class Upstream(Protocol):
         """Begin to connect, and to keep connected; returns at once. What it lists goes to the sink."""
         ...
 
+    def wake(self) -> None:
+        """Have it started if it is IDLE, since somebody may be about to use it; returns at once."""
+        ...
+
     async def request(self, request: UpstreamRequest) -> dict[str, Any]:
         """Send it and return the raw result, connecting first where need be. Cancelling this cancels it there.
 

@@ -26,6 +26,10 @@ class Rests:
     def stir(self) -> None:
         """Say that somebody wants to use the server now."""
         self.note_use()
+        self.end()
+
+    def end(self) -> None:
+        """End the rest of now, for who may want to use the server: that alone does not keep it up."""
         self._stirred.set()
 
     def was_used_within(self, seconds: float) -> bool:

@@ -1,0 +1,59 @@
+"""Which servers have not been heard of since the start, and for how long a request waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+logger = logging.getLogger(__name__)
+
+
+class FirstListings:
+    """A server is heard of once it has listed its tools, as it does now or did last time, or could not.
+
+    To be used from one event loop; *is_complete* may be read from any thread.
+    """
+
+    def __init__(self, servers: Iterable[str], *, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._awaited = set(servers)
+        self._all = asyncio.Event()
+        self._listeners: list[Callable[[], None]] = []
+        self._is_warned = False
+        self.begin()
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._awaited
+
+    def begin(self) -> None:
+        """Say that the servers are started now: all waiting counts from here."""
+        self._began_s = self._clock()
+        if self.is_complete:
+            self._all.set()
+
+    def on_complete(self, listener: Callable[[], None]) -> None:
+        """Have *listener* told once the last server was heard of."""
+        self._listeners.append(listener)
+
+    def heard_of(self, server: str) -> None:
+        if server not in self._awaited:
+            return
+        self._awaited.discard(server)
+        if self.is_complete:
+            self._all.set()
+            for listener in self._listeners:
+                listener()
+
+    async def wait(self, patience_s: float) -> None:
+        """Wait until every server was heard of, but no longer than *patience_s* after the start."""
+        left_s = self._began_s + patience_s - self._clock()
+        if not self.is_complete and left_s > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._all.wait()
+        if not self.is_complete and not self._is_warned:
+            self._is_warned = True
+            logger.warning("no tools yet of %s", ", ".join(sorted(self._awaited)))
