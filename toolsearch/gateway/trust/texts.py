@@ -26,6 +26,9 @@ _LOOKS_LIKE: Final = str.maketrans(
     )
 )
 _INVISIBLE: Final = frozenset("\u00ad\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0\ufeff")
+_LAST_LATIN: Final = "\u024f"
+_DIGITS_FOR_LETTERS: Final = "013457@$!"
+_STANDS_FOR: Final = str.maketrans(_DIGITS_FOR_LETTERS, "oieastasi")
 
 
 @dataclass(frozen=True)
@@ -38,18 +41,50 @@ class Text:
     @cached_property
     def folded(self) -> str:
         """What a reader or a model takes it for: without what is invisible, in plain small Latin letters where letters
-        look like them, words apart by one space.
+        look like them, without accents, words apart by one space.
         """
         return fold(self.value)
+
+    @cached_property
+    def unspaced(self) -> str:
+        """The same in the letters that it was written in, without any space; "" where all of them are Latin."""
+        if self.value.isascii():
+            return ""
+        plain = "".join(_visible(self.value).casefold().replace("_", " ").split())
+        return plain if any(character > _LAST_LATIN for character in plain) else ""
+
+    @cached_property
+    def joined(self) -> str:
+        """The folded text without anything between its letters, for where they are set apart: ``i g n o r e``."""
+        return "".join(filter(str.isalnum, self.folded))
+
+    @cached_property
+    def spelt(self) -> str:
+        """The folded text with digits and signs read as the letters that they stand for within words: ``1gn0re``."""
+        return " ".join(map(_as_letters, self.folded.split()))
 
 
 def fold(text: str) -> str:
     """Return *text* as `Text.folded` says."""
     if text.isascii():
         return " ".join(text.lower().replace("_", " ").split())
-    seen = "".join(character for character in text if not is_invisible(character))
-    plain = unicodedata.normalize("NFKC", seen).casefold().translate(_LOOKS_LIKE)
-    return " ".join(plain.replace("_", " ").split())
+    letters = unicodedata.normalize("NFD", _visible(text).casefold().translate(_LOOKS_LIKE))
+    plain = "".join(character for character in letters if not _is_accent(character))
+    return " ".join(unicodedata.normalize("NFC", plain).replace("_", " ").split())
+
+
+def _visible(text: str) -> str:
+    """*text* without what is not drawn, and with each letter in its one plain form."""
+    return unicodedata.normalize("NFKC", "".join(character for character in text if not is_invisible(character)))
+
+
+def _is_accent(character: str) -> bool:
+    return "\u0300" <= character <= "\u036f"
+
+
+def _as_letters(word: str) -> str:
+    has_both = any(each.isalpha() for each in word) and any(each in _DIGITS_FOR_LETTERS for each in word)
+    return word.translate(_STANDS_FOR) if has_both else word
 
 
 def is_invisible(character: str) -> bool:
