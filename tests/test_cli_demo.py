@@ -3,13 +3,15 @@
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import pytest
 
-from toolsearch.cli import main
+from toolsearch.cli import main, output
 from toolsearch.cli.demo_story import BUDGET
 
 
@@ -109,6 +111,52 @@ def test_the_demo_takes_real_mcp_servers_and_outlives_a_dead_one(tmp_path):
 def test_a_missing_config_is_an_error(capsys, tmp_path):
     assert main(["demo", "--mcp", str(tmp_path / "none.json")]) == 3
     assert capsys.readouterr().err.startswith("error [source_error]: ")
+
+
+def test_each_command_to_try_next_works_as_it_is_printed_where_only_the_package_is_installed(tmp_path):
+    """One after the other, and none is wrapped, however narrow the terminal is."""
+    absent = tmp_path / "absent"
+    for extra in ("mcp", "onnxruntime", "openai", "anthropic"):
+        (absent / extra).mkdir(parents=True)
+        (absent / extra / "__init__.py").write_text(f"raise ModuleNotFoundError('no {extra}', name={extra!r})")
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(absent), *filter(None, sys.path)]),
+        "PATH": os.defpath,
+        "COLUMNS": "60",
+    }
+    start = f"{sys.executable} -m toolsearch"
+
+    def run(command):
+        return subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=environment, cwd=tmp_path)
+
+    shown = run(f"{start} demo").stdout
+    commands = [line.strip() for line in shown.partition("Try next")[2].splitlines() if line.strip().startswith(start)]
+    done = [run(command) for command in commands]
+
+    assert [(each.returncode, each.stderr) for each in done] == [(0, "")] * 4
+    assert "urllib_parse__urlparse" in done[0].stdout
+    assert done[2].stdout.strip() == "3"
+
+
+@pytest.mark.parametrize(
+    ("argv", "path", "said"),
+    [
+        ("{bin}/toolsearch", "{bin}", "toolsearch"),
+        ("{bin}/toolsearch", "/usr/bin", "{bin}/toolsearch"),
+        ("{bin}/toolsearch", "{other}", "{bin}/toolsearch"),
+        ("/x/toolsearch/__main__.py", "{bin}", f"{shlex.quote(sys.executable)} -m toolsearch"),
+    ],
+)
+def test_commands_are_told_as_this_one_was_started(tmp_path, monkeypatch, argv, path, said):
+    places = {"bin": str(tmp_path / "bin"), "other": str(tmp_path / "other")}
+    for place in places.values():
+        program = Path(place, "toolsearch")
+        program.parent.mkdir()
+        program.touch(mode=0o755)
+    monkeypatch.setattr(sys, "argv", [argv.format(**places)])
+    monkeypatch.setenv("PATH", path.format(**places))
+
+    assert output.program() == said.format(**places)
 
 
 def test_the_demo_is_plain_text_where_there_is_no_terminal():

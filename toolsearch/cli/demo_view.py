@@ -6,20 +6,19 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Group, JustifyMethod, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 from toolsearch.cli.demo_story import Exchange, Search
-from toolsearch.cli.output import legible, line, seconds, stdout, table
+from toolsearch.cli.output import legible, line, program, seconds, stdout, table
 
-_NEXT = (
-    ('toolsearch search "parse a web address" --source urllib.parse', "search any module"),
-    ("toolsearch demo --mcp mcp.json", "the same with your own MCP servers"),
-    ("toolsearch index mcp.json statistics api.yaml", "keep an index in .toolsearch"),
-    ("toolsearch call statistics__median '{\"data\": [3, 1, 4]}'", "run what it found"),
-    ("toolsearch tokens", "what your tools cost a model"),
+_NEXT = (  # each works where nothing but the package is installed, the last two after the one before them
+    ("search any module", 'search "parse a web address" --source urllib.parse'),
+    ("keep an index of modules and files, in .toolsearch", "index statistics textwrap"),
+    ("run a tool of it", "call statistics__median '{\"data\": [3, 1, 4]}'"),
+    ("count what its tools cost a model", "tokens"),
 )
 _ARGUMENT_WIDTH = 90  # characters of a call's arguments or result that the table shows
 
@@ -33,7 +32,7 @@ def show(report: dict[str, Any], searches: Sequence[Search], exchanges: Sequence
     console.print(_conversation(exchanges))
     console.print(_one_round(next(each for each in exchanges if each.appended)))
     console.print(_savings(report["savings"]))
-    console.print(_next_steps())
+    _show_next_steps(console)
 
 
 def _opening(report: dict[str, Any]) -> RenderableType:
@@ -152,8 +151,12 @@ def _savings(savings: dict[str, Any]) -> RenderableType:
     return _panel("Tokens of this conversation", "green", grid, Text(fine_print, "dim"))
 
 
-def _next_steps() -> RenderableType:
-    grid = _grid("left", "left")
-    for command, what in _NEXT:
-        grid.add_row(Text(command, "cyan"), what)
-    return _panel("Try next", "cyan", grid)
+def _show_next_steps(console: Console) -> None:
+    """Without a box and unwrapped, so that each command can be copied."""
+    console.print(Text("Try next", "bold"))
+    for what, command in _NEXT:
+        console.print(Text(f"  {what}:", "dim"))
+        console.print(Text(f"    {program()} {command}", "cyan"), soft_wrap=True)
+    console.print(
+        Text("With the extra 'mcp', --mcp FILE adds the MCP servers of your mcpServers file to this demo.", "dim")
+    )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rich.box import SIMPLE_HEAD
@@ -112,3 +115,12 @@ def size(count: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1_000
     return f"{value:.1f} GB"
+
+
+def program() -> str:
+    """How a shell runs this command again from here: ``toolsearch`` only where that is the program that runs now."""
+    called = Path(sys.argv[0])
+    if called.stem != "toolsearch":  # python -m toolsearch, or a program that calls us
+        return f"{shlex.quote(sys.executable)} -m toolsearch"
+    found = shutil.which("toolsearch")
+    return "toolsearch" if found and Path(found).resolve() == called.resolve() else shlex.quote(str(called))
