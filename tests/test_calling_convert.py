@@ -14,9 +14,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import pydantic
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, RootModel, model_serializer
 
 from toolsearch.calling.convert import capped, convert
+from toolsearch.calling.plain_json import is_small, json_text, to_json
 from toolsearch.errors import ToolExecutionError
 from toolsearch.tools.output import ToolOutput
 
@@ -228,6 +231,75 @@ def test_one_object_in_two_places_is_no_cycle():
 def test_an_integer_too_long_for_json_is_an_error():
     with pytest.raises(ToolExecutionError, match="an integer of more than 4,300 digits"):
         convert([10**5_000])
+
+
+class Rank(enum.IntEnum):
+    FIRST = 1
+
+
+plain_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(codec=None), max_size=20)
+    | st.binary(max_size=5)
+    | st.sampled_from([*Colour, *Rank, PurePosixPath("/a"), Decimal("1.5"), Place(name="Rome"), b"\xff"]),
+    lambda inner: (
+        st.lists(inner, max_size=8)
+        | st.dictionaries(st.text(max_size=3) | st.integers(0, 9) | st.sampled_from(list("0123")), inner, max_size=8)
+        | st.sets(st.integers() | st.text(max_size=4) | st.tuples(st.text(max_size=4), st.integers()), max_size=8)
+        | st.builds(Trip, st.just(Place(name="Bari")), st.sets(st.text(max_size=4)))
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(plain_values, st.integers(1, 60))
+def test_what_is_made_of_a_value_up_to_a_length_begins_as_all_of_it(value: object, length: int):
+    whole = json_text(to_json(value))
+
+    part = json_text(to_json(value, length))
+
+    assert part[:length] == whole[:length]
+    assert part == whole or len(part) > length
+
+
+def test_no_more_is_made_of_a_large_value_than_it_takes_to_tell_that_it_is_large():
+    endless = {"rows": range(10**12), "more": range(10**12)}
+    wide = to_json(dict.fromkeys("abcdefghij"), 10)
+    sets = to_json([{("long", 1), ("b" * 50, 2)}], 10)
+
+    [block] = capped(convert(endless, max_characters=10), 10).content
+
+    assert block["text"] == '{"rows":[0\n[cut: these are the first 10 of 200,010 or more characters]'
+    assert wide == {"a": None, "b": None}  # 5 characters before each null
+    assert sets == [[["b" * 50, 2], ["long", 1]]]  # sorted, and so all of it
+
+
+def test_a_text_longer_than_what_is_counted_is_said_to_be_so():
+    [block] = capped(ToolOutput(({"type": "text", "text": "x" * 200_010},)), 10).content
+
+    assert block["text"].endswith("[cut: these are the first 10 of 200,010 or more characters]")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, True),
+        ("x" * 100_000, True),
+        ("x" * 100_001, False),
+        ([0] * 999, True),
+        ([0] * 1_000, False),
+        ({n: [n] for n in range(333)}, True),
+        ({n: [n] for n in range(334)}, False),
+        ([["x" * 60_000], ["x" * 60_000]], False),
+        (range(3), False),  # nobody knows how long it takes to walk through
+        (Place(name="Rome"), False),
+    ],
+)
+def test_small_is_what_takes_no_time_to_write(value: object, expected: bool):
+    assert is_small(value) is expected
 
 
 def test_the_cap_is_over_all_blocks_and_the_structure_goes_with_what_is_cut():

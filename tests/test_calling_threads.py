@@ -19,6 +19,7 @@ from toolsearch.threads import ThreadCache, in_thread
 from toolsearch.tools.callbacks import run_function
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import Tool, ToolMetadata
+from toolsearch.tools.output import ToolOutput
 
 PATIENCE_S = 30  # how long a thread waits for what never comes if a test fails
 
@@ -323,6 +324,65 @@ async def test_a_plain_tool_may_run_another_on_a_loop_of_its_own():
         return asyncio.run(run_function(quick))
 
     assert [result.text for result in await call(ToolCallingManager(max_threads=1), plain(nested))] == ["quick"]
+
+
+LARGE = list(range(1_001))
+
+
+@pytest.mark.parametrize("value", [LARGE, ToolOutput((), structured=LARGE)])
+async def test_a_large_result_is_converted_while_the_loop_goes_on(gate: Gate, value: object):
+    def convert(value: object) -> str:
+        return gate.hang()
+
+    def read() -> object:
+        return value
+
+    tool = replace(plain(read), metadata=ToolMetadata(result_converter=convert))
+    calling = asyncio.create_task(call(ToolCallingManager(), tool))
+    await gate.has_begun()
+    gate.go.set()
+
+    assert [result.text for result in await calling] == ["at last"]
+
+
+class Spy(list[object]):
+    """Notes which threads read it."""
+
+    def __init__(self) -> None:
+        self.read_in = set[bool]()
+
+    def __iter__(self) -> Iterator[object]:
+        self.read_in.add(threading.current_thread() is threading.main_thread())
+        return iter(())
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize(("values", "is_on_the_loop"), [([], True), (LARGE, False)])
+async def test_a_small_result_is_made_json_at_once_and_a_large_one_in_a_thread(
+    values: list[int], is_on_the_loop: bool, blocks: bool
+):
+    spy = Spy()
+
+    async def read() -> object:
+        return ToolOutput((), structured=[spy, *values]) if blocks else [spy, *values]
+
+    [result] = await call(ToolCallingManager(), plain(read))
+
+    assert spy.read_in == {is_on_the_loop}
+    assert result.structured == [[], *values]
+
+
+async def test_a_result_that_would_end_the_program_when_it_is_read_fails_its_call():
+    class Fatal(list[object]):
+        def __iter__(self) -> Iterator[object]:
+            raise SystemExit
+
+    async def read() -> object:
+        return [*LARGE, Fatal()]
+
+    [result] = await call(ToolCallingManager(), plain(read))
+
+    assert (result.error_code, result.text) == ("tool_failed", "the tool tried to end the program")
 
 
 async def test_a_search_waits_neither_for_tools_nor_for_what_else_the_application_runs_in_threads(gate: Gate):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping
 from typing import cast
 
@@ -11,13 +12,14 @@ from toolsearch.calling.plain_json import json_text, to_json
 from toolsearch.tools.definition import Json, JsonObject
 from toolsearch.tools.output import ToolOutput
 
+_MAX_COUNTED = 200_000  # characters beyond the cut; making more of a result only to count it takes too long
 _MAX_BINARY_CHARACTERS = 20_000_000  # of base64 in one result; model APIs refuse requests beyond 32 MB
 
 _IMAGE_TYPES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 
 
-def convert(value: object) -> ToolOutput:
-    """Return *value* as content blocks.
+def convert(value: object, max_characters: float = math.inf) -> ToolOutput:
+    """Return *value* as content blocks, of which `capped` to *max_characters* makes the same as of all of it.
 
     None is ``Done``, text stays as it is, images are recognised by their first bytes, other bytes are text if they
     are UTF-8 and a resource if not, and everything else is compact JSON. A ToolOutput passes.
@@ -31,7 +33,7 @@ def convert(value: object) -> ToolOutput:
         case bytes() | bytearray() | memoryview():
             return ToolOutput((_bytes_block(bytes(cast("bytes", value))),))
         case _:
-            plain: Json = to_json(value)
+            plain: Json = to_json(value, max_characters + _MAX_COUNTED)
     if isinstance(plain, str):
         return _text_output(plain)
     is_compound = plain is not None and not isinstance(plain, bool | int | float)
@@ -52,7 +54,7 @@ def capped(output: ToolOutput, max_characters: int) -> ToolOutput:
             break
         data = binary_data(block)
         if data is None:
-            fitting, used = _fitting(block, room)
+            fitting, used = _fitting(block, room, max_characters + _MAX_COUNTED)
             kept.append(fitting)
             room -= used
         elif len(data) <= binary_room:
@@ -88,16 +90,20 @@ def _image_type(data: bytes) -> str | None:
     return next((mime_type for start, mime_type in _IMAGE_TYPES.items() if data.startswith(start)), None)
 
 
-def _fitting(block: JsonObject, room: int) -> tuple[JsonObject, int]:
-    """Return *block*, its text cut to *room* characters, and how much of the room it takes: all of it if it was cut."""
+def _fitting(block: JsonObject, room: int, counted: int) -> tuple[JsonObject, int]:
+    """Return *block*, its text cut to *room* characters, and how much of the room it takes: all of it if it was cut.
+
+    The note where it was cut tells how long the text was, if that is less than *counted*.
+    """
     text = block_text(block)
     if text is None:  # links, and kinds of blocks to come
         size = len(json_text(to_json(block)))
         return (block, size) if size <= room else (text_block(in_words(block)), room)
-    sendable = text.encode("utf-8", "replace").decode("utf-8")
-    if len(sendable) > room:
-        note = f"\n[cut: these are the first {room:,} of {len(sendable):,} characters]"
-        return _with_text(block, sendable[:room] + note), room
+    sendable = text[:room].encode("utf-8", "replace").decode("utf-8")  # of the same length
+    if len(text) > room:
+        length = f"{len(text):,}" if len(text) < counted else f"{counted:,} or more"
+        note = f"\n[cut: these are the first {room:,} of {length} characters]"
+        return _with_text(block, sendable + note), room
     return (block if sendable == text else _with_text(block, sendable)), len(sendable)
 
 
@@ -110,5 +116,5 @@ def _with_text(block: JsonObject, text: str) -> JsonObject:
 def _structured(output: ToolOutput, max_characters: int) -> Json | None:
     if output.structured is None:
         return None
-    plain = to_json(output.structured)
+    plain = to_json(output.structured, max_characters)
     return plain if len(json_text(plain)) <= max_characters else None

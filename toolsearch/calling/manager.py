@@ -212,9 +212,14 @@ class ToolCallingManager:
         try:
             arguments = admitted.arguments
             output = await run_tool(
-                tool, admitted.callback, arguments, context, timeout_s=self._timeout_s, threads=self._threads
+                tool,
+                admitted.callback,
+                arguments,
+                context,
+                timeout_s=self._timeout_s,
+                max_characters=self._max_result_characters,
+                threads=self._threads,
             )
-            output = capped(output, self._max_result_characters)
         except ToolStuckError as error:
             return _Outcome(self._failure(call, str(error), error), was_run=False)
         except Exception as error:  # noqa: BLE001  whatever a tool raises is the processor's to judge

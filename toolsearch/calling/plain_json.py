@@ -6,9 +6,10 @@ import base64
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping, MappingView, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MappingView, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
+from itertools import chain
 from pathlib import PurePath
 from typing import cast
 
@@ -16,69 +17,133 @@ from toolsearch.errors import ToolExecutionError
 from toolsearch.tools.definition import Json
 
 _MAX_DEPTH = 100  # far beyond what anyone reads, well below Python's own limit
+_SMALL_COUNT, _SMALL_CHARACTERS = 1_000, 100_000  # values, and characters or bytes in them
+_AS_IT_IS = frozenset((type(None), bool, int))
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def to_json(value: object) -> Json:
+def to_json(value: object, max_characters: float = math.inf) -> Json:
     """Return *value* as None, bool, int, finite float, str, list or dict, all the way down.
 
     NaN and the infinities become null, as JSON has none; sets are sorted by their JSON text; bytes are base64;
     decimals, dates, UUIDs and paths are strings; half surrogates are ``?``. Pydantic models and dataclasses write
     themselves, by alias; where one cannot, since it holds bytes that are no UTF-8, its bytes are base64 too.
 
+    Once it is sure that the text will be longer than *max_characters*, the rest is left out; its beginning is right.
+
     Raises ToolExecutionError for cycles, for more than 100 levels, for iterators (which may never end) and for types
     without a JSON form, and the message never shows the value.
     """
-    return _plain(value, frozenset())
+    return _Maker(max_characters).plain(value, frozenset())
 
 
 def json_text(value: Json) -> str:
     """Return plain JSON data as compact text. Raises ToolExecutionError for a number too long to write."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        if is_small(value):
+            return _ENCODER.encode(value)
+        return "".join(_ENCODER.iterencode(value))  # slower, but `encode` stops all threads for as long as it runs
     except ValueError as error:
         raise ToolExecutionError("the tool returned an integer of more than 4,300 digits; return it as text") from error
 
 
-def _plain(value: object, above: frozenset[int]) -> Json:
-    match value:
-        case None | bool():
+def is_small(value: object) -> bool:
+    """Whether `to_json` and `json_text` of *value* take a millisecond or so. It asks only of what it knows well."""
+    values, count, characters = [value], 0, 0
+    while values:
+        count += 1
+        match values.pop():
+            case str() | bytes() as text:
+                characters += len(text)
+            case None | bool() | int() | float():
+                pass
+            case dict() | list() | tuple() as items if len(cast("Collection[object]", items)) <= _SMALL_COUNT:
+                values.extend(_items(items))
+            case _:
+                return False
+        if count + len(values) > _SMALL_COUNT or characters > _SMALL_CHARACTERS:
+            return False
+    return True
+
+
+def _items(container: Collection[object]) -> Iterable[object]:
+    return chain(container, container.values()) if isinstance(container, dict) else container
+
+
+class _Maker:
+    """Makes plain data of one value until its text is sure to have so many characters: *room* is what is left.
+
+    Only what stands before the place reached is counted, so that the text is right up to there.
+    """
+
+    def __init__(self, room: float) -> None:
+        self._room = room
+
+    def plain(self, value: object, above: frozenset[int]) -> Json:
+        """*above* holds the ids of the containers that *value* stands in."""
+        if type(value) in _AS_IT_IS:
             return value
-        case Enum():
-            return _plain(value.value, above)
-        case str():
-            return str.encode(value, "utf-8", "replace").decode("utf-8")  # names of files may hold half surrogates
-        case int():
-            return int(value)
-        case float():
-            return float(value) if math.isfinite(value) else None
-        case bytes() | bytearray() | memoryview():
-            return base64.b64encode(cast("bytes", value)).decode("ascii")
-        case PurePath():
-            return _plain(str(value), above)
-        case _:
-            return _compound(value, above)
+        match value:
+            case Enum():
+                return self.plain(value.value, above)
+            case str():
+                self._room -= len(value)
+                return value if value.isascii() and type(value) is str else _sendable(value)
+            case int():
+                return int(value)
+            case float():
+                return float(value) if math.isfinite(value) else None
+            case bytes() | bytearray() | memoryview():
+                return self.plain(base64.b64encode(cast("bytes", value)).decode("ascii"), above)
+            case PurePath():
+                return self.plain(str(value), above)
+            case _:
+                return self._compound(value, above)
+
+    def _compound(self, value: object, above: frozenset[int]) -> Json:
+        if id(value) in above:
+            raise ToolExecutionError(f"the tool returned a {_type_name(value)} that contains itself")
+        if len(above) >= _MAX_DEPTH:
+            raise ToolExecutionError(f"the tool returned data nested more than {_MAX_DEPTH} levels deep")
+        inside = above | {id(value)}
+        if hasattr(type(value), "__pydantic_serializer__"):
+            return self.plain(_written_by_itself(value), inside)
+        if (fields := _fields(value)) is not None:
+            return self._object(fields, inside)
+        if isinstance(value, AbstractSet) and not isinstance(value, MappingView):
+            whole = _Maker(math.inf)  # what comes first is known only once all is there
+            items = [whole.plain(item, inside) for item in cast("AbstractSet[object]", value)]
+            self._room -= len(items)
+            return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
+        if isinstance(value, Sequence | MappingView):
+            return self._list(cast("Iterable[object]", value), inside)
+        tolist: Callable[[], object] | None = getattr(value, "tolist", None)  # numpy's arrays and scalars
+        if callable(tolist) and not isinstance(value, type):
+            return self.plain(tolist(), inside)
+        return self.plain(_leaf(value), inside)
+
+    def _object(self, fields: Mapping[object, object], inside: frozenset[int]) -> dict[str, Json]:
+        named = {_key(key): item for key, item in fields.items()}  # of keys with one name, the last one counts
+        made: dict[str, Json] = {}
+        for name, item in named.items():
+            if self._room <= 0:
+                break
+            self._room -= len(name) + 4  # with a brace or comma before it, quotes around it, and a colon
+            made[name] = self.plain(item, inside)
+        return made
+
+    def _list(self, items: Iterable[object], inside: frozenset[int]) -> list[Json]:
+        made: list[Json] = []
+        for item in items:
+            if self._room <= 0:
+                break
+            self._room -= 1  # a bracket or comma
+            made.append(self.plain(item, inside))
+        return made
 
 
-def _compound(value: object, above: frozenset[int]) -> Json:
-    """*above* holds the ids of the containers that *value* stands in."""
-    if id(value) in above:
-        raise ToolExecutionError(f"the tool returned a {_type_name(value)} that contains itself")
-    if len(above) >= _MAX_DEPTH:
-        raise ToolExecutionError(f"the tool returned data nested more than {_MAX_DEPTH} levels deep")
-    inside = above | {id(value)}
-    if hasattr(type(value), "__pydantic_serializer__"):
-        return _plain(_written_by_itself(value), inside)
-    if (fields := _fields(value)) is not None:
-        return {_key(key): _plain(item, inside) for key, item in fields.items()}
-    if isinstance(value, AbstractSet) and not isinstance(value, MappingView):
-        items = [_plain(item, inside) for item in cast("AbstractSet[object]", value)]
-        return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))
-    if isinstance(value, Sequence | MappingView):
-        return [_plain(item, inside) for item in cast("Sequence[object]", value)]
-    tolist: Callable[[], object] | None = getattr(value, "tolist", None)  # numpy's arrays and scalars
-    if callable(tolist) and not isinstance(value, type):
-        return _plain(tolist(), inside)
-    return _leaf(value)
+def _sendable(text: str) -> str:
+    return str.encode(text, "utf-8", "replace").decode("utf-8")  # names of files may hold half surrogates
 
 
 def _fields(value: object) -> Mapping[object, object] | None:
@@ -94,7 +159,9 @@ def _fields(value: object) -> Mapping[object, object] | None:
 
 
 def _key(key: object) -> str:
-    plain = _plain(key, frozenset())
+    if type(key) is str and key.isascii():
+        return key
+    plain = to_json(key)
     return plain if isinstance(plain, str) else json_text(plain)
 
 
@@ -113,7 +180,7 @@ def _written_by_itself(value: object) -> object:
         raise _no_json_form(value) from error
 
 
-def _leaf(value: object) -> Json:
+def _leaf(value: object) -> object:
     """Leave what the standard library defines to pydantic: dates, decimals, UUIDs."""
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 

@@ -9,7 +9,10 @@ from toolsearch.tools.output import ToolOutput
 
 
 class ToolCallResultConverter(Protocol):
-    """Any plain function of one value will do. It runs between other calls, so it must not wait for anything."""
+    """Any plain function of one value will do. It must not wait for anything, since it runs between other calls.
+
+    A large value is converted in a thread, so the function must be safe to call from several at once.
+    """
 
     def __call__(self, value: object, /) -> ToolOutput | str | Json:
         """Return content blocks, text, or a value with a JSON form, for what the tool returned (None as well).
