@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolsearch.calling.arguments import parse_arguments
-from toolsearch.calling.validation import check_arguments
+from toolsearch.calling.validation import checked_arguments
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.definition import ToolDefinition
 
@@ -20,7 +20,7 @@ def faults(properties: dict[str, Any], arguments: Any, **keywords: Any) -> str:
 def schema_faults(schema: dict[str, Any], arguments: Any) -> str:
     definition = ToolDefinition("f", input_schema=schema)
     try:
-        check_arguments(definition, arguments)
+        checked_arguments(definition, arguments)
     except BadArgumentsError as error:
         return str(error).removeprefix("the arguments do not fit the schema of 'f': ")
     return ""
@@ -160,14 +160,14 @@ def test_a_reference_that_leads_out_of_the_schema_is_not_fetched_but_said(ref: s
 def test_a_recursive_schema_is_followed_as_deep_as_the_arguments_go():
     tree = {"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": False}
 
-    check_arguments(ToolDefinition("f", input_schema=tree), {"next": {"next": {}}})
+    checked_arguments(ToolDefinition("f", input_schema=tree), {"next": {"next": {}}})
     with pytest.raises(BadArgumentsError, match=r"next\.next: expected object, got integer"):
-        check_arguments(ToolDefinition("f", input_schema=tree), {"next": {"next": 1}})
+        checked_arguments(ToolDefinition("f", input_schema=tree), {"next": {"next": 1}})
 
 
 def test_a_schema_that_refers_to_itself_forever_is_an_error():
     with pytest.raises(BadToolError, match="cannot be checked"):
-        check_arguments(ToolDefinition("f", input_schema={"$ref": "#"}), {})
+        checked_arguments(ToolDefinition("f", input_schema={"$ref": "#"}), {})
 
 
 def test_a_schema_that_doubles_its_work_at_every_level_is_stopped():
@@ -175,7 +175,7 @@ def test_a_schema_that_doubles_its_work_at_every_level_is_stopped():
     schema = {"$ref": "#/$defs/l0", "$defs": {**levels, "l30": {"type": "object"}}}
 
     with pytest.raises(BadToolError, match="cannot be checked"):
-        check_arguments(ToolDefinition("f", input_schema=schema), {})
+        checked_arguments(ToolDefinition("f", input_schema=schema), {})
 
 
 def test_arguments_nested_too_deeply_are_an_error():
@@ -185,7 +185,7 @@ def test_arguments_nested_too_deeply_are_an_error():
         arguments = {"a": arguments}
 
     with pytest.raises(BadToolError, match="cannot be checked"):
-        check_arguments(ToolDefinition("f", input_schema=schema), arguments)
+        checked_arguments(ToolDefinition("f", input_schema=schema), arguments)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
+from toolsearch.calling.absent import without_absent
 from toolsearch.errors import BadToolError
 from toolsearch.tools.decorator import tool_from_function
-from toolsearch.tools.strict import from_strict, strict_schema
+from toolsearch.tools.strict import strict_schema
 
 
 @dataclass
@@ -105,4 +106,4 @@ def test_making_a_schema_strict_leaves_the_original_as_it_was() -> None:
 
 def test_nulls_that_stand_for_what_was_left_out_go_and_real_ones_stay() -> None:
     sent = {"start": {"city": "Rome", "nights": None, "next": None}, "mode": None, "budget": None, "tags": None}
-    assert from_strict(PLAN, sent) == {"start": {"city": "Rome", "next": None}, "budget": None}
+    assert without_absent(PLAN, sent) == {"start": {"city": "Rome", "next": None}, "budget": None}

@@ -24,7 +24,7 @@ from inspect import isawaitable
 from typing import Protocol, TypeAlias, TypeVar, cast
 
 from toolsearch.calling.result import ToolResult
-from toolsearch.calling.validation import check_arguments
+from toolsearch.calling.validation import checked_arguments
 from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import BadSettingError, CallDeniedError, ToolExecutionError
 from toolsearch.tools.containment import contained
@@ -104,8 +104,7 @@ async def decide(
             case Deny(reason):
                 raise CallDeniedError(f"the call was denied: {reason}")
             case Edit(edited):
-                check_arguments(tool.definition, edited)
-                arguments = edited
+                arguments = checked_arguments(tool.definition, edited)
     return arguments
 
 

@@ -18,7 +18,7 @@ from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.running import run_tool
 from toolsearch.calling.tool_threads import ToolThreads
-from toolsearch.calling.validation import check_arguments
+from toolsearch.calling.validation import checked_arguments
 from toolsearch.calling.wire import ToolCall
 from toolsearch.discovery.port import ToolScope
 from toolsearch.errors import (
@@ -157,8 +157,7 @@ class ToolCallingManager:
                 raise ToolExecutionError(
                     f"the tool {call.name!r} can be found, but not called: its source gives no way to run it"
                 )
-            arguments = parse_arguments(call.arguments)
-            check_arguments(tool.definition, arguments)
+            arguments = checked_arguments(tool.definition, parse_arguments(call.arguments))
             turn.check_repeat(call.name, arguments, self._limits)
         except ToolSearchError as error:
             return _Refused(call, error)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, Protocol, TypeAlias, cast
 
 from toolsearch.calling.patterns import may_match
@@ -63,6 +63,11 @@ def violations(schema: JsonObject, instance: Json, *, limit: int) -> list[Violat
         ) from error
     finally:
         _steps_left.reset(token)
+
+
+def branches(violation: Violation) -> list[list[Violation]]:
+    """What is wrong with each alternative of an anyOf or oneOf, in its order; ``[]`` for other keywords."""
+    return [list(faults) for _, faults in groupby(violation.context, key=lambda each: each.schema_path[0])]
 
 
 class _OutOfStepsError(Exception):

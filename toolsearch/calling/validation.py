@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
 
-from toolsearch.calling.schema_validator import Violation, violations
+from toolsearch.calling.absent import without_absent
+from toolsearch.calling.schema_validator import Violation, branches, violations
 from toolsearch.errors import BadArgumentsError
 from toolsearch.tools.definition import Json, JsonObject, ToolDefinition
 
@@ -14,23 +14,25 @@ _MAX_VIOLATIONS = 5  # that a model is told of at once
 _MAX_SHOWN = 120  # characters of a schema's value
 
 
-def check_arguments(definition: ToolDefinition, arguments: JsonObject) -> None:
-    """Raise BadArgumentsError if *arguments* do not fit the input schema, with where and what is expected.
+def checked_arguments(definition: ToolDefinition, arguments: JsonObject) -> JsonObject:
+    """Return *arguments*, without the nulls that stand for what was left out (see `without_absent`).
 
-    The message never quotes an argument's value: it may be huge or secret. Raises BadToolError if the schema itself
-    cannot be used: see `violations`.
+    Raises BadArgumentsError if they do not fit the input schema, with where and what is expected. The message never
+    quotes an argument's value: it may be huge or secret. Raises BadToolError if the schema itself cannot be used: see
+    `violations`.
     """
+    arguments = without_absent(definition.input_schema, arguments)
     found = violations(definition.input_schema, arguments, limit=_MAX_VIOLATIONS)
     if found:
         faults = dict.fromkeys(_in_words(_innermost(violation)) for violation in found)  # one each for what is missing
         raise BadArgumentsError(f"the arguments do not fit the schema of {definition.name!r}: {'; '.join(faults)}")
+    return arguments
 
 
 def _innermost(violation: Violation) -> Violation:
     """Follow anyOf and oneOf into the one branch that was meant, if just one has the right type and constants."""
     while violation.context:
-        branches = [list(faults) for _, faults in groupby(violation.context, key=lambda each: each.schema_path[0])]
-        meant = [faults for faults in branches if not any(_is_another_kind(fault) for fault in faults)]
+        meant = [faults for faults in branches(violation) if not any(_is_another_kind(fault) for fault in faults)]
         if len(meant) != 1:
             break
         violation = meant[0][0]

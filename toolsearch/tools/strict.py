@@ -1,14 +1,14 @@
-"""A schema in the form that OpenAI's strict mode takes, and what a model answers in that form, back in the tool's own.
+"""A schema in the form that OpenAI's strict mode takes.
 
-Strict mode wants every property required and every object closed; what may be left out is null instead. Keywords that
-it does not take are said in the description, so that the model still reads them, and calls are checked against the
-tool's own schema in any case. Source: https://platform.openai.com/docs/guides/structured-outputs
+Strict mode wants every property required and every object closed; what may be left out is null instead, and is left out
+again when the call is checked against the tool's own schema. Keywords that strict mode does not take are said in the
+description, so that the model still reads them. Source: https://platform.openai.com/docs/guides/structured-outputs
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NoReturn, cast
 
 from toolsearch.errors import BadToolError
@@ -36,12 +36,6 @@ def strict_schema(schema: JsonObject) -> dict[str, Json]:
     if schema.get("type") != "object":
         _refuse("arguments", "is not an object")
     return _Strict(schema).whole()
-
-
-def from_strict(schema: JsonObject, arguments: JsonObject) -> dict[str, Json]:
-    """Return *arguments*, made for ``strict_schema(schema)``, without the nulls that stand for what was left out."""
-    filled: dict[str, Json] = _without_fill(schema, arguments, schema)
-    return filled
 
 
 class _Strict:
@@ -136,40 +130,3 @@ def _resolved(root: JsonObject, reference: str) -> JsonObject:
 
 def _refuse(place: str, reason: str) -> NoReturn:
     raise BadToolError(f"the schema cannot be strict: {place} {reason}; send this tool without strict")
-
-
-# Back again
-
-
-def _without_fill(schema: Json, value: Json, root: JsonObject) -> Json:
-    """*value* fits the strict form of *schema*; where alternatives differ, it is left as it is."""
-    node: JsonObject = _plain(schema, root)
-    if isinstance(value, list):
-        return [_without_fill(node.get("items", {}), each, root) for each in cast("Sequence[Json]", value)]
-    if not isinstance(value, Mapping):
-        return value
-    properties: JsonObject = node.get("properties", {})
-    required: Sequence[str] = node.get("required", ())
-    kept: dict[str, Json] = {}
-    for name, each in cast("JsonObject", value).items():
-        known = properties.get(name, {})
-        is_fill = each is None and name in properties and name not in required
-        if not is_fill or _admits_null(known, root):
-            kept[name] = _without_fill(known, each, root)
-    return kept
-
-
-def _plain(schema: Json, root: JsonObject) -> JsonObject:
-    """Return *schema* behind its references, and the one alternative that is not null."""
-    node: JsonObject = schema if is_schema(schema) else {}
-    while "$ref" in node:
-        node = _resolved(root, node["$ref"])
-    alternatives = [each for each in node.get("anyOf", ()) if each != _NULL]
-    return _plain(alternatives[0], root) if len(alternatives) == 1 else node
-
-
-def _admits_null(schema: Json, root: JsonObject) -> bool:
-    node: JsonObject = schema if is_schema(schema) else {}
-    while "$ref" in node:
-        node = _resolved(root, node["$ref"])
-    return "null" in _types(node) or _NULL in node.get("anyOf", ()) or not node

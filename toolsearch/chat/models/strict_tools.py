@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
+from toolsearch.calling.absent import without_absent
+from toolsearch.calling.arguments import parse_arguments
 from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.messages import AssistantMessage
-from toolsearch.errors import BadToolError
+from toolsearch.errors import BadToolError, ToolSearchError
 from toolsearch.tools.definition import Json, JsonObject, Tool
-from toolsearch.tools.strict import from_strict, strict_schema
+from toolsearch.tools.strict import strict_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,7 @@ class StrictTools:
         if schema is None or not isinstance(arguments, str):
             return call
         try:
-            parsed: object = json.loads(arguments)
-        except ValueError:
+            filled = without_absent(schema, parse_arguments(arguments))
+        except ToolSearchError:
             return call  # refused when it is run
-        if not isinstance(parsed, dict):
-            return call
-        return replace(call, arguments=json.dumps(from_strict(schema, cast("JsonObject", parsed))))
+        return replace(call, arguments=json.dumps(filled))

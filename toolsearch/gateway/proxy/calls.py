@@ -11,7 +11,7 @@ from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
 from toolsearch.calling.blocks import text_block
-from toolsearch.calling.validation import check_arguments
+from toolsearch.calling.validation import checked_arguments
 from toolsearch.errors import BadArgumentsError, ToolSearchError, UnapprovedToolError, UnknownToolError
 from toolsearch.gateway.exposure.call_tools import InnerCall
 from toolsearch.gateway.exposure.surface import Surface
@@ -60,8 +60,7 @@ class CallProxy:
             tool, arguments = self._surface.resolve(caller, inner.name), inner.arguments
             inner.require_allowed(tool)
             schema_hint = f"; query select:{tool.name} for its inputSchema"
-        _check(tool, arguments, schema_hint)
-        return tool, arguments
+        return tool, _checked(tool, arguments, schema_hint)
 
     def _named(self, caller: Caller, name: str) -> GatewayTool:
         try:
@@ -84,10 +83,10 @@ def _finding(tool: GatewayTool, find: Callable[[], tuple[GatewayTool, JsonObject
     return admit
 
 
-def _check(tool: GatewayTool, arguments: JsonObject, schema_hint: str) -> None:
+def _checked(tool: GatewayTool, arguments: JsonObject, schema_hint: str) -> JsonObject:
     """Whichever way the call came: a client that was listed the tool need not have checked them either."""
     try:
-        check_arguments(tool.definition, arguments)
+        return checked_arguments(tool.definition, arguments)
     except BadArgumentsError as error:
         raise BadArgumentsError(f"{error}{schema_hint}") from error
 
