@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.catalog import Catalog, ToolLike
 from toolsearch.catalog.generation import Generation
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.snapshot import CatalogSnapshot
@@ -47,6 +47,7 @@ _Asked = TypeVar("_Asked")
 class ToolSearch:
     """Searches *catalog*, and opens sessions over it. Safe to share between threads.
 
+    catalog    a Catalog, which is followed in all its changes, or a list of what one is made of
     strategy   what ranks unless a search says otherwise: "auto" is hybrid where there is an encoder, else keyword
     encoder    an Encoder, or what `open_encoder` takes: "built-in", a folder, or the name of a sentence-transformers
                model; None searches without meaning
@@ -61,7 +62,7 @@ class ToolSearch:
 
     def __init__(
         self,
-        catalog: Catalog,
+        catalog: Catalog | Iterable[ToolLike],
         *,
         strategy: str = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,
@@ -80,7 +81,7 @@ class ToolSearch:
             raise BadSettingError(f"unknown strategy {strategy!r}; use one of {', '.join(STRATEGIES)}")
         if strategy in ("hybrid", "semantic") and encoder is None:
             raise BadSettingError(f"the strategy {strategy!r} needs an encoder: give one as encoder=, or use 'auto'")
-        self.catalog = catalog
+        self.catalog = catalog if isinstance(catalog, Catalog) else Catalog(catalog)
         self.options = options or SessionOptions()
         self.telemetry = telemetry or Telemetry()
         self.manager = manager or ToolCallingManager(telemetry=self.telemetry)
@@ -99,7 +100,7 @@ class ToolSearch:
         )
         self._followed = self._follow(self._load(encoder), _stored)
         self.vocabulary = IndexVocabulary(self.index)
-        self._views = ViewCache(catalog, self.counter)
+        self._views = ViewCache(self.catalog, self.counter)
         self._open: WeakKeyDictionary[SessionState, Session] = WeakKeyDictionary()  # each counts the calls of its turn
         self._lock = threading.Lock()
 

@@ -8,6 +8,7 @@ none of its calls: the model is told, and makes those again that it still needs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 NOT_TOLD: Final = "no finish reason"
@@ -19,6 +20,9 @@ _CHAT = frozenset({"tool_calls", "function_call", "stop"})
 _MESSAGES = frozenset({"tool_use", "end_turn"})
 # OpenAI's Responses: the status of the response, and of each item, which endpoints may leave out.
 _RESPONSES = frozenset({"completed"})
+# LangChain's messages, in lower case; of other providers as well.
+_LANGCHAIN = _CHAT | _MESSAGES | _RESPONSES | {"complete", "tool_call"}
+_LANGCHAIN_KEYS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
 
 
 def why_unfinished_chat(finish_reason: object, *, is_refused: bool = False) -> str:
@@ -36,6 +40,15 @@ def why_unfinished_response(status: object, reason: object = None, *, is_refused
     if _why(status, _RESPONSES):
         return _why(reason or status, frozenset())
     return _refusal(is_refused=is_refused)
+
+
+def why_unfinished_langchain(metadata: Mapping[str, object]) -> str:
+    """Return "" unless the ``response_metadata`` of a LangChain message say that its reply has not finished, else why.
+
+    The provider's word is there under the provider's name. A message without it says nothing of how it ended.
+    """
+    told = next((metadata[key] for key in _LANGCHAIN_KEYS if metadata.get(key) is not None), None)
+    return _why(told.lower() if isinstance(told, str) else told, _LANGCHAIN) if told is not None else ""
 
 
 def why_unfinished_item(status: object) -> str:

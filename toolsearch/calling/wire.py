@@ -11,6 +11,7 @@ from toolsearch.calling.blocks import in_words
 from toolsearch.calling.finished import (
     why_unfinished_chat,
     why_unfinished_item,
+    why_unfinished_langchain,
     why_unfinished_message,
     why_unfinished_response,
 )
@@ -25,7 +26,13 @@ Message: TypeAlias = dict[str, Json]
 
 _ACCEPTED = (
     "an OpenAI ChatCompletion, its message or its tool_calls; an OpenAI Response or its output; "
-    "an Anthropic Message or its content; {'name': ..., 'arguments': ...}; a ToolCall; or a list of the last two"
+    "an Anthropic Message or its content; a LangChain AIMessage or its tool_calls; {'name': ..., 'arguments': ...}; "
+    "a ToolCall; or a list of the last two"
+)
+_LANGCHAIN_CALLS = ("tool_call", "invalid_tool_call")
+_ARGUMENTS = frozenset({"args", "arguments", "input", "parameters"})  # where calls have them
+_PROVIDERS_OWN = frozenset(  # calls that the provider runs, or asks of somebody else
+    {"mcp_approval_request", "mcp_call", "mcp_tool_use", "server_tool_call", "server_tool_use"}
 )
 _IMAGES_SENT = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what both APIs take
 
@@ -56,7 +63,8 @@ def parse_tool_calls(reply: object) -> tuple[WireFormat, list[ToolCall]]:
     Takes the official SDKs' objects and the same as plain dicts, whole or in parts. Of several choices the first with
     calls counts. Text, reasoning, and calls that the provider runs itself are passed over; a tool search that it leaves
     to the client is a call of ``toolSearchTool``. Calls without an id get ``call_1``, ``call_2`` ... by position. A
-    list without calls is "mcp", for nothing tells otherwise.
+    list without calls is "mcp", for nothing tells otherwise. LangChain's messages and calls are answered as OpenAI's,
+    which LangChain takes. What looks like a call of another shape is an error.
 
     A whole reply says how it ended: unless it says that it finished, all its calls are marked `unfinished`, and so is
     an item of Responses that is not complete. A part of a reply (a message without a stop reason, a list of calls,
@@ -121,6 +129,8 @@ def _unwrapped(reply: object) -> _Held:
         return next((choice for choice in choices if choice.items), _Held("openai"))
     if "message" in fields and "finish_reason" in fields:
         return _choice(fields)
+    if "invalid_tool_calls" in fields:
+        return _langchain(fields)
     if "tool_calls" in fields:
         return _Held("openai", () if fields["tool_calls"] is None else _list(fields, "tool_calls"))
     if "output" in fields:
@@ -162,6 +172,13 @@ def _message(fields: JsonObject) -> _Held:
     return _Held("anthropic", _list(fields, "content"), unfinished)
 
 
+def _langchain(fields: JsonObject) -> _Held:
+    """An AIMessage of LangChain. Calls that it could not read are answered too: the model waits for them as well."""
+    metadata = _mapping(fields.get("response_metadata")) or {}
+    items = [*_list(fields, "tool_calls"), *_list(fields, "invalid_tool_calls")]
+    return _Held("openai", items, why_unfinished_langchain(metadata))
+
+
 def _list(fields: JsonObject, key: str) -> Sequence[object]:
     value = fields[key]
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
@@ -186,9 +203,21 @@ def _read(item: object, position: int) -> tuple[WireFormat, ToolCall] | None:
         return "openai-responses", _item_call({**fields, "name": TOOL_NAME}, position)
     if kind == "tool_use":
         return "anthropic", _call(fields.get("id"), fields, "input", position)
-    if isinstance(kind, str):
-        return None
-    return "mcp", _call(fields.get("id"), fields, "arguments", position)
+    if kind in _LANGCHAIN_CALLS or (kind is None and "args" in fields):
+        unfinished = "invalid_tool_call" if kind == "invalid_tool_call" else ""
+        return "openai", replace(_call(fields.get("id"), fields, "args", position), unfinished=unfinished)
+    _require_readable(fields, kind, position)
+    return None if isinstance(kind, str) else ("mcp", _call(fields.get("id"), fields, "arguments", position))
+
+
+def _require_readable(fields: JsonObject, kind: object, position: int) -> None:
+    """A call in a shape that is not known must not be passed over as if it were text, nor run without its arguments."""
+    if kind in _PROVIDERS_OWN or (kind is None and "arguments" in fields):
+        return
+    unread = _ARGUMENTS & fields.keys()
+    if "name" in fields and unread:
+        shape = "no type" if kind is None else f"the type {kind!r:.60}"
+        _refuse(f"item number {position}, which has {shape}, a name and {min(unread)!r}")
 
 
 def _item_call(fields: JsonObject, position: int) -> ToolCall:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
 from toolsearch.catalog.checks import check_tool
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ToolLike: TypeAlias = Tool | ToolDefinition | Callable[..., Any]
+ToolLike: TypeAlias = object  # a ToolDefinition, or what `as_tools` takes
 
 
 class CopyableMapping(Protocol):
@@ -48,6 +48,9 @@ class Catalog:
     """
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
+        """*tools* are definitions, or what `as_tools` takes: tools, functions, objects with `@tool` methods, lists."""
+        if not isinstance(cast("object", tools), Iterable):
+            raise BadToolError(f"a catalog is made of a list of tools, not of a {type(tools).__name__}; write [tool]")
         self._tools: CopyableMapping = {}
         self._refused: list[Refusal] = []
         self._sources: list[Source] = []
@@ -270,8 +273,7 @@ class Catalog:
 
 def _by_name(tools: Iterable[ToolLike]) -> dict[str, Tool]:
     new: dict[str, Tool] = {}
-    for item in tools:
-        tool = _as_tool(item)
+    for tool in (tool for item in tools for tool in _tools_in(item)):
         check_tool(tool)
         if tool.name in new:
             raise DuplicateToolError(tool.name, first=new[tool.name].owner, second=tool.owner)
@@ -296,11 +298,11 @@ def _refusal(tool: Tool, source: Source, error: Exception) -> Refusal:
     return Refusal(tool.name, tool.source or source.description, str(error))
 
 
-def _as_tool(item: ToolLike) -> Tool:
+def _tools_in(item: ToolLike) -> list[Tool]:
     if isinstance(item, Tool):
-        return item
+        return [item]
     if isinstance(item, ToolDefinition):
-        return Tool(item)
-    from toolsearch.tools.decorator import tool_from_function
+        return [Tool(item)]
+    from toolsearch.tools.providers import as_tools
 
-    return tool_from_function(item)
+    return as_tools(item)

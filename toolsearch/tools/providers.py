@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeGuard, cast
 from toolsearch.errors import BadToolError, DuplicateToolError
 from toolsearch.tools.decorator import is_marked, tool_from_function
 from toolsearch.tools.definition import Tool
+from toolsearch.tools.langchain import is_langchain_tool, tool_from_langchain
 
 
 class ToolProvider(Protocol):
@@ -35,7 +36,7 @@ class ToolCallbacks:
 
 def as_tools(*things: object) -> list[Tool]:
     """Return the tools of *things*, in their order, each of them a Tool, a function, a ToolProvider, an object with
-    `@tool` methods, or an iterable of such things.
+    `@tool` methods, a tool of LangChain, or an iterable of such things.
 
     Providers are asked now. Raises BadToolError, or DuplicateToolError if two tools want one name; the very same Tool
     given twice counts once.
@@ -61,6 +62,8 @@ def tools_by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
 def _as_tools(thing: object) -> Iterable[Tool]:
     if isinstance(thing, Tool):
         return [thing]
+    if is_langchain_tool(thing):  # iterable, as every pydantic model is
+        return [tool_from_langchain(thing)]
     if inspect.isroutine(thing):
         return [tool_from_function(thing)]
     if _is_provider(thing):
