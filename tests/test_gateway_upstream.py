@@ -278,6 +278,16 @@ async def test_junk_line_after_line_shows_until_there_is_an_answer(stdio):
         assert told.states[-2:] == [UpstreamState.DEGRADED, UpstreamState.READY]
 
 
+@pytest.mark.parametrize("mode", ["burst", "progress"])
+async def test_neither_a_burst_of_notifications_nor_text_in_the_same_line_costs_an_answer(stdio, mode):
+    """10,000 of them, handed on one by one, would take 20 s; the text is 22 MB."""
+    async with running(settings_of(stdio.entry, callTimeoutS=15)) as (actor, told):
+        await told.until(lambda: bool(told.listings))
+        stdio.mode = mode
+        assert text(await actor.request(call(id="1"))).startswith("1 by ")
+        assert actor.state is UpstreamState.READY
+
+
 async def test_a_process_that_stays_silent_after_the_wait_is_replaced(stdio):
     async with running(settings_of(stdio.entry, callTimeoutS=0.3)) as (actor, told):
         await told.until(lambda: bool(told.listings))

@@ -3,7 +3,7 @@
 python fault_server.py FOLDER
 
 FOLDER/mode  looked at with every message: ok, silent, hang, junk, noise (more of it), slow-list, pages, bad, changed,
-             line-flood, flood
+             line-flood, flood, burst (of notifications before an answer), progress (and an answer in one line)
 FOLDER/pids  one line for every start; FOLDER/runs  one for every call that was run, with its argument
 """
 
@@ -87,6 +87,13 @@ def call(request_id: object, arguments: dict[str, str]) -> None:
     if behaviour == "changed":
         for _ in range(3):
             send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+    if behaviour == "burst":
+        for number in range(10_000):
+            params = {"level": "info", "data": number}
+            send({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
+    if behaviour == "progress":
+        with writing:
+            sys.stdout.write("Loading... " * 2_000_000)
     if behaviour in ("flood", "line-flood"):
         threading.Thread(target=flood, args=[behaviour], daemon=True).start()
     send(

@@ -5,9 +5,11 @@ The SDK's own keeps all that comes until a newline does, and logs every line of 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from itertools import islice
 from typing import TextIO, cast
 
 import anyio
@@ -28,6 +30,9 @@ from toolsearch.catalog.sources.mcp_config import StdioServer
 from toolsearch.catalog.sources.mcp_streams import Streams
 
 _LONGEST_LINE = 32 * 1024 * 1024  # bytes; a picture or a whole listing is a fraction of that
+# A program that shows its progress may write a message behind that, on the same line. Ours, not a pattern from outside.
+_MESSAGE = re.compile(rb'\{\s*"(?:jsonrpc|id|method|params|result|error)"\s*:')
+_MOST_BEGINNINGS = 4
 _GRACE_S = 2.0  # to end once its stdin is closed, and again after SIGTERM
 _FLUSH_S = 0.5
 _POLL_S = 0.01
@@ -108,9 +113,16 @@ def _message(line: bytes | OverlongLineError) -> SessionMessage | Exception:
     if isinstance(line, OverlongLineError):
         return line
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False))
+        return _parsed(line)
     except ValueError as error:
+        for begin in islice(_MESSAGE.finditer(line), _MOST_BEGINNINGS):
+            with suppress(ValueError):
+                return _parsed(line[begin.start() :])
         return error
+
+
+def _parsed(line: bytes) -> SessionMessage:
+    return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False))
 
 
 async def _write(

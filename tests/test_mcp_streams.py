@@ -1,0 +1,113 @@
+"""What arrives from a server unasked: so much of it a second, and never in the way of an answer."""
+
+from typing import Any
+
+import anyio
+import pytest
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+from toolsearch.catalog.sources.mcp_streams import PacedReading
+
+ANSWER = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
+
+
+class Clock:
+    """Stands still but for what is slept."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now_s += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(anyio, "current_time", lambda: clock.now_s)
+    monkeypatch.setattr(anyio, "sleep", clock.sleep)
+    return clock
+
+
+class Arriving:
+    """A stream of messages, each in a context of its own, which is its number here."""
+
+    def __init__(self, *items: SessionMessage | Exception) -> None:
+        self._items = list(enumerate(items))
+        self.last_context: Any = None
+
+    async def receive(self) -> SessionMessage | Exception:
+        if not self._items:
+            raise anyio.EndOfStream
+        self.last_context, item = self._items.pop(0)
+        return item
+
+
+def paced(*items: SessionMessage | Exception) -> PacedReading:
+    reading: Any = Arriving(*items)
+    return PacedReading(reading)
+
+
+def told(method: str, **params: Any) -> SessionMessage:
+    return SessionMessage(JSONRPCNotification(jsonrpc="2.0", method=f"notifications/{method}", params=params or None))
+
+
+def asked(number: int) -> SessionMessage:
+    return SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=number, method="ping"))
+
+
+async def all_of(reading: PacedReading) -> list[Any]:
+    return [item async for item in reading]
+
+
+@pytest.mark.parametrize("item", [told("message", data="x"), told("progress", progress=1), ValueError("junk")])
+async def test_an_answer_waits_for_nothing_that_was_sent_before_it(clock, item):
+    received = await all_of(paced(*[item] * 4_000, ANSWER))
+
+    assert received == [item] * 500 + [ANSWER]
+    assert clock.slept == []
+
+
+async def test_what_must_not_be_lost_comes_in_the_next_second_and_the_same_only_once(clock):
+    changed, one, other = (
+        told("tools/list_changed"),
+        told("resources/updated", uri="a"),
+        told("resources/updated", uri="b"),
+    )
+    late = [changed, one, changed, asked(1), other, asked(2), one]
+    reading = paced(*[told("message", data="x")] * 500, *late, ANSWER)
+    for _ in range(500):
+        await reading.receive()
+
+    assert await reading.receive() is ANSWER
+    clock.now_s += 1
+    assert await all_of(reading) == [changed, one, asked(1), other, asked(2)]
+
+
+async def test_a_message_that_comes_later_comes_in_its_own_context_yet(clock):
+    """By which it is told whose request the server means."""
+    reading = paced(*[told("message", data="x")] * 500, asked(1), asked(2), ANSWER)
+    for _ in range(501):
+        await reading.receive()
+    assert reading.last_context == 502
+    clock.now_s += 1
+    await reading.receive()
+    assert reading.last_context == 500
+
+
+async def test_a_server_that_sends_without_end_is_read_no_faster_than_five_thousand_a_second(clock):
+    await all_of(paced(*[told("message", data="x")] * 10_500))
+    assert clock.slept == [1.0, 1.0]
+
+
+async def test_requests_without_end_are_held_only_so_far_and_are_handed_on_in_order(clock):
+    """1,500 in the first second: 500 are handed on, 1,000 held, and no more is read until the next second."""
+    requests = [asked(number) for number in range(2_500)]
+    reading = paced(*requests)
+    received = [await reading.receive() for _ in range(501)]
+    assert clock.slept == [1.0]
+    received += [await reading.receive() for _ in range(999)]
+    assert received == requests[:1_500]
