@@ -5,8 +5,10 @@ import hashlib
 import hmac
 import json
 import logging
+import re
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -384,3 +386,13 @@ def test_a_rule_about_a_server_that_there_is_not_is_warned_of():
         "the rule 'server:b' is about no server",
         "the rule 'server:c' is about no server",
     ]
+
+
+def test_the_examples_of_the_page_about_the_gateway_can_be_used():
+    page = (Path(__file__).parents[1] / "docs" / "gateway.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for example in examples:
+        read = read_gateway_config(json.loads(example), {"CI_TOKEN": "ci-token-0123456789"})
+        assert make_directory(read.settings) is not None
+        assert read.warnings == ()
+    assert len(examples) == 1
