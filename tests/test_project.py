@@ -57,7 +57,8 @@ def test_the_wheel_holds_both_packages_and_their_data_and_nothing_else(tmp_path:
         f"toolsearch_indexes/encoders/built_in/{name}"
         for name in ("README.md", "about.json", "pieces.json", "table.npy")
     }
-    gateway = {"toolsearch/gateway/reports/page.html", "toolsearch/gateway/trust/phrases.toml"}
+    trust = {f"toolsearch/gateway/trust/{name}.toml" for name in ("languages", "phrases")}
+    gateway = {"toolsearch/gateway/reports/page.html"} | trust
     data = {"toolsearch/data/NOTICE", "toolsearch/data/o200k_base.tiktoken.xz"} | encoder | gateway
     typed = {"toolsearch/py.typed", "toolsearch_indexes/py.typed"}
     modules = {name for name in names if name.endswith(".py")}
