@@ -98,7 +98,7 @@ def config_of(entry: dict[str, Any], folder: Path, **treated: Any) -> dict[str, 
 def approve_all(config: dict[str, Any]) -> None:
     store = PinStore.of(read_gateway_config(config, os.environ))
     for waiting in store.waiting("sums").values():
-        assert store.approve("sums", waiting.tool, waiting.pin, "ann")
+        assert store.approve("sums", waiting.name, waiting.pin, "ann")
 
 
 async def call_add(client: Client, name: str = "sums__add") -> str:

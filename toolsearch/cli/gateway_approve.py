@@ -1,4 +1,4 @@
-"""``toolsearch gateway approve``: a person's word on tools that the gateway holds back."""
+"""``toolsearch gateway approve``: a person's word on what the gateway holds back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.options import JsonOption
 from toolsearch.cli.output import line, print_diff, print_json, stderr, stdout, warn
 from toolsearch.errors import BadSettingError, UnknownToolError
-from toolsearch.tools.naming import namespaced, near_names
+from toolsearch.tools.naming import near_names
 
 if TYPE_CHECKING:
     from toolsearch.gateway.reports.looking import Waiting
@@ -27,16 +27,19 @@ if TYPE_CHECKING:
 
 def approve(
     target: Annotated[
-        str | None, typer.Argument(metavar="SERVER[__TOOL]", help="A tool that is held, or all those of a server.")
+        str | None,
+        typer.Argument(metavar="SERVER[__TOOL]", help="What is held, or all that is of a server."),
     ] = None,
     *,
     config: ConfigOption = None,
     everything: Annotated[bool, typer.Option("--all", help="Everything that is held.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw approvals, so that the tools are held.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw approvals, so that it is held.")] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Show which tools are held, why, and what has changed in them; approve those of SERVER or SERVER__TOOL.
+    """Show what is held, why, and what has changed in it; approve what is held of SERVER, or SERVER__TOOL.
+
+    Prompts are named as tools are, and resources SERVER__URI; a server's instructions have its name.
 
     Without a name and --all it only shows. A running gateway takes note within seconds. Exit code 1 if something was
     not approved, because you declined or because it has changed meanwhile.
@@ -44,14 +47,14 @@ def approve(
     if target is not None and everything:
         raise BadSettingError("give either a name or --all, not both")
     read = read_config(config)
-    from toolsearch.gateway.reports.looking import waiting_tools
+    from toolsearch.gateway.reports.looking import waiting_entries
     from toolsearch.gateway.trust.pins import PinStore
 
     store = PinStore.of(read)
     try:
         if revoke:
             return _revoke(read, store, target, yes=yes)
-        waiting = waiting_tools(read, store)
+        waiting = waiting_entries(read, store)
         if target is not None:
             waiting = _those_of(target, waiting)
         decides = target is not None or everything
@@ -73,10 +76,10 @@ def _approve(store: PinStore, waiting: Sequence[Waiting], *, yes: bool, shows: b
     for each in waiting:
         if shows:
             _show(each)
-        name = each.held.name
+        name = each.held.label
         if not yes and not typer.confirm(f"Approve {name}?", default=False, err=True):
             outcome = ExitCode.NOTHING
-        elif store.approve(each.server, each.tool, each.held.pin, getpass.getuser()):
+        elif store.approve(each.server, each.name, each.held.pin, getpass.getuser(), each.held.kind):
             stderr().print(line(f"approved {name}"))
         else:
             warn(f"{name} has changed meanwhile and is held as before; look at it again")
@@ -87,19 +90,18 @@ def _approve(store: PinStore, waiting: Sequence[Waiting], *, yes: bool, shows: b
 def _revoke(config: GatewayConfig, store: PinStore, target: str | None, *, yes: bool) -> int:
     if target is None:
         raise BadSettingError("say whose approval is withdrawn: SERVER or SERVER__TOOL")
-    approved = {
-        namespaced(each.name, tool): (each.name, tool)
-        for each in config.upstreams
-        for tool in store.approved(each.name)
-    }
-    chosen = {name: where for name, where in approved.items() if target in (name, where[0])}
+    from toolsearch.gateway.entries import Kind, shown_name
+
+    servers = [each.name for each in config.upstreams]
+    approved = [(server, kind, name) for server in servers for kind in Kind for name in store.approved(server, kind)]
+    chosen = [each for each in approved if target in (each[0], shown_name(*each))]
     if not chosen:
-        raise UnknownToolError(target, near=near_names(target, approved))
-    stdout().print(line("Approved until now: " + ", ".join(chosen)))
+        raise UnknownToolError(target, near=near_names(target, [shown_name(*each) for each in approved]))
+    stdout().print(line("Approved until now: " + ", ".join(shown_name(*each) for each in chosen)))
     if not yes and not typer.confirm("Withdraw that?", default=False, err=True):
         return ExitCode.NOTHING
-    for server, tool in chosen.values():
-        store.revoke(server, tool, getpass.getuser())
+    for server, kind, name in chosen:
+        store.revoke(server, name, getpass.getuser(), kind)
     return ExitCode.OK
 
 
@@ -113,7 +115,7 @@ def _those_of(target: str, waiting: Sequence[Waiting]) -> list[Waiting]:
 def _show(waiting: Waiting) -> None:
     held = waiting.held
     console = stdout()
-    console.print(line(f"{held.name}: {held.why.value}", "bold"))
+    console.print(line(f"{held.label}: {held.why.value}", "bold"))
     if against := reasons(held):
         console.print(line(against, "yellow"))
     print_diff(definition_diff(waiting.before, waiting.now))

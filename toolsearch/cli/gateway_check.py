@@ -76,7 +76,13 @@ def _server_json(server: Checked) -> dict[str, Any]:
 
 def held_json(held: Held) -> dict[str, Any]:
     findings = [{"rule": each.rule, "place": each.place, "evidence": each.evidence} for each in held.findings]
-    return {"name": held.name, "why": held.why.value, "findings": findings, "changes": list(held.changes)}
+    return {
+        "name": held.name,
+        "kind": held.kind.value,
+        "why": held.why.value,
+        "findings": findings,
+        "changes": list(held.changes),
+    }
 
 
 def _show(config: GatewayConfig, result: Checkup) -> None:
@@ -132,7 +138,7 @@ def _show_doubts(title: str, doubted: Sequence[Held]) -> None:
         return
     shown = table(title, ("tool", "why", "what was found"), flexible="what was found")
     for each in doubted:
-        shown.add_row(line(each.name), each.why.value, line(reasons(each)))
+        shown.add_row(line(each.label), each.why.value, line(reasons(each)))
     stdout().print(shown)
 
 

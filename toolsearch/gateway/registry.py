@@ -13,6 +13,8 @@ from toolsearch.catalog.checks import check_tool
 from toolsearch.catalog.loading import Refusal
 from toolsearch.discovery.reach import Reach
 from toolsearch.errors import BadToolError
+from toolsearch.gateway.contents import Contents, content_entries, contents_of
+from toolsearch.gateway.entries import Entry, Kind
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import Held, ToolGate
 from toolsearch.gateway.upstream.protocol import Listing
@@ -47,6 +49,7 @@ class Registry:
         self._rules = rules
         self._listings: dict[str, Listing] = {}
         self._servers: dict[str, ServerTools] = {}
+        self._contents: dict[str, Contents] = {}
         self._tools: dict[str, GatewayTool] = {}
         self._held: Mapping[str, GatewayTool] = {}
         self._writing = asyncio.Lock()
@@ -60,6 +63,11 @@ class Registry:
     def listings(self) -> Mapping[str, Listing]:
         """The last listing of each server as it came, tools that are held or ruled out and all."""
         return MappingProxyType(self._listings)
+
+    @property
+    def contents(self) -> Mapping[str, Contents]:
+        """What each server offers beside tools, as far as it is admitted."""
+        return MappingProxyType(self._contents)
 
     def find(self, name: str) -> GatewayTool | None:
         """The tool of that name, whoever may see it: what a caller may see is for a `View` to say."""
@@ -77,13 +85,13 @@ class Registry:
         self._listeners.append(listener)
 
     async def publish(self, listing: Listing) -> ServerTools:
-        """Put what *listing* lists in the place of what the same server listed before. Searchable on return."""
+        """Put what *listing* lists in the place of what the same server listed before. Searchable on return.
+
+        Raises ToolSearchError if it cannot be judged; then all is as it was before.
+        """
         async with self._writing:
-            before = self._listings.get(listing.server)
-            self._listings[listing.server] = listing
             outcome = await self._take(listing)
-            if before is None or _content_of(before) != _content_of(listing):
-                self._tell(frozenset())
+            self._listings[listing.server] = listing
             return outcome
 
     async def review(self, server: str) -> None:
@@ -96,9 +104,10 @@ class Registry:
         sound, refused = _sift(listing.tools, listing.server)
         in_rules = [tool for tool in sound if self._rules.allows(tool.definition)]
         others = self._of_others(listing.server)
-        verdict = await asyncio.to_thread(self._gate.judge, listing.server, in_rules, others=others)
+        entries: list[Entry] = [*in_rules, *content_entries(listing)]
+        verdict = await asyncio.to_thread(self._gate.judge, listing.server, entries, others=others)
         outcome = ServerTools(
-            admitted=verdict.admitted,
+            admitted=tuple(each for each in verdict.admitted if isinstance(each, GatewayTool)),
             held=verdict.held,
             refused=(*listing.refused, *refused),
             ruled_out=tuple(tool.name for tool in sound if not self._rules.allows(tool.definition)),
@@ -116,6 +125,10 @@ class Registry:
             del self._tools[name]
         self._tools |= now
         _tell_of(outcome)
+        contents = contents_of(listing, verdict.admitted)
+        if contents != self._contents.get(listing.server):
+            self._contents[listing.server] = contents
+            self._tell(frozenset())
         if changed:
             await asyncio.to_thread(
                 self._write, [now[name] for name in now if name in changed], sorted(before.keys() - now.keys())
@@ -139,12 +152,8 @@ class Registry:
             self.catalog.put(*(Tool(tool.definition, source=tool.server) for tool in put))
 
 
-def _content_of(listing: Listing) -> object:
-    return listing.prompts, listing.resources, listing.resource_templates
-
-
 def _named(tools: Sequence[GatewayTool], held: Sequence[Held]) -> dict[str, GatewayTool]:
-    names = {each.name for each in held}
+    names = {each.name for each in held if each.kind is Kind.TOOL}
     return {tool.name: tool for tool in tools if tool.name in names}
 
 
@@ -163,9 +172,9 @@ def _sift(tools: Sequence[GatewayTool], server: str) -> tuple[list[GatewayTool],
 
 def _tell_of(outcome: ServerTools) -> None:
     for held in outcome.held:
-        logger.warning("%s is held until it is approved: %s", held.name, _reasons(held))
+        logger.warning("%s is held until it is approved: %s", held.label, _reasons(held))
     for warning in outcome.warnings:
-        logger.warning("%s is admitted all the same: %s", warning.name, _reasons(warning))
+        logger.warning("%s is admitted all the same: %s", warning.label, _reasons(warning))
 
 
 def _reasons(held: Held) -> str:

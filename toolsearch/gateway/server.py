@@ -23,6 +23,7 @@ from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.content import add_logging, content_handlers
 from toolsearch.gateway.downstream import SdkDownstream
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.instructions import pass_on_instructions
 from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.proxy.raw_results import raw_call_result, raw_tools, send_raw_results
 from toolsearch.gateway.unexpected import FailureGuard
@@ -85,7 +86,7 @@ def make_server(gateway: Gateway) -> Server[Any]:
         **content,
     )
     add_logging(server)
-    server.middleware.append(send_raw_results)
+    server.middleware += [send_raw_results, pass_on_instructions(gateway)]
     return server
 
 

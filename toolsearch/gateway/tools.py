@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 
+from toolsearch.gateway.entries import Kind, pin_of
 from toolsearch.tools.definition import JsonObject, ToolDefinition
 from toolsearch.tools.safety import SafetyClass, worst_safety_of
 
@@ -23,6 +22,10 @@ class GatewayTool:
     raw: JsonObject
 
     @property
+    def kind(self) -> Kind:
+        return Kind.TOOL
+
+    @property
     def name(self) -> str:
         return self.definition.name
 
@@ -33,5 +36,4 @@ class GatewayTool:
 
     def pin(self) -> str:
         """SHA-256 (hex) over the server's name and the whole entry; key order and white space do not count."""
-        text = json.dumps([self.server, self.raw], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return pin_of([self.server, self.raw])

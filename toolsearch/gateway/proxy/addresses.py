@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
-from toolsearch.gateway.upstream.protocol import Listing
+from toolsearch.gateway.contents import Contents
 
 _WRAPPED = "toolsearch:"
 
@@ -35,7 +35,7 @@ class Address:
 class Addresses:
     """Of the resources of some servers: those that one caller may know of. Whatever else there is does not count."""
 
-    def __init__(self, listings: Iterable[Listing]) -> None:
+    def __init__(self, listings: Iterable[Contents]) -> None:
         self._listings = {listing.server: listing for listing in listings}
 
     def resources(self) -> list[dict[str, Any]]:
@@ -92,9 +92,22 @@ def _unwrapped(uri: str) -> Address | None:
     return Address(unquote(server), own) if colon else None
 
 
-def _fits_any(listing: Listing, uri: str) -> bool:
-    templates = (_parsed(str(entry["uriTemplate"])) for entry in listing.resource_templates)
-    return any(template is not None and template.match(uri) is not None for template in templates)
+def is_held(contents: Contents, uri: str) -> bool:
+    """Whether *uri* is that of a resource or template that waits for approval, or comes by such a template alone."""
+    if uri in contents.held:
+        return True
+    if any(entry["uri"] == uri for entry in contents.resources) or _fits_any(contents, uri):
+        return False
+    return any(_fits(held, uri) for held in contents.held)
+
+
+def _fits_any(contents: Contents, uri: str) -> bool:
+    return any(_fits(str(entry["uriTemplate"]), uri) for entry in contents.resource_templates)
+
+
+def _fits(template: str, uri: str) -> bool:
+    parsed = _parsed(template)
+    return parsed is not None and parsed.match(uri) is not None
 
 
 @lru_cache(maxsize=4_096)

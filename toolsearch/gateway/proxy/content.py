@@ -12,12 +12,13 @@ from mcp.types import INVALID_PARAMS
 
 from toolsearch.catalog.sources.json_values import is_object
 from toolsearch.discovery.reach import Reach
+from toolsearch.gateway.contents import Contents
 from toolsearch.gateway.principals.protocol import Caller, Era
-from toolsearch.gateway.proxy.addresses import Address, Addresses
+from toolsearch.gateway.proxy.addresses import Address, Addresses, is_held
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.upstream.protocol import Downstream, Listing
+from toolsearch.gateway.upstream.protocol import Downstream
 from toolsearch.tools.definition import ToolDefinition, legal_name
 from toolsearch.tools.naming import distinct, namespaced
 
@@ -44,9 +45,9 @@ class ContentProxy:
         """The entries of ``prompts/list``, by server and then as the server has them."""
         return [
             {**entry, "name": name}
-            for listing in self._known(caller)
-            for name, entry in _named_prompts(listing).items()
-            if self._allows(caller, name, listing.server)
+            for contents in self._known(caller)
+            for name, entry in _named_prompts(contents).items()
+            if self._allows(caller, name, contents.server)
         ]
 
     def resources(self, caller: Caller) -> list[dict[str, Any]]:
@@ -55,10 +56,14 @@ class ContentProxy:
     def resource_templates(self, caller: Caller) -> list[dict[str, Any]]:
         return Addresses(self._known(caller)).templates()
 
+    def instructions(self, caller: Caller) -> dict[str, str]:
+        """What servers say of themselves, by server."""
+        return {each.server: each.instructions for each in self._known(caller) if each.instructions}
+
     def locate(self, caller: Caller, uri: str) -> Address:
         """Whose resource *uri* is. Raises MCPError as a server would for one that it does not have."""
         address = Addresses(self._known(caller)).resolve(uri, self._links.server_of(caller.principal.id, uri))
-        if address is None:
+        if address is None or self._is_held(address):
             raise MCPError(
                 _RESOURCE_NOT_FOUND if caller.era is Era.LEGACY else INVALID_PARAMS,
                 "Resource not found",
@@ -95,26 +100,29 @@ class ContentProxy:
             server, name = self._prompt(caller, reference["name"])
             return server, {**reference, "name": name}
         address = Addresses(self._known(caller)).resolve_template(reference["uri"])
-        if address is None:
+        if address is None or self._is_held(address):
             raise MCPError(INVALID_PARAMS, "Unknown resource template", {"uri": reference["uri"]})
         return address.server, {**reference, "uri": address.uri}
 
     def _prompt(self, caller: Caller, name: str) -> tuple[str, str]:
         """The server of a prompt, and its name there."""
-        for listing in self._known(caller):
-            entry = _named_prompts(listing).get(name)
-            if entry is not None and self._allows(caller, name, listing.server):
-                return listing.server, entry["name"]
+        for contents in self._known(caller):
+            entry = _named_prompts(contents).get(name)
+            if entry is not None and self._allows(caller, name, contents.server):
+                return contents.server, entry["name"]
         raise MCPError(INVALID_PARAMS, f"Unknown prompt: {name}")
 
-    def _known(self, caller: Caller) -> list[Listing]:
-        listings = self._registry.listings  # in the order in which they came, which is another one each time
-        return [listings[server] for server in sorted(listings) if self._knows(caller, listings[server])]
+    def _is_held(self, address: Address) -> bool:
+        return is_held(self._registry.contents[address.server], address.uri)
 
-    def _knows(self, caller: Caller, listing: Listing) -> bool:
-        if not listing.tools:
-            return self._allows(caller, legal_name(listing.server), listing.server)
-        tools = self._registry.servers.get(listing.server)
+    def _known(self, caller: Caller) -> list[Contents]:
+        contents = self._registry.contents  # in the order in which they came, which is another one each time
+        return [contents[server] for server in sorted(contents) if self._knows(caller, contents[server])]
+
+    def _knows(self, caller: Caller, contents: Contents) -> bool:
+        if not contents.has_tools:
+            return self._allows(caller, legal_name(contents.server), contents.server)
+        tools = self._registry.servers.get(contents.server)
         return tools is not None and any(caller.principal.reach.allows(tool.definition) for tool in tools.admitted)
 
     def _allows(self, caller: Caller, name: str, server: str) -> bool:
@@ -132,10 +140,10 @@ def _finding_the_same(find: Callable[[], T], found: T) -> Callable[[], None]:
     return admit
 
 
-def _named_prompts(listing: Listing) -> dict[str, Mapping[str, Any]]:
+def _named_prompts(contents: Contents) -> dict[str, Mapping[str, Any]]:
     """By the name that clients see; two that would be one are kept apart by a tail."""
-    entries = {str(entry["name"]): entry for entry in listing.prompts if is_object(entry) and "name" in entry}
-    names = {name: namespaced(listing.server, name) for name in entries}
+    entries = {str(entry["name"]): entry for entry in contents.prompts if is_object(entry) and "name" in entry}
+    names = {name: namespaced(contents.server, name) for name in entries}
     shared = Counter(names.values())
     return {
         given if shared[given] == 1 or legal_name(name) == name else distinct(given, name): entries[name]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toolsearch.catalog.sources.mcp_listing import read_listing
+from toolsearch.gateway.entries import Entry, Kind, content_entry
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.gate import make_gate
@@ -20,10 +21,10 @@ from toolsearch.tools.definition import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A tool that waits. *tool* is the name that the server gives it, *before* what is approved of it, if anything."""
+    """An entry that waits. *name* is what the server gives it, *before* what is approved of it, if anything."""
 
     server: str
-    tool: str
+    name: str
     held: Held
     before: JsonObject | None
     now: JsonObject
@@ -39,15 +40,25 @@ def gate_that_only_looks(config: GatewayConfig) -> Generator[ToolGate]:
         yield make_gate(replace(config, settings=config.settings.model_copy(update={"state_dir": Path(scratch)})))
 
 
-def waiting_tools(config: GatewayConfig, store: PinStore) -> list[Waiting]:
-    """What waits by the servers' last listings, by server and name; no server is started for it."""
+def waiting_entries(config: GatewayConfig, store: PinStore) -> list[Waiting]:
+    """What waits by the servers' last listings, by server, kind and name; no server is started for it."""
     known = {each.name: _known(store, each.name) for each in config.upstreams}
     waiting: list[Waiting] = []
     with gate_that_only_looks(config) as gate:
-        for server, tools in known.items():
-            others = [tool for name, theirs in known.items() if name != server for tool in theirs]
-            held = {each.name: each for each in gate.judge(server, tools, others=others).held}
-            waiting += [_waiting(store, tool, held[tool.name]) for tool in tools if tool.name in held]
+        for server, entries in known.items():
+            others = [
+                entry
+                for name, theirs in known.items()
+                if name != server
+                for entry in theirs
+                if isinstance(entry, GatewayTool)
+            ]
+            held = {(each.kind, each.name): each for each in gate.judge(server, entries, others=others).held}
+            waiting += [
+                _waiting(store, entry, held[entry.kind, entry.name])
+                for entry in entries
+                if (entry.kind, entry.name) in held
+            ]
     return waiting
 
 
@@ -57,15 +68,23 @@ def _copy(source: Path, target: Path) -> None:
         reading.backup(writing)
 
 
-def _known(store: PinStore, server: str) -> Sequence[GatewayTool]:
-    """The last definition of each tool of *server* that was ever approved or held."""
-    waiting = store.waiting(server)
-    names = sorted({*store.approved(server), *waiting})
-    entries = [store.entry(server, name, is_approved=name not in waiting) for name in names]
-    listed, _ = read_listing(server, entries, server)
-    return [GatewayTool(server, tool.remote_name, tool.definition, tool.raw) for tool in listed]
+def _known(store: PinStore, server: str) -> Sequence[Entry]:
+    """The last definition of each entry of *server* that was ever approved or held."""
+    listed, _ = read_listing(server, _kept(store, server, Kind.TOOL), server)
+    tools = [GatewayTool(server, tool.remote_name, tool.definition, tool.raw) for tool in listed]
+    others = [
+        content_entry(server, kind, raw) for kind in Kind if kind is not Kind.TOOL for raw in _kept(store, server, kind)
+    ]
+    return [*tools, *others]
 
 
-def _waiting(store: PinStore, tool: GatewayTool, held: Held) -> Waiting:
-    before = store.entry(tool.server, tool.remote_name, is_approved=True)
-    return Waiting(tool.server, tool.remote_name, held, before, tool.raw)
+def _kept(store: PinStore, server: str, kind: Kind) -> list[JsonObject]:
+    waiting = store.waiting(server, kind)
+    names = sorted({*store.approved(server, kind), *waiting})
+    entries = (store.entry(server, name, kind, is_approved=name not in waiting) for name in names)
+    return [entry for entry in entries if entry is not None]
+
+
+def _waiting(store: PinStore, entry: Entry, held: Held) -> Waiting:
+    before = store.entry(entry.server, entry.remote_name, entry.kind, is_approved=True)
+    return Waiting(entry.server, entry.remote_name, held, before, entry.raw)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from toolsearch.gateway.entries import Entry, Kind
 from toolsearch.gateway.settings import GatewayConfig, TrustSettings
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.pins import FIRST_SIGHT, Pin, PinStore
 from toolsearch.gateway.trust.protocol import Finding, Held, Hold, OpenGate, ToolGate, Verdict
 from toolsearch.gateway.trust.scan import Scanner
+
+_Key: TypeAlias = tuple[Kind, str]
 
 
 def make_gate(config: GatewayConfig) -> ToolGate:
@@ -36,31 +40,31 @@ class PinGate:
     def version(self) -> int:
         return self._store.version()
 
-    def judge(self, server: str, tools: Sequence[GatewayTool], *, others: Sequence[GatewayTool]) -> Verdict:
-        approved, waiting = self._store.approved(server), self._store.waiting(server)
-        findings = self._findings(server, tools, others)
+    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[GatewayTool]) -> Verdict:
+        kinds = {entry.kind for entry in entries}
+        approved = {(kind, name): pin for kind in kinds for name, pin in self._store.approved(server, kind).items()}
+        waiting = {(kind, name): pin for kind in kinds for name, pin in self._store.waiting(server, kind).items()}
+        findings = self._findings(server, entries, others)
         taken = [
-            self._judged(server, tool, approved.get(tool.remote_name), waiting.get(tool.remote_name), found)
-            for tool, found in zip(tools, findings, strict=True)
+            self._judged(entry, approved.get(_key(entry)), waiting.get(_key(entry)), found)
+            for entry, found in zip(entries, findings, strict=True)
         ]
         self._store.keep(
             server,
-            approve=[each.tool for each in taken if each.is_admitted and self._is_news(each.tool, approved)],
-            hold=[each.tool for each in taken if not each.is_admitted and not _is_same(each.tool, waiting)],
-            forget=[each.tool.remote_name for each in taken if each.is_admitted and each.tool.remote_name in waiting],
+            approve=[each.entry for each in taken if each.is_admitted and self._is_news(each, approved)],
+            hold=[each.entry for each in taken if not each.is_admitted and not each.is_at(waiting)],
+            forget=[each.entry for each in taken if each.is_admitted and _key(each.entry) in waiting],
         )
         return Verdict(
-            admitted=tuple(each.tool for each in taken if each.is_admitted),
+            admitted=tuple(each.entry for each in taken if each.is_admitted),
             held=tuple(each.doubt for each in taken if each.doubt is not None and not each.is_admitted),
             warnings=tuple(each.doubt for each in taken if each.doubt is not None and each.is_admitted),
         )
 
-    def _judged(
-        self, server: str, tool: GatewayTool, pin: Pin | None, waiting: Pin | None, found: Sequence[Finding]
-    ) -> _Judged:
-        current = tool.pin()
+    def _judged(self, entry: Entry, pin: Pin | None, waiting: Pin | None, found: Sequence[Finding]) -> _Judged:
+        current = entry.pin()
         if pin is not None and pin.pin == current and pin.by != FIRST_SIGHT:
-            return _Judged(tool)
+            return _Judged(entry, current)
         doubts: list[Hold] = []
         if pin is None and waiting is not None and waiting.by:
             doubts.append(Hold.WITHDRAWN)
@@ -71,20 +75,20 @@ class PinGate:
         if pin is None and self._settings.first_seen == "quarantine":
             doubts.append(Hold.NEW)
         if not doubts:
-            return _Judged(tool)
+            return _Judged(entry, current)
         why = next(filter(self._holds, doubts), doubts[0])
-        changes = self._changes(server, tool) if Hold.CHANGED in doubts else ()
-        return _Judged(tool, Held(tool.name, server, current, why, tuple(found), changes), not self._holds(why))
+        changes = self._changes(entry) if Hold.CHANGED in doubts else ()
+        held = Held(entry.name, entry.server, current, why, tuple(found), changes, entry.kind)
+        return _Judged(entry, current, held, not self._holds(why))
 
-    def _findings(
-        self, server: str, tools: Sequence[GatewayTool], others: Sequence[GatewayTool]
-    ) -> list[list[Finding]]:
+    def _findings(self, server: str, entries: Sequence[Entry], others: Sequence[GatewayTool]) -> list[list[Finding]]:
         if self._settings.suspicious == "allow":
-            return [[] for _ in tools]
-        return self._scanner.scan(server, tools, others)
+            return [[] for _ in entries]
+        return self._scanner.scan(server, entries, others)
 
-    def _changes(self, server: str, tool: GatewayTool) -> tuple[str, ...]:
-        return changed_places(self._store.entry(server, tool.remote_name, is_approved=True), tool.raw)
+    def _changes(self, entry: Entry) -> tuple[str, ...]:
+        before = self._store.entry(entry.server, entry.remote_name, entry.kind, is_approved=True)
+        return changed_places(before, entry.raw)
 
     def _holds(self, why: Hold) -> bool:
         treatments: Mapping[Hold, str] = {
@@ -95,19 +99,24 @@ class PinGate:
         }
         return treatments[why] == "quarantine"
 
-    def _is_news(self, tool: GatewayTool, approved: Mapping[str, Pin]) -> bool:
-        """Whether an admitted tool is to be pinned: where changes are warned of, the first definition stays."""
-        known = tool.remote_name in approved
-        return not known or (self._settings.changed == "allow" and not _is_same(tool, approved))
+    def _is_news(self, judged: _Judged, approved: Mapping[_Key, Pin]) -> bool:
+        """Whether an admitted entry is to be pinned: where changes are warned of, the first definition stays."""
+        known = _key(judged.entry) in approved
+        return not known or (self._settings.changed == "allow" and not judged.is_at(approved))
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    tool: GatewayTool
+    entry: Entry
+    pin: str
     doubt: Held | None = None
     is_admitted: bool = True
 
+    def is_at(self, pins: Mapping[_Key, Pin]) -> bool:
+        """Whether *pins* have this very definition of it."""
+        pin = pins.get(_key(self.entry))
+        return pin is not None and pin.pin == self.pin
 
-def _is_same(tool: GatewayTool, pins: Mapping[str, Pin]) -> bool:
-    pin = pins.get(tool.remote_name)
-    return pin is not None and pin.pin == tool.pin()
+
+def _key(entry: Entry) -> _Key:
+    return entry.kind, entry.remote_name

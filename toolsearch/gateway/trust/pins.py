@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from toolsearch.errors import BadSettingError
+from toolsearch.errors import BadSettingError, SessionStoreError
+from toolsearch.gateway.entries import Entry, Kind
 from toolsearch.gateway.identity import server_identity
 from toolsearch.gateway.settings import GatewayConfig
-from toolsearch.gateway.tools import GatewayTool
 from toolsearch.sqlite_file import SqliteFile
 from toolsearch.tools.definition import JsonObject
 
@@ -24,7 +24,7 @@ _VERSION = 1
 # A server that changes a definition with every listing fills one row and not the disk: only the last waits.
 _TABLE = """
 CREATE TABLE IF NOT EXISTS pins (
-    server TEXT NOT NULL,          -- its identity
+    server TEXT NOT NULL,          -- its identity, with the kind of what is no tool
     tool TEXT NOT NULL,            -- the name that the server gives it
     is_approved INTEGER NOT NULL,  -- or waits to be
     pin TEXT NOT NULL,
@@ -45,9 +45,9 @@ _FORGET = "DELETE FROM pins WHERE server = ? AND tool = ? AND NOT is_approved"
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One definition of one tool. *by* is who approved it or, where it waits, who has withdrawn that, or ""."""
+    """One definition of one entry. *by* is who approved it or, where it waits, who has withdrawn that, or ""."""
 
-    tool: str
+    name: str  # that the server gives it
     pin: str
     seen_s: float
     by: str = ""
@@ -88,47 +88,49 @@ class PinStore:
                 self._seen_version = seen
             return self._decided_us
 
-    def approved(self, server: str) -> dict[str, Pin]:
-        """What is approved of *server*, by the tools' own names."""
-        return self._pins(server, is_approved=True)
+    def approved(self, server: str, kind: Kind = Kind.TOOL) -> dict[str, Pin]:
+        """What is approved of *server*, by the entries' own names."""
+        return self._pins(server, kind, is_approved=True)
 
-    def waiting(self, server: str) -> dict[str, Pin]:
-        """What waits of *server*: for each tool the definition that was seen last."""
-        return self._pins(server, is_approved=False)
+    def waiting(self, server: str, kind: Kind = Kind.TOOL) -> dict[str, Pin]:
+        """What waits of *server*: for each entry the definition that was seen last."""
+        return self._pins(server, kind, is_approved=False)
 
-    def entry(self, server: str, tool: str, *, is_approved: bool) -> JsonObject | None:
-        """The definition that is approved, or that waits; None if there is none."""
+    def entry(self, server: str, name: str, kind: Kind = Kind.TOOL, *, is_approved: bool) -> JsonObject | None:
+        """The definition that is approved, or that waits; None if there is none. Raises SessionStoreError."""
         with self._file.opened() as database:
             row = database.execute(
                 "SELECT entry FROM pins WHERE server = ? AND tool = ? AND is_approved = ?",
-                (self._identity(server), tool, is_approved),
+                (self._identity(server, kind), name, is_approved),
             ).fetchone()
-        entry: JsonObject | None = json.loads(row[0]) if row else None
+        try:
+            entry: JsonObject | None = json.loads(row[0]) if row else None
+        except ValueError as error:
+            raise SessionStoreError(f"the definition of {name!r} that was kept of {server} is damaged") from error
         return entry
 
     def keep(
         self,
         server: str,
         *,
-        approve: Sequence[GatewayTool] = (),
-        hold: Sequence[GatewayTool] = (),
-        forget: Sequence[str] = (),
+        approve: Sequence[Entry] = (),
+        hold: Sequence[Entry] = (),
+        forget: Sequence[Entry] = (),
     ) -> None:
         """Note *approve* as approved on first sight, *hold* as waiting, and *forget* as waiting no more."""
         if not (approve or hold or forget):
             return
-        identity = self._identity(server)
         with self._file.transaction() as database:
-            database.executemany(_APPROVE, [self._row(identity, tool, FIRST_SIGHT) for tool in approve])
-            database.executemany(_HOLD, [self._row(identity, tool, "") for tool in hold])
-            database.executemany(_FORGET, [(identity, tool) for tool in forget])
+            database.executemany(_APPROVE, [self._row(server, entry, FIRST_SIGHT) for entry in approve])
+            database.executemany(_HOLD, [self._row(server, entry, "") for entry in hold])
+            database.executemany(_FORGET, [(self._identity(server, entry.kind), entry.remote_name) for entry in forget])
 
-    def approve(self, server: str, tool: str, pin: str, by: str) -> bool:
+    def approve(self, server: str, tool: str, pin: str, by: str, kind: Kind = Kind.TOOL) -> bool:
         """Approve the definition *pin* of *tool*, by the name that the server gives it; *by* says who.
 
         False if that is neither what waits nor what is in use: it has changed since somebody looked at it.
         """
-        identity = self._identity(server)
+        identity = self._identity(server, kind)
         with self._file.transaction() as database:
             row = database.execute(
                 "SELECT entry, seen_s FROM pins WHERE server = ? AND tool = ? AND pin = ? ORDER BY is_approved",
@@ -140,9 +142,9 @@ class PinStore:
             database.execute(_APPROVE, (identity, tool, pin, *row, by, self._now_us()))
             return True
 
-    def revoke(self, server: str, tool: str, by: str) -> bool:
+    def revoke(self, server: str, tool: str, by: str, kind: Kind = Kind.TOOL) -> bool:
         """Have *tool* wait, whatever its definition, until it is approved anew. False if it is not approved."""
-        identity = self._identity(server)
+        identity = self._identity(server, kind)
         with self._file.transaction() as database:
             row = database.execute(
                 "SELECT pin, entry, seen_s FROM pins WHERE server = ? AND tool = ? AND is_approved", (identity, tool)
@@ -157,26 +159,27 @@ class PinStore:
         """May be called twice."""
         self._file.close()
 
-    def _pins(self, server: str, *, is_approved: bool) -> dict[str, Pin]:
+    def _pins(self, server: str, kind: Kind, *, is_approved: bool) -> dict[str, Pin]:
         with self._file.opened() as database:
             rows = database.execute(
                 "SELECT tool, pin, seen_s, by FROM pins WHERE server = ? AND is_approved = ? ORDER BY tool",
-                (self._identity(server), is_approved),
+                (self._identity(server, kind), is_approved),
             ).fetchall()
         return {tool: Pin(tool, pin, seen_s, by) for tool, pin, seen_s, by in rows}
 
-    def _row(self, identity: str, tool: GatewayTool, by: str) -> tuple[object, ...]:
-        entry = json.dumps(tool.raw, sort_keys=True)  # in ASCII: SQLite takes no lone surrogates
-        return identity, tool.remote_name, tool.pin(), entry, self._clock(), by, 0
+    def _row(self, server: str, entry: Entry, by: str) -> tuple[object, ...]:
+        raw = json.dumps(entry.raw, sort_keys=True)  # in ASCII: SQLite takes no lone surrogates
+        return self._identity(server, entry.kind), entry.remote_name, entry.pin(), raw, self._clock(), by, 0
 
     def _now_us(self) -> int:
         return int(self._clock() * 1_000_000)
 
-    def _identity(self, server: str) -> str:
+    def _identity(self, server: str, kind: Kind) -> str:
         if server not in self._identities:
             known = ", ".join(sorted(self._identities)) or "none"
             raise BadSettingError(f"there is no server {server!r} in the configuration; there are: {known}")
-        return self._identities[server]
+        identity = self._identities[server]  # which ends with a hash, so that what is added here is no other's
+        return identity if kind is Kind.TOOL else f"{identity} {kind.value}"
 
 
 def _make_private(path: Path) -> None:

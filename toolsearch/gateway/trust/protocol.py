@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from toolsearch.gateway.entries import Entry, Kind
 from toolsearch.gateway.tools import GatewayTool
 
 
 class Hold(Enum):
-    """Why a tool waits for a person."""
+    """Why an entry waits for a person."""
 
     NEW = "new"  # never seen before, and the settings want a person to look at it
     CHANGED = "changed"  # not what was approved
@@ -35,7 +36,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A tool that is neither searched, suggested, counted nor called until it is approved.
+    """A tool that is neither searched, suggested, counted nor called until it is approved; or a prompt, a resource or a
+    server's instructions, of which clients learn nothing until then.
 
     pin  of the definition that was held, which is what an approval names: another one is held anew
     """
@@ -46,13 +48,19 @@ class Held:
     why: Hold
     findings: tuple[Finding, ...] = ()
     changes: tuple[str, ...] = ()  # the places that differ from what was approved, for people
+    kind: Kind = Kind.TOOL
+
+    @property
+    def label(self) -> str:
+        """What people are told of it: a tool's name alone, others with their kind."""
+        return self.name if self.kind is Kind.TOOL else f"{self.kind.value} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """*admitted* in the order given; what was admitted all the same is in *warnings*."""
 
-    admitted: tuple[GatewayTool, ...]
+    admitted: tuple[Entry, ...]
     held: tuple[Held, ...] = ()
     warnings: tuple[Held, ...] = ()
 
@@ -64,7 +72,7 @@ class ToolGate(Protocol):
         """Another number once judging again may give another verdict: somebody has approved, or withdrawn that."""
         ...
 
-    def judge(self, server: str, tools: Sequence[GatewayTool], *, others: Sequence[GatewayTool]) -> Verdict:
+    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[GatewayTool]) -> Verdict:
         """Judge all that *server* lists now. *others* are the tools of other servers, whose names it may shadow."""
         ...
 
@@ -75,5 +83,5 @@ class OpenGate:
     def version(self) -> int:
         return 0
 
-    def judge(self, server: str, tools: Sequence[GatewayTool], *, others: Sequence[GatewayTool]) -> Verdict:  # noqa: ARG002
-        return Verdict(tuple(tools))
+    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[GatewayTool]) -> Verdict:  # noqa: ARG002
+        return Verdict(tuple(entries))

@@ -8,6 +8,7 @@ from typing import Any
 
 import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
+from toolsearch.gateway.entries import Entry
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.texts import Text, evidence, fold, printable
@@ -31,7 +32,7 @@ class Neighbours:
     folded: Mapping[str, str]  # name of another's tool by how it looks
 
     @classmethod
-    def of(cls, own: Collection[GatewayTool], others: Collection[GatewayTool]) -> Neighbours:
+    def of(cls, own: Collection[Entry], others: Collection[GatewayTool]) -> Neighbours:
         names = {name: tool.server for tool in others for name in (tool.remote_name, tool.name)}
         mine = frozenset(name for tool in own for name in (tool.remote_name, tool.name))
         return cls(mine, names, {fold(tool.remote_name): tool.remote_name for tool in others})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
+from toolsearch.gateway.entries import Entry, Kind, pin_of
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.rules_characters import hidden_characters, out_of_sight, terminal_escapes
@@ -30,21 +31,21 @@ _TEXT_RULES: Sequence[Callable[..., Iterator[Finding]]] = (
 
 
 class Scanner:
-    """Remembers what a definition says by itself, by its pin; what depends on its neighbours is looked up anew."""
+    """Remembers what a definition says by itself, by its hash; what depends on its neighbours is looked up anew."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, tuple[Finding, ...]]] = {}
 
-    def scan(self, server: str, tools: Sequence[GatewayTool], others: Sequence[GatewayTool]) -> list[list[Finding]]:
-        """The findings of each of *tools*, which are all that *server* lists; the order is that of its texts."""
-        neighbours = Neighbours.of(tools, others)
+    def scan(self, server: str, entries: Sequence[Entry], others: Sequence[GatewayTool]) -> list[list[Finding]]:
+        """The findings of each of *entries*, which are all that *server* lists; the order is that of its texts."""
+        neighbours = Neighbours.of(entries, others)
         before = self._known.get(server, {})
         now: dict[str, tuple[Finding, ...]] = {}
         findings: list[list[Finding]] = []
-        for tool in tools:
-            pin = tool.pin()
-            alone = now[pin] = before[pin] if pin in before else tuple(scan_entry(tool.raw))
-            beside = scan_names(tool.raw, tool.remote_name, neighbours)
+        for entry in entries:
+            said = pin_of(entry.raw)
+            alone = now[said] = before[said] if said in before else tuple(scan_entry(entry.raw))
+            beside = scan_names(entry, neighbours)
             findings.append([*alone, *beside][:_MAX_FINDINGS])
         self._known[server] = now
         return findings
@@ -56,10 +57,12 @@ def scan_entry(entry: JsonObject) -> list[Finding]:
     return _told(finding for text in texts for rule in _TEXT_RULES for finding in rule(text))
 
 
-def scan_names(entry: JsonObject, name: str, neighbours: Neighbours) -> list[Finding]:
+def scan_names(entry: Entry, neighbours: Neighbours) -> list[Finding]:
     """What it does with the names of others."""
-    texts = (finding for text in texts_of(entry) for finding in speaks_of_others(text, neighbours))
-    return _told(chain(borrowed_name(name, neighbours), texts))
+    borrowed = borrowed_name(entry.remote_name, neighbours) if entry.kind is Kind.TOOL else ()
+    return _told(
+        chain(borrowed, (found for text in texts_of(entry.raw) for found in speaks_of_others(text, neighbours)))
+    )
 
 
 def _told(findings: Iterable[Finding]) -> list[Finding]:

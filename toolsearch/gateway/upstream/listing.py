@@ -70,7 +70,10 @@ class _Reading:
         sound = [entry for entry in entries if is_object(entry) and isinstance(entry.get(needed), str)]
         if len(sound) < len(entries):
             self._refuse(f"{len(entries) - len(sound)} of its {key} have no {needed!r}")
-        return tuple(sound)
+        first = {entry[needed]: entry for entry in reversed(sound)}  # a request could not say which of two it means
+        if len(first) < len(sound):
+            self._refuse(f"{len(sound) - len(first)} of its {key} have the {needed!r} of another")
+        return tuple(entry for entry in sound if first[entry[needed]] is entry)
 
     async def _entries(self, method: str, key: str, *, must: bool) -> list[Any]:
         async def page(cursor: str | None) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""What servers say of themselves when a client connects, after our own words: bounded, and marked as theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
+
+from toolsearch.gateway.callers import caller_of
+from toolsearch.gateway.gateway import Gateway
+
+MOST_CHARACTERS = 1_000  # of one server; a client pays for them with every request
+MOST_CHARACTERS_IN_ALL = 4_000
+_METHODS = ("initialize", "server/discover")
+
+
+def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
+    """The middleware that puts them into the answers by which clients connect: those of admitted servers that the
+    caller may know of.
+    """
+
+    async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method not in _METHODS or not isinstance(result, dict):
+            return result
+        await gateway.settled()
+        theirs = gateway.content.instructions(caller_of(ctx))
+        if not theirs:
+            return result
+        private = {"cacheScope": "private"} if "cacheScope" in result else {}  # another caller is told of others
+        return {**result, **private, "instructions": joined(result.get("instructions") or "", theirs)}
+
+    return middleware
+
+
+def joined(own: str, theirs: Mapping[str, str]) -> str:
+    """*own* and after it the words of each server. Each line of theirs begins with ``> ``, so that none looks like
+    ours. What does not fit is left out, and that is said.
+    """
+    parts = [own] if own else []
+    left = MOST_CHARACTERS_IN_ALL
+    left_out = 0
+    for server, text in sorted(theirs.items()):
+        words = _shortened(text.strip())
+        if len(words) > left:
+            left_out += 1
+            continue
+        left -= len(words)
+        quoted = "\n".join(f"> {line}" for line in words.splitlines())
+        parts.append(f"The MCP server {server!r} says of itself, in words that are not ours:\n{quoted}")
+    if left_out:
+        parts.append(f"({left_out} more servers say something of themselves, which is left out for its length.)")
+    return "\n\n".join(parts)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 4]} ..."
