@@ -1,16 +1,17 @@
 """What a model is told of parameters and of the fields of their types: descriptions, what is required, schemas."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum
-from typing import Annotated, Any, Literal, NotRequired, Optional
+from typing import Annotated, Any, Generic, Literal, NotRequired, Optional, TypeVar
 from uuid import UUID
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.decorator import tool_from_function
@@ -266,6 +267,37 @@ def test_different_classes_of_one_name_are_numbered() -> None:
     assert sorted(schema["$defs"]) == ["Address", "Address_2"]
     assert list(schema["$defs"][names["home"]]["properties"]) == ["street"]
     assert list(schema["$defs"][names["work"]]["properties"]) == ["floor"]
+
+
+Item = TypeVar("Item")
+
+
+class Page(BaseModel, Generic[Item]):
+    items: list[Item]
+
+
+def test_names_in_a_schema_hold_nothing_of_where_a_type_is_defined() -> None:
+    """Not the function or class that it is in, not its module, be it generic, an alias, or one of several namesakes."""
+
+    class Row(BaseModel):
+        x: int
+
+    class Other:
+        class Row(BaseModel):
+            y: str
+
+    either, other_either = TypeAliasType("Either", "int | str"), TypeAliasType("Either", "float")
+
+    def f(page: Page[Row], pages: Page[list[Row]], row: Other.Row, either, number): ...
+
+    f.__annotations__.update(either=either, number=other_either)
+    schema = schema_of(f)
+
+    assert sorted(schema["$defs"]) == ["Either", "Either_2", "Page_Row", "Page_list_Row", "Row", "Row_2"]
+    text = json.dumps(schema)
+    assert not [word for word in ("test_", "locals", "Other", "title") if word in text]
+    row = schema["$defs"]["Page_Row"]["properties"]["items"]["items"]["$ref"].removeprefix("#/$defs/")
+    assert list(schema["$defs"][row]["properties"]) == ["x"]
 
 
 class Tree(BaseModel):

@@ -6,6 +6,7 @@ within itself stands in ``$defs`` at the root, and titles are only those that so
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -20,13 +21,26 @@ def schema_of(adapter: TypeAdapter[Any]) -> dict[str, Json]:
     """Raises PydanticUserError for a type that JSON cannot carry."""
     schema = adapter.json_schema(schema_generator=_CompactSchema)
     schema.pop("title", None)
-    return rebuilt(_with_short_names(schema), _closed)
+    return rebuilt(schema, _closed)
 
 
 class _CompactSchema(GenerateJsonSchema):
     """Without the titles that pydantic derives from names: they cost tokens and say nothing new."""
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._own_names: dict[str, str] = {}  # of each type, by every key that pydantic may give to its definition
+
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  # as the base class has it
+
+    def generate(self, schema: Any, mode: Any = "validation") -> dict[str, Any]:
+        return _with_short_names(super().generate(schema, mode), self._own_names)
+
+    def get_defs_ref(self, core_mode_ref: Any) -> Any:
+        key = super().get_defs_ref(core_mode_ref)
+        choices = self._prioritized_defsref_choices[key]  # from the type's own name to all of its module and qualname
+        self._own_names |= dict.fromkeys(choices, choices[0])
+        return key
 
     def union_schema(self, schema: Any) -> dict[str, Any]:
         """Refuse a union none of whose members can be JSON; pydantic would give a schema that nothing fits."""
@@ -45,20 +59,28 @@ class _CompactSchema(GenerateJsonSchema):
         return False
 
 
-def _with_short_names(schema: dict[str, Json]) -> dict[str, Json]:
-    """Name definitions ``Address`` and ``Address_2``, where pydantic writes out the modules of namesakes."""
+def _with_short_names(schema: dict[str, Json], own_names: Mapping[str, str]) -> dict[str, Json]:
+    """Name definitions ``Address`` and ``Address_2``, where pydantic writes out the modules of namesakes.
+
+    A type in a function, or in another class, brings their names along, which are nobody's business but its author's.
+    """
     definitions: dict[str, Json] = schema.pop("$defs", {})
+    renamed: dict[str, str] = {}
+    for key, definition in definitions.items():
+        own_name = own_names.get(key, key)
+        if _is_derived(definition.get("title", ""), own_name):
+            definition.pop("title", None)
+        renamed[key] = free_name(own_name.rstrip("_") or "Type", renamed.values())
     if not definitions:
         return schema
-    titles: dict[str, str] = {key: definition.pop("title", key) for key, definition in definitions.items()}
-    renamed: dict[str, str] = {key: key for key, title in titles.items() if not key.endswith(f"__{title}")}
-    for key, title in titles.items():
-        if key not in renamed:
-            renamed[key] = free_name(title, renamed.values())
-        elif title != key:  # somebody wrote it
-            definitions[key]["title"] = title
     named = {renamed[key]: definition for key, definition in definitions.items()}
     return with_refs({**schema, "$defs": named}, renamed)
+
+
+def _is_derived(title: str, own_name: str) -> bool:
+    """Whether nobody wrote *title*: it is the name of a type, or ``Page[...]`` for ``Page_int_``."""
+    origin, bracket, _ = title.partition("[")
+    return own_name.startswith(f"{origin}_") if bracket else title == own_name
 
 
 def _closed(node: dict[str, Json]) -> dict[str, Json]:
