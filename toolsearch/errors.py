@@ -72,6 +72,14 @@ __all__ = [
 ]
 
 
+_MAX_SHOWN = 80  # characters; tools have names of at most 64
+
+
+def shown_name(name: str) -> str:
+    """Return *name* as messages, logs and spans show it: a model or a client may have made it up, at any length."""
+    return name if len(name) <= _MAX_SHOWN else f"{name[:_MAX_SHOWN]}... ({len(name):,} characters)"
+
+
 class BadToolError(ToolSearchError, ValueError):
     """A tool cannot be defined as asked; the message says what about it is wrong."""
 
@@ -100,7 +108,7 @@ class UnknownToolError(ToolSearchError, LookupError):
 
     def __init__(self, name: str, *, near: Sequence[str] = ()) -> None:
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        super().__init__(f"no tool named {name!r}{hint}")
+        super().__init__(f"no tool named {shown_name(name)!r}{hint}")
         self.name = name
         self.near = tuple(near)
 

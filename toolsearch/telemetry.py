@@ -23,6 +23,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from toolsearch.errors import shown_name
 from toolsearch.instruments import Instruments
 from toolsearch.spans import Attributes, ChatSpan, SearchSpan, ToolCallSpan, as_text
 
@@ -67,13 +68,14 @@ class Telemetry:
         instruments = self._instruments
         if instruments is None:
             return _NO_TOOL_CALL
+        name = shown_name(name)
         attributes: Attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": name,
             "gen_ai.tool.type": "function",
         }
         if call_id:
-            attributes["gen_ai.tool.call.id"] = call_id
+            attributes["gen_ai.tool.call.id"] = shown_name(call_id)
         if self.capture_content and arguments is not None:
             attributes["gen_ai.tool.call.arguments"] = as_text(arguments)
         labels: Attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name if is_known else _OTHER}

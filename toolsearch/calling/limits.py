@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast, get_args
 
 from toolsearch.calling.result import ToolResult
-from toolsearch.errors import BadSettingError, CallLimitError, RepeatedCallError
+from toolsearch.errors import BadSettingError, CallLimitError, RepeatedCallError, shown_name
 from toolsearch.option_values import name_list
 from toolsearch.tools.definition import JsonObject
 
@@ -81,7 +81,8 @@ class TurnCounter:
         limit = limits.for_tool(name)
         if limit is not None and self._calls[name] >= limit:
             raise CallLimitError(
-                f"the tool {name!r} may be called {limit} times a turn, and that is used up; go on with what you have"
+                f"the tool {shown_name(name)!r} may be called {limit} times a turn, and that is used up; "
+                "go on with what you have"
             )
         if limits.total is not None and self._calls.total() >= limits.total:
             raise CallLimitError(

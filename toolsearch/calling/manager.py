@@ -29,6 +29,7 @@ from toolsearch.errors import (
     ToolStuckError,
     UnfinishedCallError,
     UnknownToolError,
+    shown_name,
 )
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.definition import JsonObject, Tool, ToolCallback, ToolContext
@@ -183,7 +184,7 @@ class ToolCallingManager:
 
     def _refuse(self, refused: _Refused) -> _Outcome:
         call, error = refused.call, refused.error
-        logger.info("call of %.80r refused: %s", call.name, error.code)
+        logger.info("call of %r refused: %s", shown_name(call.name), error.code)
         # At a limit, and for half a call, nothing was looked up.
         is_known = not isinstance(error, UnknownToolError | CallLimitError | UnfinishedCallError)
         with self._telemetry.tool_call(call.name, call_id=call.id, is_known=is_known) as span:

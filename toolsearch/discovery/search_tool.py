@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.errors import BadQueryError
+from toolsearch.errors import BadQueryError, shown_name
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import Json, ToolDefinition, ToolReference
 from toolsearch.tools.naming import SEARCH_TOOL
@@ -106,7 +106,9 @@ class SearchArguments:
         """
         unknown = sorted(arguments.keys() - {"query", "strategy", "limit", "server"})
         if unknown:
-            raise BadQueryError(f"unknown argument {unknown[0]!r}; there are query, strategy, limit and server")
+            raise BadQueryError(
+                f"unknown argument {shown_name(unknown[0])!r}; there are query, strategy, limit and server"
+            )
         query = _query(arguments.get("query"))
         asked = _limit(arguments.get("limit"), default=_named_by(query) or default_limit)
         limit = min(max(asked, 1), max_limit)

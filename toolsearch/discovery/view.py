@@ -10,7 +10,7 @@ from functools import cached_property
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.reach import Reach
-from toolsearch.errors import BadQueryError, UnknownToolError
+from toolsearch.errors import BadQueryError, UnknownToolError, shown_name
 from toolsearch.tokens import HeuristicTokenCounter, TokenCounter, definition_tokens
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.naming import near_names
@@ -145,7 +145,7 @@ class ViewCache:
             return view
         if server not in view.servers:
             known = ", ".join(view.servers[:20]) or "none"
-            raise BadQueryError(f"there is no server {server!r}; there are: {known}")
+            raise BadQueryError(f"there is no server {shown_name(server)!r}; there are: {known}")
         return self._get(reach, server)
 
     def _get(self, reach: Reach, server: str | None) -> View:

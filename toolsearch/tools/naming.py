@@ -54,11 +54,14 @@ def distinct(name: str, key: str) -> str:
 
 
 def near_names(name: str, candidates: Iterable[str], *, limit: int = 3) -> list[str]:
-    """Return at most *limit* of *candidates* that *name* may have been meant for, nearest first, ties by name."""
+    """Return at most *limit* of *candidates* that *name* may have been meant for, nearest first, ties by name.
+
+    Only the beginning of a long name counts, since comparing one of a hundred thousand characters takes seconds.
+    """
     from rapidfuzz import fuzz, process, utils
 
     scored = process.extract(
-        name,
+        name[: 2 * MAX_NAME_LENGTH],
         list(candidates),
         scorer=fuzz.WRatio,
         processor=utils.default_process,

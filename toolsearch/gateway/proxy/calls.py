@@ -12,7 +12,7 @@ from mcp.types import INVALID_PARAMS
 
 from toolsearch.calling.blocks import text_block
 from toolsearch.calling.validation import checked_arguments
-from toolsearch.errors import BadArgumentsError, ToolSearchError, UnapprovedToolError, UnknownToolError
+from toolsearch.errors import BadArgumentsError, ToolSearchError, UnapprovedToolError, UnknownToolError, shown_name
 from toolsearch.gateway.exposure.call_tools import InnerCall
 from toolsearch.gateway.exposure.surface import Surface
 from toolsearch.gateway.principals.protocol import Caller
@@ -48,7 +48,7 @@ class CallProxy:
             admit = _finding(tool, find)
             return await self._relay.send(caller, tool.server, "tools/call", sent, downstream, admit)
         except ToolSearchError as error:
-            logger.info("call of %.80r failed: %s", name, error.code)
+            logger.info("call of %r failed: %s", shown_name(name), error.code)
             return failure(error)
 
     def _admitted(self, caller: Caller, name: str, given: JsonObject) -> tuple[GatewayTool, JsonObject]:
