@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -21,13 +22,14 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.http_connections import connection_protocol
 from toolsearch.gateway.http_guard import HostGuard, RetryAfter, require_safe_binding, served_hosts
 from toolsearch.gateway.principals.bearer import CredentialBackend, PrincipalToken
 from toolsearch.gateway.principals.directory import make_directory
 from toolsearch.gateway.principals.protocol import PrincipalDirectory
 from toolsearch.gateway.reports.page import status_routes
 from toolsearch.gateway.server import make_server
-from toolsearch.gateway.settings import JwtSettings
+from toolsearch.gateway.settings import HttpSettings, JwtSettings
 
 _PATH = "/mcp"
 _HEALTH = "/healthz"
@@ -80,16 +82,20 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
 async def serve_http(gateway: Gateway, *, host: str, port: int) -> None:
     """Serve until a signal ends the process. Logs go to stderr."""
     app = http_app(gateway, host=host, port=port)
-    config = uvicorn.Config(
+    await uvicorn.Server(server_config(app, gateway.config.settings.http, host=host, port=port)).serve()
+
+
+def server_config(app: ASGIApp, settings: HttpSettings, **binding: Any) -> uvicorn.Config:
+    """How *app* is served; *binding* as uvicorn has it."""
+    return uvicorn.Config(
         app,
-        host=host,
-        port=port,
+        http=connection_protocol(settings),
         log_config=None,
         ws="none",
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_S,
+        **binding,
     )
-    await uvicorn.Server(config).serve()
 
 
 def _for_credentials(directory: PrincipalDirectory | None) -> list[Middleware]:

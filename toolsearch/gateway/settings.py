@@ -171,6 +171,12 @@ class HttpSettings(_Section):
     max_sessions: PositiveInt = 10_000
     session_idle_s: PositiveFloat = 1_800.0
     max_body_bytes: PositiveInt = 4 * 1024 * 1024
+    max_connections: PositiveInt = Field(
+        default=10_000, description="At once, and never more than half of the files that the process may have open."
+    )
+    request_timeout_s: PositiveFloat = Field(
+        default=30.0, description="For a request to arrive whole, headers and body; its answer may take longer."
+    )
 
 
 class GatewaySettings(_Section):

@@ -1,0 +1,72 @@
+"""How long a client may take to send a request, and how many connections there may be: uvicorn itself bounds neither.
+
+Without that, a few hundred connections whose headers come one byte at a time use up all that the process may open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from toolsearch.gateway.settings import HttpSettings
+
+
+def connection_protocol(settings: HttpSettings) -> type[asyncio.Protocol]:
+    """What uvicorn is to speak HTTP with, for one server; as `uvicorn.Config` takes it."""
+    most = min(settings.max_connections, _files_for_connections())
+    own: dict[str, Any] = {"timeout_s": settings.request_timeout_s, "most": most, "unfinished": {}}
+    return type("BoundedProtocol", (_BoundedProtocol,), own)
+
+
+class _BoundedProtocol(H11Protocol):
+    """Closes a connection whose request has not arrived whole in *timeout_s*; one on which nothing has, too.
+
+    Where there are more than *most*, the one that has been sending its request for longest makes room, or else the new
+    one is turned away.
+    """
+
+    timeout_s: float
+    most: int
+    unfinished: dict[_BoundedProtocol, asyncio.TimerHandle]  # of all connections, the oldest first
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            next(iter(self.unfinished), self).transport.abort()
+        self._await_request()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._has_request():
+            self._stop_waiting()
+        elif self not in self.unfinished:
+            self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _has_request(self) -> bool:
+        """Whether a request is here to its end, and not answered yet."""
+        cycle: Any = self.cycle
+        return cycle is not None and not cycle.more_body and not cycle.response_complete
+
+    def _await_request(self) -> None:
+        self.unfinished[self] = self.loop.call_later(self.timeout_s, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if (timer := self.unfinished.pop(self, None)) is not None:
+            timer.cancel()
+
+
+def _files_for_connections() -> int:
+    """Half of the files that this process may have open: the other half is for the servers, and for what is kept."""
+    if sys.platform == "win32":
+        return sys.maxsize  # it knows no such limit
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else max(soft // 2, 1)
