@@ -28,6 +28,7 @@ from toolsearch.gateway.upstream.protocol import (
     UpstreamState,
     UpstreamStatus,
 )
+from toolsearch.tokens import O200kTokenCounter
 
 OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
 
@@ -412,6 +413,41 @@ async def test_an_answer_says_where_even_the_best_fits_only_weakly():
             assert weak.structured["howToCall"].endswith(weakly)
             sure = (await search(gateway, caller, "bake bread")).answer
             assert weakly not in sure.text + sure.structured["howToCall"]
+
+
+async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_shown():
+    long = "Digs a hole. " + "It digs and digs. " * 30_000
+    many = {"type": "object", "properties": {f"parameter_{i}": {"type": "string"} for i in range(5_000)}}
+    servers_tools = (
+        entry("dig", description=long),
+        entry("bury", _meta={"story": long}),
+        entry("wide", description="Digs wide.", inputSchema=many),
+    )
+    shown = ["a__bury", "a__dig"]
+    for exposure in (
+        {},
+        {"pins": ["a__dig", "a__bury", "a__wide"]},
+        {"passThroughTools": 9, "passThroughTokens": 10**7},
+    ):
+        async with gateway_of("a", **exposure) as (gateway, servers):
+            await servers["a"].lists(*servers_tools)
+            for caller in (EXPANDING, HEDGED, MODERN):
+                found = await gateway.search(caller, {"query": "select:dig,bury,wide"})
+                assert tokens(found.answer.text) <= 8_100
+                assert tokens(found.answer.structured) <= 8_100
+                assert "wide" not in str(found.answer)
+                listed = await gateway.list_tools(caller)
+                assert all(tokens(each) <= 8_000 for each in listed)
+                theirs = [each for each in listed if each["name"] not in OWN]
+                if exposure or caller is not MODERN:
+                    assert sorted(each["name"] for each in theirs) == shown
+                    assert "[cut: the description has 540,013 characters]" in str(theirs)
+                    assert "story" not in str(theirs)
+            assert await call(gateway, "a__wide", {}) == {"content": []}
+
+
+def tokens(value: object) -> int:
+    return O200kTokenCounter().count(value if isinstance(value, str) else json.dumps(value))
 
 
 async def test_search_goes_by_meaning_unless_that_is_switched_off():

@@ -159,6 +159,20 @@ def test_a_search_whose_client_made_every_argument_required_text_is_understood()
     assert result.text.startswith("1 tool found")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"limit": 10**4_000}, {"limit": -(10**4_000)}, {"server": "x" * 50_000}, {"x" * 50_000: 1},
+        {"strategy": "x" * 50_000}, {"query": "x" * 50_000}, {"query": f"/{'x' * 900}/"},
+        {"query": f"select:{'x' * 900}"},
+    ],
+    ids=lambda arguments: str(arguments)[:20],
+)  # fmt: skip
+def test_no_answer_says_a_long_argument_back(arguments: dict[str, Any]) -> None:
+    answer = asyncio.run(engine_of().session("a").call(SEARCH, {"query": "mail", **arguments}))
+    assert len(answer.text) < 1_000
+
+
 def test_a_search_that_finds_nothing_says_what_to_try() -> None:
     result = asyncio.run(engine_of().session("a").call(SEARCH, {"query": "volcano"}))
     assert result.text.startswith("No tool found. Try other words")

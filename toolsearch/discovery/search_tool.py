@@ -112,7 +112,7 @@ class SearchArguments:
         query = _query(arguments.get("query"))
         asked = _limit(arguments.get("limit"), default=_named_by(query) or default_limit)
         limit = min(max(asked, 1), max_limit)
-        note = f"The limit {asked} is out of range; {limit} was used (1-{max_limit})." if limit != asked else ""
+        note = f"The limit {asked!r:.80} is out of range; {limit} was used (1-{max_limit})." if limit != asked else ""
         server = _server(arguments.get("server"), servers)
         return cls(query, _strategy(arguments.get("strategy")), limit, server, note)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from toolsearch.discovery.exposure import render_definition
 from toolsearch.tokens import TokenCounter, count_json
-from toolsearch.tools.definition import Json, ToolDefinition
+from toolsearch.tools.definition import Json, JsonObject, ToolDefinition
 from toolsearch.tools.schema_walk import rebuilt
 
 _MOST_CHARACTERS_PER_TOKEN = 16  # what is longer than this is too long whatever it counts, and need not be counted
@@ -45,6 +45,10 @@ class ShownDefinitions:
         self._counter = counter
         self._on_note = on_note
         self._known: dict[tuple[str, int], tuple[ToolDefinition, Shown]] = {}
+
+    def fits(self, entry: JsonObject, max_tokens: int | None) -> bool:
+        """Whether *entry*, as JSON, takes at most *max_tokens*; no long text is counted for that."""
+        return max_tokens is None or _is_within(entry, max_tokens, self._counter)
 
     def of(self, definition: ToolDefinition, max_tokens: int | None) -> Shown:
         """Return *definition* itself if it takes at most *max_tokens* as MCP writes it, the longest of the formats.
@@ -89,21 +93,25 @@ def shortened(definition: ToolDefinition, max_tokens: int, counter: TokenCounter
 
 
 def _fits(definition: ToolDefinition, max_tokens: int, counter: TokenCounter) -> bool:
-    length = _longest(definition)
-    if length <= max_tokens:  # a token is a byte at least
-        return True
-    if length > max_tokens * _MOST_CHARACTERS_PER_TOKEN:
-        return False
-    return count_json(render_definition(definition, "mcp"), counter) <= max_tokens
-
-
-def _longest(definition: ToolDefinition) -> int:
-    """No less than the bytes of what MCP would write, in a fraction of the time: ASCII is never shorter than UTF-8."""
     parts = (
         definition.name, definition.title, definition.description, definition.input_schema, definition.output_schema,
         definition.annotations,
     )  # fmt: skip
-    return len(json.dumps(parts, separators=(",", ":"))) + _KEYS
+    if _most_bytes(parts) + _KEYS <= max_tokens:  # as with nearly all, which are not written out for it
+        return True
+    return _is_within(render_definition(definition, "mcp"), max_tokens, counter)
+
+
+def _is_within(value: Json, max_tokens: int, counter: TokenCounter) -> bool:
+    most_bytes = _most_bytes(value)
+    if most_bytes <= max_tokens:  # a token is a byte at least
+        return True
+    return most_bytes <= max_tokens * _MOST_CHARACTERS_PER_TOKEN and count_json(value, counter) <= max_tokens
+
+
+def _most_bytes(value: Json) -> int:
+    """No less than the bytes of *value* as JSON, quickly: written in ASCII it is never shorter than in UTF-8."""
+    return len(json.dumps(value, separators=(",", ":")))
 
 
 def _with_description_cut(

@@ -18,7 +18,7 @@ from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.gateway.exposure.fares import FareNotes
 from toolsearch.gateway.exposure.pass_through import PassThroughSwitch
 from toolsearch.gateway.exposure.unapproved import UnapprovedTools
-from toolsearch.gateway.exposure.wire_tools import wire_entry
+from toolsearch.gateway.exposure.wire_tools import wire_entry, within_bound
 from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
@@ -78,7 +78,7 @@ class Surface:
         tools are listed as they are, without any of ours, which answer all the same.
         """
         own = [] if self._passes_through(caller) else self._own_entries()
-        tools = (self._registry.find(name) for name in self._listed(caller))
+        tools = (self._shown(name) for name in self._listed(caller))
         return [*own, *(wire_entry(tool, caller.era) for tool in tools if tool is not None)]
 
     def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
@@ -143,14 +143,21 @@ class Surface:
             names |= dict.fromkeys(tool.name for tool in self._session(caller).shown() if tool.name != TOOL_NAME)
         return names
 
+    def _shown(self, name: str) -> GatewayTool | None:
+        """The tool of that name as clients are shown it; None if it is gone, or too long for any of them."""
+        tool = self._registry.find(name)
+        budget = self._engine.options.budget
+        return within_bound(tool, self._engine.definitions, budget.definition_tokens) if tool else None
+
     def _find(self, caller: Caller, asked: SearchArguments) -> list[ToolReference]:
-        return self._engine.search(
+        found = self._engine.search(
             asked.query,
             limit=asked.limit,
             strategy=asked.strategy,
             reach=caller.principal.reach,
             server=asked.server,
         )
+        return [reference for reference in found if self._shown(reference.name) is not None]
 
     def _discover(self, caller: Caller, asked: SearchArguments) -> list[ToolReference]:
         """Search, and put what is found into the caller's list. What goes for it goes in the same change."""
@@ -179,7 +186,7 @@ class Surface:
         )
 
     def _with_schemas(self, caller: Caller, asked: SearchArguments, found: list[ToolReference], hint: str) -> Answer:
-        tools = [tool for reference in found if (tool := self._registry.find(reference.name)) is not None]
+        tools = [tool for reference in found if (tool := self._shown(reference.name)) is not None]
         return answer_with_schemas(
             found,
             tools,

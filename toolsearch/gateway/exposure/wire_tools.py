@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 from mcp.types import methods
 from pydantic import ValidationError
 
+from toolsearch.discovery.exposure import render_definition
+from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.gateway.principals.protocol import Era
 from toolsearch.gateway.tools import GatewayTool
 
@@ -16,6 +19,19 @@ _AROUND = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _NEEDED = frozenset({"name", "inputSchema"})
 _WITH_PARTS = frozenset({"annotations", "inputSchema"})  # of these, what is wrong is left out, and the rest stays
 _MAX_PASSES = 4
+
+
+def within_bound(tool: GatewayTool, definitions: ShownDefinitions, max_tokens: int | None) -> GatewayTool | None:
+    """*tool* as clients are shown it, whose definition takes at most *max_tokens*; None if it cannot be made so short.
+
+    Fields that no version knows are left out where the entry is too long with them.
+    """
+    shown = definitions.of(tool.definition, max_tokens).definition
+    if shown is None:
+        return None
+    if shown is tool.definition and definitions.fits(tool.raw, max_tokens):
+        return tool
+    return replace(tool, definition=shown, raw=render_definition(shown, "mcp"))
 
 
 def wire_entry(tool: GatewayTool, era: Era) -> dict[str, Any]:
