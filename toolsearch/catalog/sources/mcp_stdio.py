@@ -27,6 +27,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
 from toolsearch.catalog.sources.mcp_config import StdioServer
+from toolsearch.catalog.sources.mcp_orphans import guard
 from toolsearch.catalog.sources.mcp_streams import Streams
 
 _LONGEST_LINE = 32 * 1024 * 1024  # bytes; a picture or a whole listing is a fraction of that
@@ -50,6 +51,7 @@ async def stdio_streams(server: StdioServer, stderr: TextIO) -> AsyncGenerator[S
     Raises OSError if it cannot be started.
     """
     process = await _start(server, stderr)
+    guard.add(process.pid)
     # no await before the task group is entered: a cancellation in between would leak the process
     arriving, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
@@ -61,6 +63,7 @@ async def stdio_streams(server: StdioServer, stderr: TextIO) -> AsyncGenerator[S
         with anyio.move_on_after(_FLUSH_S):
             await flushed.wait()
         await _stop(process)
+        guard.discard(process.pid)  # takes milliseconds, and a thread may not start any more when the interpreter ends
 
     async with anyio.create_task_group() as group:
         group.start_soon(_read, process, arriving)
