@@ -2,6 +2,8 @@
 
 import asyncio
 import sys
+import types
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -219,19 +221,21 @@ async def test_a_converter_that_would_end_the_program_fails_its_call():
 
 
 def test_a_call_that_nobody_runs_any_more_is_closed_like_every_coroutine():
+    @types.coroutine
+    def suspended() -> Generator[None]:
+        yield
+
     async def wait() -> None:
         with contained("the tool"):
-            await asyncio.Event().wait()
+            await suspended()
 
     waiting = wait()
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(waiting)
-    loop.run_until_complete(asyncio.sleep(0))
-    waiting.close()  # as the interpreter does at its end; RuntimeError if the coroutine goes on
 
-    loop.run_until_complete(asyncio.sleep(0))
-    assert not task.cancelled()
-    loop.close()
+    async def begin() -> None:
+        waiting.send(None)
+
+    asyncio.run(begin())
+    waiting.close()  # as the interpreter does at its end; an error if the coroutine does not end
 
 
 # Limits that raise
