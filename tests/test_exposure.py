@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
@@ -8,7 +9,7 @@ from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
 
-from toolsearch.discovery.exposure import TOOL_FORMATS, PassThrough, render_definition, render_tools
+from toolsearch.discovery.exposure import TOOL_FORMATS, PassThrough, RenderedTools, render_definition, render_tools
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.definition import ToolDefinition
 
@@ -122,6 +123,62 @@ def test_alternatives_at_the_root_of_a_schema_become_one_plain_object_for_model_
         "required": ["id", "b"],
     }
     assert render_definition(definition, "mcp")["inputSchema"] == definition.input_schema
+
+
+ODD = ToolDefinition(
+    "odd",
+    input_schema=MappingProxyType(
+        {
+            "allOf": [{"properties": {"a": {"enum": ("x", "y")}}, "required": ["a"]}],
+            "anyOf": [MappingProxyType({"properties": {"b": {}}}), {"properties": {"c": MappingProxyType({})}}],
+            "required": ["z"],
+        }
+    ),
+    annotations=MappingProxyType({"readOnlyHint": True}),
+)
+
+
+@pytest.mark.parametrize("tool_format", TOOL_FORMATS)
+def test_tools_that_are_kept_as_written_are_those_that_are_written_anew(tool_format: str) -> None:
+    rooted = replace(WEATHER, input_schema={**SCHEMA, "allOf": [{"required": ["day"]}]})
+    definitions = [WEATHER, ODD, rooted]
+    before = [definition.fingerprint() for definition in (WEATHER, rooted)]
+    kept = RenderedTools(tool_format, {"extra": True})
+
+    for _ in range(2):
+        expected = [tool | {"extra": True} for tool in render_tools(definitions, tool_format)]
+        assert kept.of(definitions) == expected
+        assert json.dumps(kept.of(definitions)) == json.dumps(expected)  # with the keys in the same order
+    assert [definition.fingerprint() for definition in (WEATHER, rooted)] == before
+
+
+def test_a_definition_is_written_once_and_a_changed_one_anew() -> None:
+    kept = RenderedTools("anthropic", {})
+
+    [first] = kept.of([WEATHER])
+    [again] = kept.of([WEATHER])
+    [changed] = kept.of([replace(WEATHER, description="Weather tomorrow.")])
+
+    assert again is first
+    assert changed["description"] == "Weather tomorrow."
+
+
+def test_what_is_kept_shares_plain_schemas_with_the_definitions() -> None:
+    """Ten thousand tools written would take as much memory as their definitions."""
+    [tool] = RenderedTools("anthropic", {}).of([WEATHER])
+
+    assert tool["input_schema"]["properties"] is SCHEMA["properties"]
+
+
+def test_no_more_tools_are_kept_than_are_allowed() -> None:
+    kept = RenderedTools("mcp", {}, max_kept=2)
+    [first] = kept.of([WEATHER])
+    kept.of([ODD])
+    assert kept.of([WEATHER])[0] is first
+
+    kept.of([ToolDefinition("third")])
+
+    assert kept.of([WEATHER])[0] is not first
 
 
 def test_a_title_stands_in_for_a_missing_description() -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -22,6 +24,10 @@ from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.chat.tool_search import ToolSearchAdvisor
+from toolsearch.chat.tool_search_session import TurnSession
+from toolsearch.chat.tool_search_turn import SearchTurn
+from toolsearch.discovery.reach import Reach
+from toolsearch.discovery.state import SessionState
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.decorator import tool_from_function
 
@@ -131,6 +137,43 @@ async def test_anthropic_is_told_of_all_tools_as_deferred_and_loads_them_by_refe
     assert several["content"] == [{"type": "tool_reference", "tool_name": "send_mail"}]  # the pin is loaded anyway
     assert (failed["is_error"], failed["content"][0]["type"]) == (True, "text")
     assert api.bodies[3]["messages"][-1]["content"][0]["content"] == [{"type": "text", "text": "8"}]
+
+
+async def test_what_takes_long_with_many_deferred_tools_holds_up_nobody_and_is_done_once(
+    api: LoopbackApi, anthropic: ChatModel, monkeypatch: pytest.MonkeyPatch, run: Any
+) -> None:
+    work = {(SearchTurn, "options"), (AnthropicModel, "_request"), (TurnSession, "_shown_tools")}
+    done: list[tuple[str, bool]] = []
+
+    def noted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def note(*args: Any) -> Any:
+            done.append((name, threading.current_thread() is threading.main_thread()))
+            return function(*args)
+
+        return note
+
+    for owner, name in work:
+        monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
+    api.script(Reply(calls=search("add numbers")), Reply(calls=search("send mail")), Reply("Done."))
+
+    await run(searcher(), anthropic)
+
+    assert Counter(done) == {("_shown_tools", False): 1, ("options", False): 3, ("_request", False): 3}
+
+
+async def test_tools_in_reach_are_listed_anew_once_the_catalog_has_changed() -> None:
+    engine = ToolSearch(Catalog(TOOLS), encoder=None)
+    state = engine.sessions.get_or_create("a", lambda: SessionState.new("a", clock=engine.clock))
+    session = TurnSession(engine, state, options=OPTIONS)
+
+    before = session.in_reach()
+    again = session.in_reach()
+    engine.catalog.remove("send_mail")
+
+    assert again is before
+    assert [tool.name for tool in session.in_reach()] == ["add_numbers", "convert_time"]
+    session.admit(state, Reach.parse(deny=["add_*"]), ())
+    assert [tool.name for tool in session.in_reach()] == ["convert_time"]
 
 
 async def test_anthropic_gets_the_same_tools_in_the_next_turn_if_the_history_holds_the_references(

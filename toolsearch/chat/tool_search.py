@@ -160,8 +160,9 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         turn = _turn_of(request)
         if turn is None:
             return request
-        turn.session.note_request()
-        return replace(request, prompt=replace(request.prompt, options=turn.options(request.prompt.options)))
+        options = request.prompt.options
+        asked = await search_threads.run(turn.ask, options) if turn.is_native else turn.ask(options)
+        return replace(request, prompt=replace(request.prompt, options=asked))
 
     def scope(self, request: ChatRequest) -> ToolScope:
         turn = _turn_of(request)

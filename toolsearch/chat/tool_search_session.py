@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.state import SessionState
 from toolsearch.errors import UnknownSessionError
 from toolsearch.session import Found, Session, SessionHost, SessionOptions
@@ -17,6 +20,7 @@ class TurnSession(Session):
     def __init__(self, engine: SessionHost, state: SessionState, *, options: SessionOptions) -> None:
         super().__init__(engine, state.id, options=options)
         self._held = state
+        self._in_reach: tuple[tuple[Reach, int], Sequence[Tool]] | None = None
         self._found: set[str] = set()
 
     @property
@@ -57,9 +61,12 @@ class TurnSession(Session):
         """The tool of that name, whole, if it may be found."""
         return self._engine.view(self.state.reach).find(name)
 
-    def in_reach(self) -> list[Tool]:
-        """All tools that may be found, by name, as models are shown them."""
-        return self._shown_tools(self._engine.view(self.state.reach))
+    def in_reach(self) -> Sequence[Tool]:
+        """All tools that may be found, by name, as models are shown them: the same list until the catalog changes."""
+        reach, version = self.state.reach, self._engine.catalog.snapshot().version
+        if self._in_reach is None or self._in_reach[0] != (reach, version):
+            self._in_reach = (reach, version), self._shown_tools(self._engine.view(reach))
+        return self._in_reach[1]
 
     @property
     def reach_size(self) -> int:

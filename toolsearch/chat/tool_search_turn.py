@@ -32,6 +32,11 @@ class SearchTurn:
     choice: str = ""
     loaded: dict[str, Tool] = field(default_factory=dict[str, Tool])
 
+    def ask(self, options: ChatOptions) -> ChatOptions:
+        """Count a request to the model, and return `options` for it. With *is_native* that may take long."""
+        self.session.note_request()
+        return self.options(options)
+
     def options(self, options: ChatOptions) -> ChatOptions:
         """Return *options* with the tools of the next request; the same, byte for byte, unless a search found some."""
         tools, deferred = self._tools()
@@ -64,9 +69,10 @@ class SearchTurn:
 
     def _as_requested(self, tool: Tool) -> Tool:
         """The request's own tool of that name, if it is one of those that are searched, and as long as *tool* is."""
-        own, known = self.searched.get(tool.name), self.session.find(tool.name)
+        own = self.searched.get(tool.name)
         if own is None:
             return tool
+        known = self.session.find(tool.name)
         return own if known is None or known.definition is tool.definition else replace(own, definition=tool.definition)
 
 

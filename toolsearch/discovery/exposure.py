@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.definition import Json, JsonObject, ToolDefinition
+
+_Plain: TypeAlias = Callable[[Json], Any]  # makes dicts and lists of whatever mappings and sequences a value is made of
+_Writer: TypeAlias = Callable[[ToolDefinition, _Plain], dict[str, Any]]  # what it returns may be changed at its top
 
 
 def render_definition(definition: ToolDefinition, tool_format: str) -> dict[str, Any]:
@@ -16,15 +19,40 @@ def render_definition(definition: ToolDefinition, tool_format: str) -> dict[str,
     *tool_format* is "openai" (chat completions), "openai-responses", "anthropic" or "mcp"; another one raises
     BadSettingError. The result is the caller's to change.
     """
-    write = _WRITERS.get(tool_format)
-    if write is None:
-        raise BadSettingError(f"no tool format {tool_format!r}; there are {', '.join(map(repr, TOOL_FORMATS))}")
-    return write(definition)
+    return _writer(tool_format)(definition, _copy)
 
 
 def render_tools(definitions: Iterable[ToolDefinition], tool_format: str) -> list[dict[str, Any]]:
     """Render each as `render_definition` does, in the given order."""
     return [render_definition(definition, tool_format) for definition in definitions]
+
+
+class RenderedTools:
+    """Definitions in one format, with *extra* in each, written once and given again as long as they are in use.
+
+    For requests that hold thousands of them. What is given is shared with later requests, and with the definitions:
+    nobody may change it. At most *max_kept* are kept. Safe to share between threads.
+    """
+
+    def __init__(self, tool_format: str, extra: JsonObject, *, max_kept: int = 20_000) -> None:
+        self._write = _writer(tool_format)
+        self._extra = extra
+        self._max_kept = max_kept
+        self._kept: dict[int, tuple[ToolDefinition, JsonObject]] = {}  # by id, which is sound while it is held here
+
+    def of(self, definitions: Collection[ToolDefinition]) -> list[JsonObject]:
+        """Render each as `render_definition` does, in the given order."""
+        kept = self._kept
+        rendered: list[JsonObject] = []
+        for definition in definitions:
+            known = kept.get(id(definition))
+            if known is None:
+                known = definition, {**self._write(definition, _as_it_is_if_plain), **self._extra}
+                kept[id(definition)] = known
+            rendered.append(known[1])
+        if len(kept) > self._max_kept:
+            self._kept = {}  # rare, and simpler than to tell which are still in use
+        return rendered
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,34 +77,36 @@ class PassThrough:
         return tools <= self.max_tools and tokens <= self.max_tokens
 
 
-def _openai(definition: ToolDefinition) -> dict[str, Any]:
-    return {"type": "function", "function": _named(definition) | {"parameters": _object_schema(definition)}}
+def _openai(definition: ToolDefinition, plain: _Plain) -> dict[str, Any]:
+    return {"type": "function", "function": _named(definition) | {"parameters": _object_schema(definition, plain)}}
 
 
-def _openai_responses(definition: ToolDefinition) -> dict[str, Any]:
+def _openai_responses(definition: ToolDefinition, plain: _Plain) -> dict[str, Any]:
     # This API takes tools as strict unless told otherwise, and strict mode refuses most schemas found in the wild.
-    return {"type": "function"} | _named(definition) | {"parameters": _object_schema(definition), "strict": False}
+    return (
+        {"type": "function"} | _named(definition) | {"parameters": _object_schema(definition, plain), "strict": False}
+    )
 
 
-def _anthropic(definition: ToolDefinition) -> dict[str, Any]:
-    return _named(definition) | {"input_schema": _object_schema(definition)}
+def _anthropic(definition: ToolDefinition, plain: _Plain) -> dict[str, Any]:
+    return _named(definition) | {"input_schema": _object_schema(definition, plain)}
 
 
-def _mcp(definition: ToolDefinition) -> dict[str, Any]:
+def _mcp(definition: ToolDefinition, plain: _Plain) -> dict[str, Any]:
     tool: dict[str, Any] = {"name": definition.name}
     if definition.title:
         tool["title"] = definition.title
     if definition.description:
         tool["description"] = definition.description
-    tool["inputSchema"] = _copy(definition.input_schema)
+    tool["inputSchema"] = plain(definition.input_schema)
     if definition.output_schema is not None:
-        tool["outputSchema"] = _copy(definition.output_schema)
+        tool["outputSchema"] = plain(definition.output_schema)
     if definition.annotations:
-        tool["annotations"] = _copy(definition.annotations)
+        tool["annotations"] = plain(definition.annotations)
     return tool
 
 
-_WRITERS: Mapping[str, Callable[[ToolDefinition], dict[str, Any]]] = {
+_WRITERS: Mapping[str, _Writer] = {
     "openai": _openai,
     "openai-responses": _openai_responses,
     "anthropic": _anthropic,
@@ -86,19 +116,26 @@ _WRITERS: Mapping[str, Callable[[ToolDefinition], dict[str, Any]]] = {
 TOOL_FORMATS = tuple(_WRITERS)
 
 
+def _writer(tool_format: str) -> _Writer:
+    write = _WRITERS.get(tool_format)
+    if write is None:
+        raise BadSettingError(f"no tool format {tool_format!r}; there are {', '.join(map(repr, TOOL_FORMATS))}")
+    return write
+
+
 def _named(definition: ToolDefinition) -> dict[str, Any]:
     """The title stands in for a missing description, as these formats have no place for it."""
     description = definition.description or definition.title
     return {"name": definition.name, "description": description} if description else {"name": definition.name}
 
 
-def _object_schema(definition: ToolDefinition) -> dict[str, Any]:
+def _object_schema(definition: ToolDefinition, plain: _Plain) -> dict[str, Any]:
     """The input schema as model APIs take it: they refuse the whole request for one tool whose root is no plain object.
 
     Alternatives at the root are laid over each other, so that the model still reads of every property. Arguments are
     validated by the original.
     """
-    schema: dict[str, Any] = _copy(definition.input_schema)
+    schema: dict[str, Any] = dict(plain(definition.input_schema))
     properties: dict[str, Any] = schema.pop("properties", {})
     required: list[str] = schema.pop("required", [])
     for keyword in ("allOf", "anyOf", "oneOf"):
@@ -106,7 +143,7 @@ def _object_schema(definition: ToolDefinition) -> dict[str, Any]:
             known = cast("dict[str, Any]", branch) if isinstance(branch, dict) else {}
             properties = known.get("properties", {}) | properties
             if keyword == "allOf":
-                required += [name for name in known.get("required", []) if name not in required]
+                required = required + [name for name in known.get("required", []) if name not in required]
     for keyword in ("not", "enum"):
         schema.pop(keyword, None)
     return schema | {"type": "object", "properties": properties} | ({"required": required} if required else {})
@@ -118,4 +155,19 @@ def _copy(value: Json) -> Any:
         return {key: _copy(item) for key, item in cast("JsonObject", value).items()}
     if isinstance(value, list | tuple):
         return [_copy(item) for item in cast("Sequence[Json]", value)]
+    return value
+
+
+def _as_it_is_if_plain(value: Json) -> Any:
+    """*value* itself if it is made of plain dicts and lists all through, else a copy that is."""
+    if isinstance(value, Mapping):
+        fields = cast("JsonObject", value)
+        made = {key: _as_it_is_if_plain(item) for key, item in fields.items()}
+        is_plain = type(fields) is dict and all(made[key] is item for key, item in fields.items())
+        return fields if is_plain else made
+    if isinstance(value, list | tuple):
+        items = cast("Sequence[Json]", value)
+        copied = [_as_it_is_if_plain(item) for item in items]
+        is_plain = type(items) is list and all(new is old for new, old in zip(copied, items, strict=True))
+        return items if is_plain else copied
     return value

@@ -28,8 +28,9 @@ from toolsearch.chat.models.sdk import (
     verbatim_items,
 )
 from toolsearch.chat.tool_search_prompt import options_to_send
-from toolsearch.discovery.exposure import render_tools
+from toolsearch.discovery.exposure import RenderedTools, render_tools
 from toolsearch.errors import BadSettingError, ChatModelError
+from toolsearch.threads import in_thread
 from toolsearch.tools.definition import Json
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class AnthropicModel:
         self._max_tokens = max_tokens
         self._max_continuations = max_continuations
         self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
+        self._deferred = RenderedTools(PROVIDER, {"defer_loading": True})
         self.native_tool_search = claude_searches_natively(model) if native_tool_search is None else native_tool_search
 
     async def close(self) -> None:
@@ -88,7 +90,7 @@ class AnthropicModel:
     async def call(self, prompt: Prompt) -> ChatResponse:
         from anthropic import AnthropicError
 
-        turn = self._turn(prompt)
+        turn = await self._turn(prompt)
         with translated(turn.request["model"], AnthropicError):
             while turn.add(cast("object", await self._clients.get().messages.create(**turn.request))):
                 pass
@@ -97,7 +99,7 @@ class AnthropicModel:
     async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
         from anthropic import AnthropicError
 
-        turn = self._turn(prompt)
+        turn = await self._turn(prompt)
         is_over = False
         with translated(turn.request["model"], AnthropicError):
             while not is_over:
@@ -115,8 +117,10 @@ class AnthropicModel:
                 is_over = not turn.add(reply)
         yield last_chunk(turn.response())  # after the connection is closed: who has it may let go of the rest
 
-    def _turn(self, prompt: Prompt) -> AnthropicTurn:
-        return AnthropicTurn(self._request(prompt), self._max_continuations)
+    async def _turn(self, prompt: Prompt) -> AnthropicTurn:
+        deferred = prompt.options.deferred_tools  # thousands of tools would hold up the loop
+        request = await in_thread(self._request, prompt) if deferred else self._request(prompt)
+        return AnthropicTurn(request, self._max_continuations)
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
         options = options_to_send(prompt)
@@ -132,7 +136,8 @@ class AnthropicModel:
         if any(system):
             request["system"] = "\n\n".join(filter(None, system))
         if options.tools:
-            request["tools"] = _tools(options)
+            shown = render_tools([tool.definition for tool in options.tools], PROVIDER)
+            request["tools"] = [*shown, *self._deferred.of([tool.definition for tool in options.deferred_tools])]
             request |= _tool_choice(options)
         request |= dict(options.extra)
         if options.temperature is not None:  # newer models refuse it, so the SDK has no argument for it any more
@@ -145,12 +150,6 @@ class AnthropicModel:
 
 def _native(options: ChatOptions) -> NativeSearch:
     return NativeSearch({tool.name: tool.definition for tool in options.deferred_tools})
-
-
-def _tools(options: ChatOptions) -> list[dict[str, Json]]:
-    shown = render_tools([tool.definition for tool in options.tools], PROVIDER)
-    deferred = render_tools([tool.definition for tool in options.deferred_tools], PROVIDER)
-    return [*shown, *(tool | {"defer_loading": True} for tool in deferred)]
 
 
 def _tool_choice(options: ChatOptions) -> dict[str, Json]:
