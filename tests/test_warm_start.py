@@ -306,6 +306,16 @@ def test_a_save_removes_the_generation_before_and_what_killed_writers_left(tmp_p
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["CURRENT", "write.lock", now.name])
 
 
+def test_an_index_in_a_relative_folder_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with ToolSearch(tools(), index_dir="here") as engine:
+        engine.save()
+        expected = answers(engine)
+
+    with ToolSearch.open("here") as opened:
+        assert (answers(opened), opened.notes) == (expected, [])
+
+
 _WRITE_AND_WAIT = """
 import sys
 from toolsearch import Catalog, ToolSearch

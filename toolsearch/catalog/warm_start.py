@@ -112,7 +112,7 @@ class IndexDirectory:
                     pointer = generation / _CURRENT
                     pointer.write_text(f"{generation.name} {digest}\n")
                     pointer.replace(self.path / _CURRENT)
-                self._remove_all_but(generation)
+                self._remove_all_but(generation.name)
         except OSError as error:
             raise IndexStoreError(f"the index cannot be written to {self.path}: {error.strerror or error}") from error
 
@@ -138,10 +138,10 @@ class IndexDirectory:
             shutil.rmtree(generation, ignore_errors=True)
             raise
 
-    def _remove_all_but(self, generation: Path) -> None:
+    def _remove_all_but(self, name: str) -> None:
         """Remove the generations before, and what writers that were killed have left."""
         for other in self.path.glob(f"{_GENERATION}*"):
-            if other != generation:
+            if other.name != name:
                 shutil.rmtree(other, ignore_errors=True)
 
     def _current(self) -> tuple[Path, str]:
