@@ -39,7 +39,7 @@ from toolsearch.discovery.reach import EVERY_TOOL, Rule
 from toolsearch.discovery.state import SessionState
 from toolsearch.errors import BadSettingError, SessionStoreError
 from toolsearch.evaluation.queries import LabelledQuery
-from toolsearch.gateway.settings import GatewaySettings
+from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
 
 NAMES = ["send_mail", "list_events", "pay_bill"]
 
@@ -183,6 +183,13 @@ def test_an_empty_list_in_the_gateways_file_allows_nothing_too() -> None:
     rules = GatewaySettings.model_validate({"rules": {"allow": []}, "principals": {"ann": {"allow": []}}})
     assert (rules.rules.allow, rules.principals["ann"].allow) == ((), ())
     assert GatewaySettings().rules.allow == EVERY_TOOL
+
+
+@pytest.mark.parametrize("key", ["toolSearch", "tool_search", "tool-search", "ToolSearch", "toolsearch "])
+def test_the_gateways_section_is_not_passed_over_for_its_spelling(key: str) -> None:
+    document = {"mcpServers": {"a": {"command": "x"}}, key: {"rules": {"deny": ["a__*"]}}}
+    with pytest.raises(BadSettingError, match="must be spelt 'toolsearch': as it is, none of it would hold"):
+        read_gateway_config(document, {})
 
 
 def test_a_reach_holds_rules_and_keeps_them_whatever_they_came_in() -> None:

@@ -237,6 +237,7 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
     """
     document = config if isinstance(config, Mapping) else read_document(Path(config))
     section: object = document.get(SECTION, {}) if is_object(document) else {}
+    _require_section_name(document if is_object(document) else {})
     settings = _read_section(with_hashed_tokens(section, environment))
     mcp = read_mcp_config(config, environment)
     kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
@@ -255,6 +256,13 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
         refused=(*mcp.refused, *ambiguous),
         warnings=tuple(warnings),
     )
+
+
+def _require_section_name(document: Mapping[str, Any]) -> None:
+    """``toolSearch`` or ``tool_search`` would be left alone as any other client's key, and with it all rules."""
+    for key in document:
+        if key != SECTION and "".join(filter(str.isalnum, key)).casefold() == SECTION:
+            raise BadSettingError(f"the section {key!r} must be spelt {SECTION!r}: as it is, none of it would hold")
 
 
 def _pointless_rules(settings: GatewaySettings, servers: Collection[str]) -> list[str]:
