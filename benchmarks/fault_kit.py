@@ -188,6 +188,7 @@ async def bench(
             "strategy": "keyword",
             "servers": {"faulty": treated or {}},
             "trust": {"changed": "allow"},
+            "exposure": {"firstListWaitS": 30},
         },
     }
     gateway = Gateway(read_gateway_config(config, os.environ), upstreams=partial(UpstreamActor, **actor))

@@ -281,7 +281,7 @@ async def run(sessions: int, minutes: float, pause_s: float, strategy: str) -> d
             json.dumps(
                 {
                     "mcpServers": {f"stub{number}": {"url": url} for number, url in enumerate(stubs)},
-                    "toolsearch": {"stateDir": folder, "strategy": strategy},
+                    "toolsearch": {"stateDir": folder, "strategy": strategy, "exposure": {"firstListWaitS": 30}},
                 }
             )
         )

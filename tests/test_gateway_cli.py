@@ -73,11 +73,11 @@ def test_check_tells_what_each_server_gives_refuses_and_costs(run, configured):
     assert ran.code == 1
     assert (raw["state"], raw["tools"], raw["ruled_out"], raw["error"]) == ("ready", 8, ["raw__crash"], "")
     assert raw["tokens"] > 0
-    assert (bad["state"], bad["tools"]) == ("ready", 4)
+    assert (bad["state"], bad["tools"]) == ("ready", 5)
     assert "bad__array" in [refusal["name"] for refusal in bad["refused"]]
     assert (gone["state"], gone["tools"]) == ("down", 0)
     assert "/no/such/program" in gone["error"]
-    assert ran.json["tools"] == 12
+    assert ran.json["tools"] == 13
     assert ran.json["all_tools_tokens"] == raw["tokens"] + bad["tokens"]
 
 
@@ -86,7 +86,7 @@ def test_check_shows_the_same_to_people_with_the_reasons(run, configured):
 
     assert ran.code == 0
     assert "inputSchema" in ran.out
-    assert "in place of 4 tools" in ran.out
+    assert "in place of 5 tools" in ran.out
 
 
 def test_check_says_that_no_server_can_be_used(run, configured):

@@ -20,7 +20,7 @@ from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era
 from toolsearch.gateway.server import make_server
 from toolsearch.gateway.settings import UpstreamSettings, read_gateway_config
 from toolsearch.gateway.tools import GatewayTool
-from toolsearch.gateway.trust.protocol import OpenGate
+from toolsearch.gateway.trust.protocol import Held, Hold, OpenGate, ToolGate, Verdict
 from toolsearch.gateway.upstream.protocol import (
     Listing,
     UpstreamRequest,
@@ -91,7 +91,7 @@ class Clock:
 
 @asynccontextmanager
 async def gateway_of(
-    *servers: str, clock: Callable[[], float] = time.monotonic, **exposure: Any
+    *servers: str, clock: Callable[[], float] = time.monotonic, gate: ToolGate | None = None, **exposure: Any
 ) -> AsyncIterator[tuple[Gateway, Any]]:
     """A gateway over fake *servers*, and these, by name."""
     config = read_gateway_config(
@@ -101,7 +101,7 @@ async def gateway_of(
         },
         {},
     )
-    async with Gateway(config, upstreams=FakeServer, gate=OpenGate(), clock=clock) as gateway:
+    async with Gateway(config, upstreams=FakeServer, gate=gate or OpenGate(), clock=clock) as gateway:
         yield gateway, gateway.upstreams
 
 
@@ -177,6 +177,42 @@ async def test_whether_tools_are_few_is_not_decided_before_every_server_has_list
         await servers["b"].lists("eat", "cook", "serve")
 
         assert await listing == OWN
+
+
+# --- tools that wait for approval -------------------------------------------------------------------------------------
+
+
+class Holding:
+    """A gate that holds the tools of these names."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def version(self) -> int:
+        return 0
+
+    def judge(self, server: str, tools: Any, **_: Any) -> Verdict:
+        held = tuple(Held(tool.name, server, tool.pin(), Hold.NEW) for tool in tools if tool.name in self.names)
+        return Verdict(tuple(tool for tool in tools if tool.name not in self.names), held)
+
+
+async def test_a_tool_that_was_approved_or_is_listed_no_more_does_not_wait():
+    gate = Holding()
+    async with gateway_of("a", "b", gate=gate) as (gateway, servers):
+        gate.names = {"a__dig", "b__eat"}
+        await servers["a"].lists("dig", "sow")
+        await servers["b"].lists("eat")
+        assert sorted(gateway.registry.held) == ["a__dig", "b__eat"]
+
+        gate.names = {"b__eat"}
+        await gateway.registry.review("a")
+        assert sorted(gateway.registry.held) == ["b__eat"]
+        assert not (await call(gateway, "a__dig", {})).get("isError")
+
+        await servers["b"].lists("cook")
+        assert gateway.registry.held == {}
+        with pytest.raises(MCPError, match="Unknown tool: no tool named 'b__eat'"):
+            await call(gateway, "b__eat", {})
 
 
 # --- the first seconds ------------------------------------------------------------------------------------------------
