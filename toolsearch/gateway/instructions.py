@@ -24,7 +24,7 @@ def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
         result = await call_next(ctx)
         if ctx.method not in _METHODS or not isinstance(result, dict):
             return result
-        await gateway.settled()
+        await gateway.lists_settled()  # a client gives up if connecting and listing take 10 s together
         theirs = gateway.content.instructions(caller_of(ctx))
         if not theirs:
             return result
