@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -27,7 +28,8 @@ def scores(documents: list[ToolDocument], query: str, parameters: KeywordParamet
     part = KeywordPart.build(documents, lexicon)
     statistics = KeywordStatistics(mean_step=1).with_rows(part, np.arange(part.size), lexicon, sign=1)
     reading = read_query(query, lexicon, statistics, parameters)
-    found: list[float] = keyword_scores(part, reading, statistics.means, parameters).tolist()
+    look_up = partial(part.weighted, means=statistics.means, parameters=parameters)
+    found: list[float] = keyword_scores(part.size, reading, look_up).tolist()
     return found
 
 

@@ -11,8 +11,9 @@ from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.ranking import SearchSpace, Sure, Sureness, rank, with_places_for
+from toolsearch_indexes.ranking import Sure, Sureness, rank, with_places_for
 from toolsearch_indexes.request import Request, read_request
+from toolsearch_indexes.space import SearchSpace
 
 RANKED = [Hit(name, score, "low") for name, score in zip("abcdefg", (0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2), strict=True)]
 
@@ -97,15 +98,15 @@ class Synonyms(HashingEncoder):
 
 
 def read(index: ToolSearchIndex, query: str, strategy: str) -> tuple[SearchSpace, Request]:
-    request = read_request(query, strategy, index.state, index.lexicon, index.parameters, index.arm)
-    return SearchSpace.of(index.state.segments, None), request
+    space = SearchSpace.whole(index.state, index.parameters)
+    return space, read_request(query, strategy, space, index.lexicon, index.parameters, index.arm)
 
 
 def best_of_all(space: SearchSpace, request: Request) -> list[str]:
     """What fits, by the raw scores of every single row."""
     scored: list[tuple[float, str]] = []
-    for segment in space.segments:
-        raw = request.raw(segment, np.arange(segment.size), request.word_scores(segment))
+    for number, segment in enumerate(space.segments):
+        raw = request.raw(segment, np.arange(segment.size), request.word_scores(space, number))
         scored += zip((-raw).tolist(), segment.names.names, strict=True)
     return [name for score, name in sorted(scored) if request.scale.follows(-score)]
 

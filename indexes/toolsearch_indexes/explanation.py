@@ -8,12 +8,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from toolsearch_indexes.calibration import FOLLOWING, LEAST
-from toolsearch_indexes.keyword import FIELDS, KeywordPart
+from toolsearch_indexes.keyword import FIELDS
 from toolsearch_indexes.keyword_query import WordReading
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.ranking import SearchSpace
 from toolsearch_indexes.request import Request
-from toolsearch_indexes.segments import Segment
+from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.vectors import IntArray
 
 Outcome: TypeAlias = Literal[
@@ -83,9 +82,9 @@ def explain_row(
 ) -> Explanation:
     """Explain the score of a *row* of segment *number* that may be seen, as that of a tool that does not fit."""
     segment = space.segments[number]
-    words = word_matches(segment, request, lexicon, row)
+    words = word_matches(space, request, lexicon, number, row)
     here = np.asarray([row])
-    word_score = float(request.word_scores(segment)[row])
+    word_score = float(request.word_scores(space, number)[row])
     raw = float(request.raw(segment, here, np.asarray([word_score], np.float32))[0])
     cosine = deviations = None
     if request.nearness and segment.vectors:
@@ -114,31 +113,33 @@ def explain_row(
     )
 
 
-def word_matches(segment: Segment, request: Request, lexicon: Lexicon, row: int) -> tuple[WordMatch, ...]:
+def word_matches(
+    space: SearchSpace, request: Request, lexicon: Lexicon, number: int, row: int
+) -> tuple[WordMatch, ...]:
     """The words of the request that *row* holds, those worth most first, ties by the word."""
     readings = request.words.readings if request.words else ()
-    found = (_match(segment.keyword, request, lexicon, row, reading) for reading in readings)
+    found = (_match(space, lexicon, number, row, reading) for reading in readings)
     return tuple(sorted(filter(None, found), key=lambda match: (-match.score, match.word)))
 
 
-def _match(part: KeywordPart, request: Request, lexicon: Lexicon, row: int, reading: WordReading) -> WordMatch | None:
-    impacts = part.impacts(request.means, request.parameters)
+def _match(space: SearchSpace, lexicon: Lexicon, number: int, row: int, reading: WordReading) -> WordMatch | None:
+    part = space.segments[number].keyword
     terms: list[str] = []
     fields: dict[str, None] = {}
     best = 0.0
     for term, weight in reading.alternatives:
-        posting = part.posting(term, row)
-        if posting is not None:
+        posting, weighted = part.posting(term, row), space.terms.weighted(number, term)
+        if posting is not None and weighted is not None:
             terms.append(lexicon.terms[term])
             fields.update((FIELDS[field], None) for field in np.flatnonzero(part.counts[posting]).tolist())
-            best = max(best, float(impacts[posting]) * weight)
+            best = max(best, float(weighted[1][weighted[0] == row][0]) * weight)
     return WordMatch(reading.word, tuple(terms), tuple(fields), best) if terms else None
 
 
 def _best_raw(space: SearchSpace, request: Request, raw: float) -> float:
     """The best raw score of all that may be seen, of which *raw* is one."""
-    for segment, allowed in zip(space.segments, space.allowed, strict=True):
+    for number, (segment, allowed) in enumerate(zip(space.segments, space.allowed, strict=True)):
         rows: IntArray = np.arange(segment.size) if allowed is None else np.flatnonzero(allowed)
-        scores = request.raw(segment, rows, request.word_scores(segment)[rows])
+        scores = request.raw(segment, rows, request.word_scores(space, number)[rows])
         raw = max(raw, float(scores.max(initial=raw)))
     return raw

@@ -19,9 +19,11 @@ from toolsearch_indexes.search import Search
 from toolsearch_indexes.segments import build_segment, tidy
 from toolsearch_indexes.selection import Selection
 from toolsearch_indexes.semantic import SemanticArm, SemanticStatistics
+from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.state import IndexState
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray
+from toolsearch_indexes.views import View, ViewCache
 
 STRATEGIES = ("auto", "hybrid", "semantic", "keyword", "regex")
 
@@ -44,6 +46,7 @@ class ToolSearchIndex:
         self.parameters = parameters or KeywordParameters()
         self.arm = SemanticArm(encoder, cache) if encoder else None
         self._write_lock = threading.Lock()
+        self.views = ViewCache()
         self._state = IndexState(semantic=SemanticStatistics.empty(encoder.dimensions) if encoder else None)
         self.update(documents)
 
@@ -163,6 +166,14 @@ class ToolSearchIndex:
         self, strategy: str, within: Selection | Collection[str] | None, favour: Mapping[str, float] | None
     ) -> Search:
         """A search of this moment."""
-        chosen = self.resolve_strategy(strategy)
+        chosen, state = self.resolve_strategy(strategy), self._state
         selection = within if within is None or isinstance(within, Selection) else Selection.of(within)
-        return Search(self._state, selection, self.lexicon, self.parameters, self.arm, chosen, favour or {})
+        space = self._space(state, selection, is_kept=selection is within)
+        return Search(state, selection, space, self.lexicon, self.parameters, self.arm, chosen, favour or {})
+
+    def _space(self, state: IndexState, selection: Selection | None, *, is_kept: bool) -> SearchSpace:
+        """*is_kept*: the selection may come again, so that it is worth remembering what is seen through it."""
+        if selection is None:
+            return SearchSpace.whole(state, self.parameters)
+        view = self.views.get(state, selection) if is_kept else View.of(state, selection)
+        return SearchSpace.seen(state, view, self.lexicon, self.parameters, self.views if is_kept else None)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int32]
 LongArray = NDArray[np.int64]
 FloatArray = NDArray[np.float32]
+Weighted: TypeAlias = tuple[IntArray, FloatArray]  # rows, distinct, and the saturated weight of one term in each
 
 FIELDS = ("name", "title", "description", "parameters", "tags", "server")
 
@@ -61,6 +63,21 @@ class KeywordParameters:
     idf: Callable[[int, int], float] = lucene_idf  # of the number of documents and of those that hold a term
 
 
+class TermCounts(Protocol):
+    """What reading a query asks about the tools that may be found, all together."""
+
+    @property
+    def documents(self) -> int: ...
+
+    def holders(self, term: int) -> int:
+        """How many of them hold *term*."""
+        ...
+
+    def has_surface(self, surface: int) -> bool:
+        """Whether one of them holds *surface*."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class KeywordStatistics:
     """What is true of all live documents together; replaced, never changed.
@@ -82,8 +99,13 @@ class KeywordStatistics:
     means: tuple[float, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        exact: list[float] = (self.lengths / np.maximum(1, self.filled)).tolist()
-        object.__setattr__(self, "means", tuple(_round_to_power(mean, self.mean_step) for mean in exact))
+        object.__setattr__(self, "means", field_means(self.lengths, self.filled, self.mean_step))
+
+    def holders(self, term: int) -> int:
+        return int(self.df[term]) if term < len(self.df) else 0
+
+    def has_surface(self, surface: int) -> bool:
+        return surface < len(self.surface_df) and bool(self.surface_df[surface])
 
     def with_rows(self, part: KeywordPart, rows: LongArray, lexicon: Lexicon, *, sign: int) -> KeywordStatistics:
         """Return the statistics with these *rows* of *part* counted in (sign 1) or out (sign -1)."""
@@ -97,6 +119,12 @@ class KeywordStatistics:
         lengths = self.lengths + sign * part.lengths[rows].sum(axis=0, dtype=np.int64)
         filled = self.filled + sign * (part.lengths[rows] > 0).sum(axis=0, dtype=np.int64)
         return KeywordStatistics(self.documents + sign * len(rows), df, surface_df, lengths, filled, self.mean_step)
+
+
+def field_means(lengths: LongArray, filled: LongArray, step: float) -> tuple[float, ...]:
+    """The mean length of each field where there is any, rounded to powers of *step*; see `KeywordStatistics`."""
+    exact: list[float] = (lengths / np.maximum(1, filled)).tolist()
+    return tuple(_round_to_power(mean, step) for mean in exact)
 
 
 def _round_to_power(value: float, step: float) -> float:
@@ -230,7 +258,24 @@ class KeywordPart:
             if len(here) and mean > 0:  # at a mean of 0 only rows that are dead by now have the field
                 norms = weight / (1 - b + b * self.lengths[:, number] / mean)
                 tf[here] += self.counts[here, number] * norms[self.rows[here]]
-        return (tf * (parameters.k1 + 1) / (tf + parameters.k1)).astype(np.float32)
+        return _saturated(tf, parameters)
+
+    def impacts_of(
+        self, places: slice | LongArray, means: tuple[float, ...], parameters: KeywordParameters
+    ) -> FloatArray:
+        """As `impacts`, of the postings at *places* alone, and not remembered."""
+        rows, counts = self.rows[places], self.counts[places]
+        tf = np.zeros(len(rows), np.float32)
+        for number, (mean, weight, b) in enumerate(zip(means, parameters.weights, parameters.b, strict=True)):
+            here = np.flatnonzero(counts[:, number])
+            if len(here) and mean > 0:
+                tf[here] += counts[here, number] * (weight / (1 - b + b * self.lengths[rows[here], number] / mean))
+        return _saturated(tf, parameters)
+
+    def weighted(self, term: int, means: tuple[float, ...], parameters: KeywordParameters) -> Weighted | None:
+        """The rows that hold *term*, dead or alive; None if there is none."""
+        where = self.postings(term)
+        return (self.rows[where], self.impacts(means, parameters)[where]) if where else None
 
     def postings(self, term: int) -> slice | None:
         """Where the postings of *term* are; None if no row holds it."""
@@ -261,6 +306,10 @@ class KeywordPart:
 
 
 _ARRAYS = ("terms", "offsets", "rows", "counts", "lengths", "surface_offsets", "surface_ids")
+
+
+def _saturated(tf: FloatArray, parameters: KeywordParameters) -> FloatArray:
+    return (tf * (parameters.k1 + 1) / (tf + parameters.k1)).astype(np.float32)
 
 
 def _offsets(sorted_rows: NDArray[np.integer], size: int) -> LongArray:

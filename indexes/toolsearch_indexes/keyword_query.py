@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from toolsearch_indexes.analysis import STOP_WORDS, stem, surfaces, words
-from toolsearch_indexes.keyword import FloatArray, IntArray, KeywordParameters, KeywordPart, KeywordStatistics
+from toolsearch_indexes.keyword import FloatArray, IntArray, KeywordParameters, TermCounts, Weighted
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.short_forms import other_forms
 
@@ -41,9 +41,7 @@ class KeywordQuery:
     unknown: tuple[str, ...]
 
 
-def read_query(
-    query: str, lexicon: Lexicon, statistics: KeywordStatistics, parameters: KeywordParameters
-) -> KeywordQuery:
+def read_query(query: str, lexicon: Lexicon, counts: TermCounts, parameters: KeywordParameters) -> KeywordQuery:
     """Look up the words of *query*; each term counts once, however often it is said.
 
     Stop words are left out unless there is nothing else. A word that no tool holds is read as the closest words that
@@ -55,13 +53,13 @@ def read_query(
     known: dict[int, str] = {}
     unknown: list[str] = []
     for surface in content:
-        term = _term_in_use(stem(surface), lexicon, statistics)
+        term = _term_in_use(stem(surface), lexicon, counts)
         if term is not None:
             known.setdefault(term, surface)
         elif not any(surface != part and surface.startswith(part) for part in content):
             unknown.append(surface)  # not the whole of an identifier whose parts are asked for too
-    idf = {term: parameters.idf(statistics.documents, int(statistics.df[term])) for term in known}
-    forms = _terms_meant(content, lexicon, statistics, parameters)
+    idf = {term: parameters.idf(counts.documents, counts.holders(term)) for term in known}
+    forms = _terms_meant(content, lexicon, counts, parameters)
     readings: list[WordReading] = []
     for term, word in known.items():
         most = _FORM_FACTOR * idf[term]  # a rare form must not outweigh the word that was said
@@ -69,11 +67,11 @@ def read_query(
         readings.append(WordReading(word, ((term, idf[term]), *others)))
     readings += [WordReading(word, (form,)) for word in unknown for form in forms.get(word, ())]
     unread = [word for word in unknown if word not in forms]
-    guesses = [_guess(s, lexicon, statistics, parameters, is_last=s == content[-1]) for s in unread]
+    guesses = [_guess(s, lexicon, counts, parameters, is_last=s == content[-1]) for s in unread]
     guesses = [guess for guess in guesses if guess.alternatives]
     if readings or len(guesses) * 2 > len(unknown):
         readings += guesses
-    ideal = (sum(idf.values()) + len(unknown) * parameters.idf(statistics.documents, 0)) * (parameters.k1 + 1)
+    ideal = (sum(idf.values()) + len(unknown) * parameters.idf(counts.documents, 0)) * (parameters.k1 + 1)
     return KeywordQuery(tuple(readings), ideal, len(content), tuple(unread))
 
 
@@ -83,13 +81,13 @@ def _content_words(query: str) -> list[str]:
     return [surface for surface in said if surface not in STOP_WORDS] or list(said)
 
 
-def _term_in_use(term: str, lexicon: Lexicon, statistics: KeywordStatistics) -> int | None:
+def _term_in_use(term: str, lexicon: Lexicon, counts: TermCounts) -> int | None:
     number = lexicon.term_id(term)
-    return number if number is not None and number < len(statistics.df) and statistics.df[number] else None
+    return number if number is not None and counts.holders(number) else None
 
 
 def _terms_meant(
-    content: Sequence[str], lexicon: Lexicon, statistics: KeywordStatistics, parameters: KeywordParameters
+    content: Sequence[str], lexicon: Lexicon, counts: TermCounts, parameters: KeywordParameters
 ) -> dict[str, list[tuple[int, float]]]:
     """The terms, weighted, that words of *content* are short or long for; two that one is short for share the weight.
 
@@ -98,47 +96,43 @@ def _terms_meant(
     meant: dict[str, list[tuple[int, float]]] = {}
     said = [stem(surface) for surface in content]
     for places, terms in other_forms(said):
-        numbers = [_term_in_use(term, lexicon, statistics) for term in terms if term not in said]
+        numbers = [_term_in_use(term, lexicon, counts) for term in terms if term not in said]
         known = [number for number in numbers if number is not None]
         if len(known) == len(terms):
             factor = _FORM_FACTOR / len(terms)
-            weighted = [(n, factor * parameters.idf(statistics.documents, int(statistics.df[n]))) for n in known]
+            weighted = [(n, factor * parameters.idf(counts.documents, counts.holders(n))) for n in known]
             for place in places:
                 meant.setdefault(content[place], []).extend(weighted)
     return meant
 
 
 def _guess(
-    surface: str, lexicon: Lexicon, statistics: KeywordStatistics, parameters: KeywordParameters, *, is_last: bool
+    surface: str, lexicon: Lexicon, counts: TermCounts, parameters: KeywordParameters, *, is_last: bool
 ) -> WordReading:
     """Read a word that no tool holds as others that some do; without alternatives if there are none like it."""
-    in_use = statistics.surface_df > 0
     sure: dict[int, float] = {}
     if is_last:
-        for number in lexicon.starting_with(surface, in_use, limit=_ALTERNATIVES):
+        for number in lexicon.starting_with(surface, counts.has_surface, limit=_ALTERNATIVES):
             sure.setdefault(lexicon.term_of_surface[number], _PREFIX_FACTOR)
     if not sure:
-        for number, distance in lexicon.near(surface, in_use, limit=_ALTERNATIVES):
+        for number, distance in lexicon.near(surface, counts.has_surface, limit=_ALTERNATIVES):
             sure.setdefault(lexicon.term_of_surface[number], _TYPO_FACTOR**distance)
-    weights = {t: factor * parameters.idf(statistics.documents, int(statistics.df[t])) for t, factor in sure.items()}
+    weights = {t: factor * parameters.idf(counts.documents, counts.holders(t)) for t, factor in sure.items()}
     return WordReading(surface, tuple(weights.items()))
 
 
-def keyword_scores(
-    part: KeywordPart, query: KeywordQuery, means: tuple[float, ...], parameters: KeywordParameters
-) -> FloatArray:
-    """Return the BM25F score of every row of *part*, (n,) float32, 0 where no word matches.
+def keyword_scores(size: int, query: KeywordQuery, look_up: Callable[[int], Weighted | None]) -> FloatArray:
+    """Return the BM25F score of every row of a part of that *size*, (n,) float32, 0 where no word matches.
 
-    Of several readings of one word the best counts.
+    *look_up* gives the rows that hold a term. Of several readings of one word the best counts.
     """
-    scores = np.zeros(part.size, np.float32)
-    best = np.zeros(part.size, np.float32)
-    impacts = part.impacts(means, parameters)
+    scores = np.zeros(size, np.float32)
+    best = np.zeros(size, np.float32)
     for reading in query.readings:  # in one order for all parts, so that equal tools get equal sums
         found = [
-            (part.rows[place], impacts[place] * np.float32(weight))
+            (weighted[0], weighted[1] * np.float32(weight))
             for term, weight in reading.alternatives
-            if (place := part.postings(term)) is not None
+            if (weighted := look_up(term)) is not None
         ]
         if len(found) == 1:
             np.add.at(scores, *found[0])

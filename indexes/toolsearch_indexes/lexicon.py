@@ -7,7 +7,8 @@ Whether a word is still in use is not known here: counts belong to a snapshot of
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ _SPLITTER = "\n"
 _LONG_WORD = 8  # letters from which two typos are forgiven instead of one
 _SHORTEST_TYPO = 4  # a three-letter word with a typo could be anything
 _SHORTEST_PREFIX = 3
+_MOST_TYPOS = 1_000  # words whose likenesses are remembered
 
 
 class Lexicon:
@@ -35,6 +37,7 @@ class Lexicon:
         self._surface_ids: dict[str, int] = {}
         self._word_ids: dict[tuple[str, bool], tuple[int, ...]] = {}
         self._by_shape: defaultdict[tuple[str, int], list[str]] = defaultdict(list)  # by first letter and length
+        self._typos: dict[str, tuple[int, list[tuple[int, str, int]]]] = {}  # with the number of surfaces at that time
         self._by_beginning: defaultdict[str, list[str]] = defaultdict(list)  # by the shortest prefix
 
     def term_id(self, term: str) -> int | None:
@@ -80,12 +83,34 @@ class Lexicon:
         """Drop the memory of raw words, which only makes a large build fast."""
         self._word_ids.clear()
 
-    def near(self, surface: str, in_use: NDArray[np.bool_], *, limit: int) -> list[tuple[int, int]]:
+    def near(self, surface: str, is_in_use: Callable[[int], bool], *, limit: int) -> list[tuple[int, int]]:
         """Return (surface number, edit distance) of the closest surfaces in use, all at the same smallest distance.
 
         One edit is a letter added, lost, changed, or two swapped; one is forgiven from 4 letters on, two from 8 on,
         none in the first letter, which people get right. At most *limit*, in alphabetical order.
         """
+        nearest: list[tuple[int, int]] = []
+        for distance, _, number in self._alike(surface):
+            if len(nearest) == limit or (nearest and distance > nearest[0][1]):
+                break
+            if is_in_use(number):
+                nearest.append((number, distance))
+        return nearest
+
+    def _alike(self, surface: str) -> list[tuple[int, str, int]]:
+        """The surfaces that *surface* may be a typo of, in use or not: distance, surface, number; sorted.
+
+        Remembered, for within a small reach many a word is one that only other tools hold.
+        """
+        known = self._typos.get(surface)
+        if known is None or known[0] != len(self.surfaces):
+            known = len(self.surfaces), self._find_alike(surface)
+            if len(self._typos) >= _MOST_TYPOS:
+                self._typos.clear()
+            self._typos[surface] = known
+        return known[1]
+
+    def _find_alike(self, surface: str) -> list[tuple[int, str, int]]:
         if len(surface) < _SHORTEST_TYPO or not surface.isalpha():
             return []
         reach = 2 if len(surface) >= _LONG_WORD else 1
@@ -97,16 +122,15 @@ class Lexicon:
                 distances = process.cdist([surface], alike, scorer=OSA.distance, score_cutoff=reach, dtype=np.uint8)[0]
                 near = ((int(distances[i]), alike[i]) for i in np.flatnonzero(distances <= reach).tolist())
                 found += [(distance, other, self._surface_ids[other]) for distance, other in near]
-        found = sorted(one for one in found if one[2] < len(in_use) and in_use[one[2]])
-        return [(number, distance) for distance, _, number in found if distance == found[0][0]][:limit]
+        return sorted(found)
 
-    def starting_with(self, prefix: str, in_use: NDArray[np.bool_], *, limit: int) -> list[int]:
+    def starting_with(self, prefix: str, is_in_use: Callable[[int], bool], *, limit: int) -> list[int]:
         """Return the surfaces in use that begin with *prefix*, shortest first, then by alphabet."""
         if len(prefix) < _SHORTEST_PREFIX:
             return []
         alike = [s for s in self._by_beginning.get(prefix[:_SHORTEST_PREFIX], ()) if s.startswith(prefix)]
-        numbers = [self._surface_ids[s] for s in sorted(alike, key=lambda s: (len(s), s))]
-        return [number for number in numbers if number < len(in_use) and in_use[number]][:limit]
+        numbers = (self._surface_ids[s] for s in sorted(alike, key=lambda s: (len(s), s)))
+        return list(islice(filter(is_in_use, numbers), limit))
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         return {

@@ -19,7 +19,7 @@ from toolsearch_indexes.keyword import BoolArray, FloatArray
 from toolsearch_indexes.regex import CompiledPattern
 from toolsearch_indexes.request import Request
 from toolsearch_indexes.segments import Segment
-from toolsearch_indexes.selection import Selection, allowed_rows
+from toolsearch_indexes.space import SearchSpace
 
 RowArray = NDArray[np.int64]
 Sureness: TypeAlias = Literal["by its words", "by a part"]
@@ -28,7 +28,9 @@ _Scored: TypeAlias = tuple[RowArray, FloatArray]  # rows of one segment and a sc
 _NO_ROWS: RowArray = np.empty(0, np.int64)
 _NO_SCORES: FloatArray = np.empty(0, np.float32)
 _NOTHING_UNSEEN = -math.inf
+_ROUNDED_UP = 1 + 1e-6  # more than what a sum in float32 may be above one in float64
 _CANDIDATES = 100  # rows that each arm proposes at first
+_SPARE = 8  # rows beyond the limit that are proposed where nothing is fused, so that a tie at the limit is seen
 _DEEPER = 8  # times as many, while a row that no arm has proposed might belong to the best
 _MOVED = 20  # the first places, among which favour moves tools
 _FAVOUR = 0.7  # log odds
@@ -40,17 +42,6 @@ class _Near(NamedTuple):
 
     rows: RowArray
     most: float
-
-
-class SearchSpace(NamedTuple):
-    """The segments of one moment, with the rows of each that may be found; None means all of its rows."""
-
-    segments: tuple[Segment, ...]
-    allowed: tuple[BoolArray | None, ...]
-
-    @classmethod
-    def of(cls, segments: tuple[Segment, ...], selection: Selection | None) -> SearchSpace:
-        return cls(segments, tuple(allowed_rows(segment, selection) for segment in segments))
 
 
 class Sure(NamedTuple):
@@ -93,18 +84,28 @@ def _best_rows(space: SearchSpace, request: Request, count: int) -> tuple[list[t
     The best sum need not be the best of either arm. So each proposes many, and more of them until what none has
     proposed cannot be among the best.
     """
-    word_scores = [request.word_scores(segment) for segment in space.segments]
-    proposals = count if request.nearness is None else max(_CANDIDATES, count)
+    word_scores = [request.word_scores(space, number) for number in range(len(space.segments))]
+    proposals = _first_proposals(request, count)
     while True:
         by_word = _best_of_all(list(map(_by_word, word_scores, space.allowed, repeat(proposals))), proposals)
-        near = [_by_meaning(*given, request, proposals) for given in zip(space.segments, space.allowed, strict=True)]
-        best = _best(space, _scored(space, request, word_scores, by_word, near), count)
-        unseen = _most_unseen(request, by_word, near, proposals)
+        if request.nearness is None:
+            best, unseen = _best(space, by_word, count), _NOTHING_UNSEEN
+        else:
+            near = [_by_meaning(*of, request, proposals) for of in zip(space.segments, space.allowed, strict=True)]
+            best = _best(space, _scored(space, request, word_scores, by_word, near), count)
+            unseen = _most_unseen(request, by_word, near, proposals)
         if not request.scale.fits(max(unseen, best[0][0] if best else unseen)):
             return [], by_word
         if not request.scale.follows(unseen) or (len(best) == count and best[-1][0] > unseen):
             return [(raw, name) for raw, name in best if request.scale.follows(raw)], by_word
         proposals *= _DEEPER
+
+
+def _first_proposals(request: Request, count: int) -> int:
+    if request.nearness is None:
+        return count
+    is_sum = request.is_fused or len(request.nearness.meaning.parts) > 0
+    return max(_CANDIDATES, count) if is_sum else count + _SPARE
 
 
 def _scored(
@@ -124,12 +125,13 @@ def _scored(
 
 def _most_unseen(request: Request, by_word: Sequence[_Scored], near: Sequence[_Near], proposals: int) -> float:
     """The most that the raw score of a row can be that is not proposed: of each arm at most the least of the others."""
-    cosine = max((most for _, most in near), default=_NOTHING_UNSEEN)
+    cosine = max([most for _, most in near], default=_NOTHING_UNSEEN)
     if request.nearness is None or cosine == _NOTHING_UNSEEN:
         return _NOTHING_UNSEEN
-    scores = np.concatenate([_NO_SCORES, *(scores for _, scores in by_word)])
-    least = np.asarray([scores.min() if len(scores) >= proposals else 0], np.float32)
-    return float(request.sum(least, request.nearness.unrelated.deviations(np.asarray([cosine], np.float32)))[0])
+    is_cut = sum(len(rows) for rows, _ in by_word) >= proposals
+    least = min(float(scores.min(initial=math.inf)) for _, scores in by_word) if is_cut else 0.0
+    meaning = request.weight * max(0.0, request.nearness.unrelated.deviations_of(cosine))
+    return (least + meaning) * _ROUNDED_UP
 
 
 def _sure_by_words(space: SearchSpace, request: Request, by_word: Sequence[_Scored]) -> list[Sure]:
@@ -208,8 +210,10 @@ def with_places_for(ranked: Sequence[Hit], sure: Sequence[Sure]) -> tuple[list[H
     that scores fall along an answer. Also says which were moved, and why. *ranked* has at least five hits, unless there
     are no more.
     """
-    first = {hit.name for hit in ranked[:SURE_PLACE]}
+    first = [hit.name for hit in ranked[:SURE_PLACE]]
     missing = {one.hit.name: one for one in reversed(sure) if one.hit.name not in first}
+    if not missing:
+        return list(ranked), {}
     best = sorted(missing.values(), key=lambda one: (-one.hit.score, one.hit.name))
     moved = best[: SURE_PLACE - 1] if ranked else best
     names = {one.hit.name: one.why for one in moved}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores, read_
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.semantic import Meaning, SemanticArm
-from toolsearch_indexes.state import IndexState
+from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.vectors import IntArray
 
 
@@ -43,47 +44,44 @@ class Request:
     weight: float
     scale: Scale
     word_scale: Scale
-    means: tuple[float, ...]
-    parameters: KeywordParameters
 
     @property
     def is_fused(self) -> bool:
         return self.words is not None and self.nearness is not None
 
-    def word_scores(self, segment: Segment) -> FloatArray:
-        """The BM25F score of every row, (n,); 0 where no word matches."""
+    def word_scores(self, space: SearchSpace, number: int) -> FloatArray:
+        """The BM25F score of every row of segment *number*, (n,); 0 where no word matches, anything out of reach."""
+        size = space.segments[number].size
         if self.words is None:
-            return np.zeros(segment.size, np.float32)
-        return keyword_scores(segment.keyword, self.words, self.means, self.parameters)
+            return np.zeros(size, np.float32)
+        return keyword_scores(size, self.words, partial(space.terms.weighted, number))
 
     def raw(self, segment: Segment, rows: IntArray, word_scores: FloatArray) -> FloatArray:
         """The raw scores of *rows*, whose word scores are given."""
-        return word_scores if self.nearness is None else self.sum(word_scores, self.nearness.deviations(segment, rows))
-
-    def sum(self, word_scores: FloatArray, deviations: FloatArray) -> FloatArray:
-        """The raw scores of these; none falls where one of both rises."""
-        return (word_scores + np.float32(self.weight) * deviations).astype(np.float32)
+        if self.nearness is None:
+            return word_scores
+        meaning = np.float32(self.weight) * self.nearness.deviations(segment, rows)
+        return (word_scores + meaning).astype(np.float32)
 
 
 def read_request(
     text: str,
     strategy: str,
-    state: IndexState,
+    space: SearchSpace,
     lexicon: Lexicon,
     parameters: KeywordParameters,
     arm: SemanticArm | None,
 ) -> Request:
     """*strategy* is "keyword", or with an *arm* "semantic" or "hybrid"."""
-    words = read_query(text, lexicon, state.keyword, parameters)
-    tools, means = state.keyword.documents, state.keyword.means
+    words = read_query(text, lexicon, space.terms, parameters)
+    tools = space.terms.documents
     by_words = keyword_scale(words.ideal, tools)
-    if strategy == "keyword" or arm is None or state.semantic is None:
-        return Request(words, None, 0.0, by_words, by_words, means, parameters)
+    if strategy == "keyword" or arm is None or space.semantic is None:
+        return Request(words, None, 0.0, by_words, by_words)
     nearness = Nearness(arm.meaning(text), arm.unrelated)
-    familiarity = arm.unrelated.deviations_of(state.semantic.mean_cosine(nearness.meaning.whole))
+    familiarity = arm.unrelated.deviations_of(space.semantic.mean_cosine(nearness.meaning.whole))
     foreign = sum(not arm.knows(word) for word in words.unknown)
     sense = 1 - foreign / words.words if words.words else 0.0
     if strategy == "semantic":
-        return Request(None, nearness, 1.0, semantic_scale(familiarity, tools, sense), by_words, means, parameters)
-    scale = hybrid_scale(familiarity, tools, sense)
-    return Request(words, nearness, semantic_weight(text), scale, by_words, means, parameters)
+        return Request(None, nearness, 1.0, semantic_scale(familiarity, tools, sense), by_words)
+    return Request(words, nearness, semantic_weight(text), hybrid_scale(familiarity, tools, sense), by_words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from toolsearch_indexes.clauses import clauses
 from toolsearch_indexes.documents import Hit
@@ -15,7 +14,6 @@ from toolsearch_indexes.query_forms import Pattern, QueryForm, Select, Words, na
 from toolsearch_indexes.ranking import (
     SURE_PLACE,
     Ranking,
-    SearchSpace,
     Sure,
     favoured,
     rank,
@@ -26,6 +24,7 @@ from toolsearch_indexes.regex import compile_pattern
 from toolsearch_indexes.request import Request, read_request
 from toolsearch_indexes.selection import Selection
 from toolsearch_indexes.semantic import SemanticArm
+from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.state import IndexState
 
 _SHORT_REQUEST = 20  # words; in a longer one, parts are rather the circumstances of one task
@@ -40,21 +39,18 @@ class Answer:
     how: Mapping[str, Outcome]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Search:
-    """A search of *state* within *selection* by *strategy*, which is none of those that stand for another."""
+    """A search of *state* within *selection*, which is what *space* is, by *strategy*, none that stands for another."""
 
     state: IndexState
     selection: Selection | None
+    space: SearchSpace
     lexicon: Lexicon
     parameters: KeywordParameters
     arm: SemanticArm | None
     strategy: str
     favour: Mapping[str, float]
-
-    @cached_property
-    def space(self) -> SearchSpace:
-        return SearchSpace.of(self.state.segments, self.selection)
 
     def answer(self, form: QueryForm, limit: int) -> Answer:
         """Return at most *limit* hits: the first of those for any greater limit."""
@@ -75,7 +71,7 @@ class Search:
             return Explanation(name, self.strategy, "no such tool")
         if self.selection is not None and not self.selection.allows(name):
             return Explanation(name, self.strategy, "out of reach")
-        answer = self.answer(form, max(1, self.state.keyword.documents))
+        answer = self.answer(form, max(1, self.space.terms.documents))
         how = answer.how.get(name, "found")
         explained = Explanation(name, self.strategy, "no match")
         if isinstance(form, Words) and self.strategy != "regex" and how != "by name":
@@ -109,7 +105,7 @@ class Search:
         return rank(self.space, self._read(text), limit, self.favour)
 
     def _read(self, text: str) -> Request:
-        return read_request(text, self.strategy, self.state, self.lexicon, self.parameters, self.arm)
+        return read_request(text, self.strategy, self.space, self.lexicon, self.parameters, self.arm)
 
     def _by_name(self, names: Iterable[str]) -> Sequence[str]:
         """The tools that *names* mean, in their order: by exact name, else as `_by_whole_name` reads them."""

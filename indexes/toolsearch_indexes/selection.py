@@ -1,28 +1,26 @@
-"""Which tools a search may see, as masks over segments: applied before ranking, made once and shared."""
+"""Which tools a search may see."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from toolsearch_indexes.errors import BadQueryError
 from toolsearch_indexes.keyword import BoolArray
-from toolsearch_indexes.segments import Names, Segment
+from toolsearch_indexes.segments import Segment
 
 
 class Selection:
     """The tools whose names *allows* accepts.
 
-    A mask is kept for each segment, so that a change of the index costs only its new rows; *allows* must therefore
-    always answer the same for one version of a tool. Make one selection per reach and share it: it holds a byte per
-    tool. Safe to share between threads.
+    An index remembers what it finds out about a selection as long as the selection lives, and at a change asks for the
+    new tools only; *allows* must therefore always answer the same for one version of a tool. Make one selection per
+    reach and share it. Safe to share between threads.
     """
 
     def __init__(self, allows: Callable[[str], bool]) -> None:
         self._allows = allows
-        self._masks: WeakKeyDictionary[Names, BoolArray] = WeakKeyDictionary()
 
     @classmethod
     def of(cls, names: Collection[str]) -> Selection:
@@ -35,17 +33,5 @@ class Selection:
         return self._allows(name)
 
     def mask(self, segment: Segment) -> BoolArray:
-        """The allowed rows of *segment*, dead or alive, (n,) bool."""
-        mask = self._masks.get(segment.names)
-        if mask is None:
-            mask = np.fromiter(map(self._allows, segment.names.names), np.bool_, segment.size)
-            self._masks[segment.names] = mask
-        return mask
-
-
-def allowed_rows(segment: Segment, selection: Selection | None) -> BoolArray | None:
-    """The rows of *segment* that may be found: alive and selected; None means all."""
-    if selection is None:
-        return segment.alive
-    mask = selection.mask(segment)
-    return mask if segment.alive is None else mask & segment.alive
+        """The allowed rows of *segment*, dead or alive, (n,) bool. Asks for each of them."""
+        return np.fromiter(map(self._allows, segment.names.names), np.bool_, segment.size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 
 from toolsearch_indexes.keyword import KeywordStatistics
 from toolsearch_indexes.segments import Segment
@@ -16,6 +17,7 @@ class IndexState:
     segments: tuple[Segment, ...] = ()
     keyword: KeywordStatistics = field(default_factory=KeywordStatistics)
     semantic: SemanticStatistics | None = None
+    moment: int = field(init=False, default_factory=count().__next__)  # its own, also if made out of another
 
     def place_of(self, name: str) -> tuple[int, int] | None:
         """Return (segment, row) of a living document."""

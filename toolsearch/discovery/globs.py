@@ -19,12 +19,28 @@ class GlobSet:
     Raises BadSettingError for a glob that cannot be read.
     """
 
-    __slots__ = ("_expression",)
+    __slots__ = ("_beginnings", "_ends", "_expression", "_parts")
 
     def __init__(self, globs: Collection[str]) -> None:
-        self._expression = _compile(globs) if globs else None
+        others: list[str] = []
+        beginnings: list[str] = []
+        ends: list[str] = []
+        self._parts: list[str] = []
+        for (
+            glob
+        ) in globs:  # most globs are of three kinds, for which no expression is needed, nor a call of the binding
+            literal = glob.strip("*")
+            kinds = {f"{literal}*": beginnings, f"*{literal}": ends, f"*{literal}*": self._parts}
+            if glob in kinds and not is_glob(literal):
+                kinds[glob].append(literal)
+            else:
+                others.append(glob)
+        self._beginnings, self._ends = tuple(beginnings), tuple(ends)
+        self._expression = _compile(others) if others else None
 
     def match(self, text: str) -> bool:
+        if text.startswith(self._beginnings) or text.endswith(self._ends) or any(part in text for part in self._parts):
+            return True
         if self._expression is None:
             return False
         # As bytes: the binding is several times slower on str, and fails on a lone surrogate.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from typing import cast
 
 from toolsearch.discovery.globs import GlobSet, is_glob
@@ -15,6 +16,7 @@ from toolsearch.tools.naming import MAX_NAME_LENGTH, NAME_CHARACTERS
 from toolsearch.tools.safety import SafetyClass, safety_of
 
 EVERY_TOOL = ("*",)  # the allow rules of a caller that no allow rule was given for
+_REMEMBERED_TEXTS = 1_024  # servers, and tags, of which a reach knows whether its rules match them
 _MAX_RULE_CHARACTERS = 512
 _IN_NAME_RULES = NAME_CHARACTERS | set("*?[]!")
 
@@ -128,24 +130,32 @@ def _rules(given: Iterable[Rule], option: str) -> tuple[Rule, ...]:
 class _AnyRule:
     """Whether any of some rules matches a tool, in time that hardly grows with the rules."""
 
-    __slots__ = ("_classes", "_names", "_servers", "_tags")
+    __slots__ = ("_is_any", "_match_class", "_match_name", "_match_server", "_match_tag")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         patterns: dict[Subject, set[str]] = {subject: set() for subject in Subject}
         for rule in rules:
             patterns[rule.subject].add(rule.pattern)
-        self._names = _AnyText(patterns[Subject.NAME])
-        self._servers = _AnyText(patterns[Subject.SERVER])
-        self._tags = _AnyText(patterns[Subject.TAG])
-        self._classes = _AnyText(patterns[Subject.CLASS])
+        self._is_any = "*" in patterns[Subject.NAME]
+        # What no rule looks at need not be looked at in 40,000 tools, which have few servers and tags.
+        self._match_name = _AnyText(patterns[Subject.NAME]).match if patterns[Subject.NAME] else None
+        self._match_server = _remembering(patterns[Subject.SERVER])
+        self._match_tag = _remembering(patterns[Subject.TAG])
+        self._match_class = _remembering(patterns[Subject.CLASS])
 
     def matches(self, definition: ToolDefinition) -> bool:
-        return (
-            self._names.match(definition.name)
-            or self._servers.match(definition.server)
-            or any(map(self._tags.match, definition.tags))
-            or self._classes.match(safety_of(definition.annotations).value)
+        if self._is_any:
+            return True
+        return bool(
+            (self._match_name and self._match_name(definition.name))
+            or (self._match_server and self._match_server(definition.server))
+            or (self._match_tag and any(map(self._match_tag, definition.tags)))
+            or (self._match_class and self._match_class(safety_of(definition.annotations).value))
         )
+
+
+def _remembering(patterns: set[str]) -> Callable[[str], bool] | None:
+    return lru_cache(_REMEMBERED_TEXTS)(_AnyText(patterns).match) if patterns else None
 
 
 class _AnyText:

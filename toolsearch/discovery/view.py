@@ -17,7 +17,7 @@ from toolsearch.tools.naming import near_names
 from toolsearch_indexes.selection import Selection
 
 _MAX_COUNTED = 500_000  # characters of a description: counting 5 MB takes a second, and all of them are too many
-_MAX_VIEWS = 256  # different reaches that are remembered; each costs a byte per tool
+_MAX_VIEWS = 256  # different reaches that are remembered; what an index keeps for each is bounded there
 
 
 class View:
@@ -34,7 +34,8 @@ class View:
 
     def allows(self, name: str) -> bool:
         """Whether there is such a tool, and the caller may see it."""
-        return self.find(name) is not None
+        tool = self._catalog.find(name)
+        return tool is not None and self._admits(tool.definition)
 
     def find(self, name: str) -> Tool | None:
         tool = self._catalog.find(name)

@@ -1,0 +1,241 @@
+"""A view: what a search within a reach goes by, as if the tools in reach were all there are.
+
+Which tools are found, in which order and how surely, hangs on what is true of all tools together: how many there are,
+how long they are, how many hold a word, what they mean on average. Taken of the whole catalog, this would tell of tools
+that the caller may not see, and answer worse. So a view has figures of its own. Those that need every tool are added up
+once, and then changed by what a change of the index touches. What concerns a single term is found out when a query asks
+for it, and remembered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from toolsearch_indexes.keyword import FloatArray, IntArray, KeywordParameters, KeywordPart, Weighted, field_means
+from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.segments import Segment
+from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.semantic import SemanticStatistics
+from toolsearch_indexes.shares import Share
+from toolsearch_indexes.state import IndexState
+
+_MAX_BYTES = 56 << 20  # of all views of an index together
+_KEPT_SHARE = 0.75  # of that, once it is exceeded
+_ENTRY_BYTES = 400  # what remembering a term takes beside its arrays, at most
+_FEW_ROWS = 64  # whose surfaces are looked through at once
+
+
+class _Term(NamedTuple):
+    """How many tools of a share hold a term. *rows* None means the term's postings as they are; *impacts* likewise."""
+
+    holders: int
+    rows: IntArray | None = None
+    impacts: FloatArray | None = None
+
+
+_NOWHERE = _Term(0)
+
+
+class _Memory:
+    """What is remembered of a share and the mean lengths of a view; filled by any number of threads."""
+
+    __slots__ = ("nbytes", "surfaces", "terms")
+
+    def __init__(self) -> None:
+        self.terms: dict[int, _Term] = {}
+        self.surfaces: dict[int, bool] = {}
+        self.nbytes = 0
+
+
+@dataclass(eq=False, slots=True)
+class View:
+    """What is true of the tools of one selection at one moment of an index.
+
+    means     of the lengths of the fields; see KeywordStatistics
+    is_usual  whether they are those of the whole index, whose impacts serve here, too
+    used      when it was asked for last, by a count of all that is asked for
+    """
+
+    moment: int
+    shares: tuple[Share, ...]
+    documents: int
+    means: tuple[float, ...]
+    is_usual: bool
+    semantic: SemanticStatistics | None
+    memories: tuple[_Memory, ...]
+    used: int = 0
+
+    @classmethod
+    def of(cls, state: IndexState, selection: Selection, before: View | None = None) -> View:
+        """*before* is the view of another moment through the same selection."""
+        known = {share.names(): share for share in before.shares} if before else {}
+        shares: list[Share] = []
+        for segment in state.segments:
+            share = known.get(segment.names)
+            shares.append(share.at(segment) if share else Share.of(segment, selection.mask(segment)))
+        nothing = np.zeros_like(state.keyword.lengths)
+        lengths = sum((share.lengths for share in shares), start=nothing)
+        filled = sum((share.filled for share in shares), start=nothing)
+        documents = sum(share.documents for share in shares)
+        semantic = state.semantic and SemanticStatistics(
+            documents, sum((share.total for share in shares), start=np.zeros_like(state.semantic.total))
+        )
+        means = field_means(lengths, filled, state.keyword.mean_step)
+        is_usual = means == state.keyword.means
+        remembered: dict[int, _Memory] = {}
+        if before and (before.means, before.is_usual) == (means, is_usual):
+            remembered = {id(share): memory for share, memory in zip(before.shares, before.memories, strict=True)}
+        memories = tuple(remembered.get(id(share)) or _Memory() for share in shares)
+        return cls(state.moment, tuple(shares), documents, means, is_usual, semantic, memories)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(share.nbytes for share in self.shares) + sum(memory.nbytes for memory in self.memories)
+
+    def forget(self) -> None:
+        """Drop what is remembered of terms. A search that is under way keeps what it has."""
+        self.memories = tuple(_Memory() for _ in self.memories)
+
+
+class ViewCache:
+    """The views of an index, by selection; together they take at most *max_bytes* for long.
+
+    Over that, the views that were not used for longest forget their terms first, and are dropped if that is not enough.
+    Getting a view that is there takes no lock.
+    """
+
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._views: WeakKeyDictionary[Selection, View] = WeakKeyDictionary()
+        self._nbytes = 0  # at least what they take: that of dropped selections is found out when there is too much
+        self._clock = count()
+        self._lock = threading.Lock()
+
+    def get(self, state: IndexState, selection: Selection) -> View:
+        view = self._views.get(selection)
+        if view is None or view.moment != state.moment:
+            view = View.of(state, selection, view)
+            with self._lock:
+                self._views[selection] = view
+            view.used = next(self._clock)
+            self.grown(view.nbytes)
+        else:
+            view.used = next(self._clock)
+        return view
+
+    def grown(self, nbytes: int) -> None:
+        """Note that a view has *nbytes* more, and make room."""
+        with self._lock:
+            self._nbytes += nbytes
+            if self._nbytes > self._max_bytes:
+                self._make_room(list(self._views.items()))
+
+    @property
+    def nbytes(self) -> int:
+        """What all views take."""
+        with self._lock:
+            return sum(view.nbytes for view in self._views.values())
+
+    def _make_room(self, views: list[tuple[Selection, View]]) -> None:
+        views.sort(key=lambda item: item[1].used)
+        self._nbytes = sum(view.nbytes for _, view in views)
+        room = int(_KEPT_SHARE * self._max_bytes)
+        for _, view in views:
+            if self._nbytes > room:
+                self._nbytes -= sum(memory.nbytes for memory in view.memories)
+                view.forget()
+        for selection, view in views[:-1]:  # the last one is in use
+            if self._nbytes > room:
+                self._nbytes -= view.nbytes
+                self._views.pop(selection, None)
+
+
+@dataclass(frozen=True, slots=True)
+class TermsInView:
+    """The words of the tools of a *view*; see TermCounts. *cache* is told what is remembered, if the view is in one."""
+
+    segments: Sequence[Segment]
+    view: View
+    lexicon: Lexicon
+    parameters: KeywordParameters
+    cache: ViewCache | None
+    _memories: tuple[_Memory, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_memories", self.view.memories)
+
+    @property
+    def documents(self) -> int:
+        return self.view.documents
+
+    def holders(self, term: int) -> int:
+        holders = 0
+        for number, memory in enumerate(self._memories):
+            holders += (memory.terms.get(term) or self._read_term(number, term)).holders
+        return holders
+
+    def has_surface(self, surface: int) -> bool:
+        for number, memory in enumerate(self._memories):
+            known = memory.surfaces.get(surface)
+            if known or (known is None and self._read_surface(number, surface)):
+                return True
+        return False
+
+    def weighted(self, number: int, term: int) -> Weighted | None:
+        """The rows of segment *number* that hold *term*: those that may be seen, and at times others."""
+        known = self._memories[number].terms.get(term) or self._read_term(number, term)
+        if not known.holders:
+            return None
+        part = self.segments[number].keyword
+        where = part.postings(term)
+        rows = part.rows[where] if known.rows is None else known.rows
+        if known.impacts is None:
+            return rows, part.impacts(self.view.means, self.parameters)[where]
+        return rows, known.impacts
+
+    def _read_term(self, number: int, term: int) -> _Term:
+        found = self._find_term(self.segments[number].keyword, self.view.shares[number], term)
+        self._memories[number].terms[term] = found
+        self._grown(self._memories[number], sum(array.nbytes for array in found[1:] if array is not None))
+        return found
+
+    def _find_term(self, part: KeywordPart, share: Share, term: int) -> _Term:
+        where = part.postings(term)
+        if where is None:
+            return _NOWHERE
+        is_allowed = share.allowed[part.rows[where]]
+        holders = int(np.count_nonzero(is_allowed))
+        if not holders or self.view.is_usual:
+            return _Term(holders)
+        if holders == len(is_allowed):
+            return _Term(holders, None, part.impacts_of(where, self.view.means, self.parameters))
+        places = where.start + np.flatnonzero(is_allowed)
+        return _Term(holders, part.rows[places], part.impacts_of(places, self.view.means, self.parameters))
+
+    def _read_surface(self, number: int, surface: int) -> bool:
+        found = self._memories[number].surfaces[surface] = self._find_surface(number, surface)
+        self._grown(self._memories[number], 0)
+        return found
+
+    def _find_surface(self, number: int, surface: int) -> bool:
+        """Look through the rows that hold its term: mostly one of the first has it."""
+        part = self.segments[number].keyword
+        where = part.postings(self.lexicon.term_of_surface[surface])
+        if where is None:
+            return False
+        rows = part.rows[where]
+        rows = rows[self.view.shares[number].allowed[rows]]
+        few = (rows[first : first + _FEW_ROWS] for first in range(0, len(rows), _FEW_ROWS))
+        return any(bool((part.surfaces_of(some)[0] == surface).any()) for some in few)
+
+    def _grown(self, memory: _Memory, nbytes: int) -> None:
+        memory.nbytes += nbytes + _ENTRY_BYTES
+        if self.cache:
+            self.cache.grown(nbytes + _ENTRY_BYTES)
