@@ -1,7 +1,10 @@
 """What becomes of definitions that are new, changed or suspicious, and what a person's word does to that."""
 
 import json
+import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from toolsearch.gateway.identity import server_identity
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.trust import scan, scan_cache
 from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import FIRST_SIGHT, PinStore
@@ -195,7 +199,7 @@ def test_pins_are_for_their_owner_alone(tmp_path):
     judge(make_gate(config(tmp_path / "state")), PLAIN)
 
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
-    files = list((tmp_path / "state").iterdir())
+    files = [file for file in (tmp_path / "state").iterdir() if file.is_file()]
     assert {file.name for file in files} >= {"trust.db"}
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
 
@@ -282,3 +286,63 @@ async def test_what_is_warned_of_is_in_the_registry_for_people_to_see(tmp_path):
 
     assert [each.name for each in outcome.admitted] == ["sums__add"]
     assert [each.why for each in registry.servers["sums"].warnings] == [Hold.SUSPICIOUS]
+
+
+def test_a_start_scans_only_what_is_new_and_all_of_it_once_the_rules_are_others(tmp_path, monkeypatch):
+    scanned: list[str] = []
+    monkeypatch.setattr(scan, "scan_entry", lambda entry: scanned.append(entry["description"]) or [])
+    for entry in (PLAIN, PLAIN, OTHER):
+        judge(make_gate(config(tmp_path)), entry)
+    assert scanned == [PLAIN["description"], OTHER["description"]]
+
+    monkeypatch.setattr(scan_cache, "rules_version", lambda: "others")
+    judge(make_gate(config(tmp_path)), OTHER)
+    assert scanned[2:] == [OTHER["description"]]
+
+
+def test_a_verdict_from_the_cache_is_that_of_the_scan(tmp_path):
+    neighbour = listed(tool("Sends.", name="send_mail"), "mail")
+    entries = [listed(POISON), listed(tool("Calls send_mail first.", name="shadow")), listed(tool("Adds.", name="x"))]
+    first, again = (make_gate(config(tmp_path)).judge("sums", entries, others=[neighbour]) for _ in range(2))
+    assert [each.name for each in first.held] == ["sums__add", "sums__shadow"]
+    assert again.held == first.held
+    assert make_gate(config(tmp_path)).judge("sums", entries, others=[]).held == first.held[:1]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", '{"rules": RULES, "said": 2}', '{"rules": RULES, "said": {"a": 1}}']
+)
+def test_a_cache_of_the_scan_that_cannot_be_read_is_none(tmp_path, content):
+    judge(make_gate(config(tmp_path)), POISON)
+    (kept,) = (tmp_path / "scans").iterdir()
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    kept.write_text(content.replace("RULES", json.dumps(scan_cache.rules_version())))
+
+    assert why(judge(make_gate(config(tmp_path)), POISON)) == [Hold.SUSPICIOUS]
+
+
+def test_pins_that_were_emptied_are_no_first_sight(tmp_path):
+    judge(make_gate(config(tmp_path)), PLAIN)
+    (tmp_path / "trust.db").write_bytes(b"")
+
+    with pytest.raises(SessionStoreError, match="is empty; restore it, or remove it to approve everything anew"):
+        make_gate(config(tmp_path))
+
+
+def test_a_definition_that_is_damaged_in_the_pins_is_an_error_and_no_first_sight(tmp_path):
+    judge(make_gate(config(tmp_path)), PLAIN)
+    with closing(sqlite3.connect(tmp_path / "trust.db")) as pins:
+        pins.execute("UPDATE pins SET entry = '{'")
+        pins.commit()
+
+    with pytest.raises(SessionStoreError, match="the definition of 'add' that was kept of sums is damaged"):
+        judge(make_gate(config(tmp_path)), OTHER)
+
+
+def test_many_gateways_may_make_the_pins_at_once(tmp_path):
+    here = config(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        gates = list(pool.map(lambda _: make_gate(here), range(8)))
+    judge(gates[0], PLAIN)
+    assert why(judge(gates[7], OTHER)) == [Hold.CHANGED]
+    assert {file.name.partition("-")[0] for file in tmp_path.iterdir() if file.is_file()} == {"trust.db"}

@@ -13,6 +13,7 @@ from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.pins import FIRST_SIGHT, Pin, PinStore
 from toolsearch.gateway.trust.protocol import Finding, Held, Hold, OpenGate, ToolGate, Verdict
 from toolsearch.gateway.trust.scan import Scanner
+from toolsearch.gateway.trust.scan_cache import ScanCache
 
 _Key: TypeAlias = tuple[Kind, str]
 
@@ -22,7 +23,7 @@ def make_gate(config: GatewayConfig) -> ToolGate:
     trust = config.settings.trust
     if trust.first_seen == trust.changed == trust.suspicious == "allow":
         return OpenGate()
-    return PinGate(PinStore.of(config), trust)
+    return PinGate(PinStore.of(config), trust, Scanner(ScanCache(config.settings.state_folder / "scans")))
 
 
 class PinGate:
@@ -32,10 +33,10 @@ class PinGate:
     every judgement: other servers have come since, and their names may be what it is after.
     """
 
-    def __init__(self, store: PinStore, settings: TrustSettings) -> None:
+    def __init__(self, store: PinStore, settings: TrustSettings, scanner: Scanner) -> None:
         self._store = store
         self._settings = settings
-        self._scanner = Scanner()
+        self._scanner = scanner
 
     def version(self) -> int:
         return self._store.version()

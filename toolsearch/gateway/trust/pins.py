@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -64,10 +66,10 @@ class PinStore:
     def __init__(self, path: Path, identities: Mapping[str, str], *, clock: Callable[[], float] = time.time) -> None:
         self._identities = identities
         self._clock = clock
-        _make_private(path)
+        _make(path)
         self._seen_version: int | None = None
         self._decided_us = 0
-        self._file = SqliteFile(path, holds="approved tools", table=_TABLE, version=_VERSION)
+        self._file = _opened(path)
 
     @classmethod
     def of(cls, config: GatewayConfig) -> Self:
@@ -182,8 +184,24 @@ class PinStore:
         return identity if kind is Kind.TOOL else f"{identity} {kind.value}"
 
 
-def _make_private(path: Path) -> None:
-    """Have the file, and what SQLite puts beside it, readable by its owner alone from its first byte on."""
+def _opened(path: Path) -> SqliteFile:
+    return SqliteFile(path, holds="approved tools", table=_TABLE, version=_VERSION)
+
+
+def _make(path: Path) -> None:
+    """Have the file, and what SQLite puts beside it, readable by its owner alone from its first byte on.
+
+    It comes into being whole, however many begin at once, so that an empty one is one that was lost: SQLite would take
+    it for new, and everything for seen for the first time. Raises SessionStoreError for that.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+            new = Path(scratch) / path.name
+            os.close(os.open(new, os.O_CREAT | os.O_RDWR, 0o600))
+            _opened(new).close()
+            with suppress(FileExistsError):  # somebody was quicker
+                os.link(new, path)
+    if not path.stat().st_size:
+        raise SessionStoreError(f"{path} is empty; restore it, or remove it to approve everything anew")
     path.chmod(0o600)

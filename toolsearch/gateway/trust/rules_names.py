@@ -50,6 +50,14 @@ def borrowed_name(name: str, neighbours: Neighbours) -> Iterator[Finding]:
         yield Finding("borrowed-name", "name", f"{printable(name)} looks like {printable(other or '')}")
 
 
+def coined_words(text: Text) -> Iterator[str]:
+    """The words that could be names of tools, if there are such tools."""
+    for match in _WORDS.finditer(text.value.encode(errors="replace")):
+        word = match.group().decode()
+        if _is_coined(word):
+            yield word
+
+
 def speaks_of_others(text: Text, neighbours: Neighbours) -> Iterator[Finding]:
     """The name of another server's tool in a text, if it is no ordinary word and this server has none of that name."""
     as_bytes = text.value.encode(errors="replace")

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
-from toolsearch.gateway.entries import Entry, Kind, pin_of
+from toolsearch.gateway.entries import Entry, Kind
 from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.rules_characters import hidden_characters, out_of_sight, terminal_escapes
-from toolsearch.gateway.trust.rules_names import Neighbours, borrowed_name, speaks_of_others
+from toolsearch.gateway.trust.rules_names import Neighbours, borrowed_name, coined_words, speaks_of_others
 from toolsearch.gateway.trust.rules_payloads import packed_text, too_long
 from toolsearch.gateway.trust.rules_words import steering_words
+from toolsearch.gateway.trust.scan_cache import Said, ScanCache, Scanned
 from toolsearch.gateway.trust.texts import printable, texts_of
 from toolsearch.tools.definition import JsonObject
 
@@ -31,24 +32,32 @@ _TEXT_RULES: Sequence[Callable[..., Iterator[Finding]]] = (
 
 
 class Scanner:
-    """Remembers what a definition says by itself, by its hash; what depends on its neighbours is looked up anew."""
+    """Remembers what a definition says by itself, by its pin; what depends on its neighbours is looked up anew."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, dict[str, tuple[Finding, ...]]] = {}
+    def __init__(self, cache: ScanCache | None = None) -> None:
+        self._cache = cache
+        self._known: dict[str, Scanned] = {}
 
     def scan(self, server: str, entries: Sequence[Entry], others: Sequence[GatewayTool]) -> list[list[Finding]]:
         """The findings of each of *entries*, which are all that *server* lists; the order is that of its texts."""
         neighbours = Neighbours.of(entries, others)
-        before = self._known.get(server, {})
-        now: dict[str, tuple[Finding, ...]] = {}
+        before = self._before(server)
+        now: Scanned = {}
         findings: list[list[Finding]] = []
         for entry in entries:
-            said = pin_of(entry.raw)
-            alone = now[said] = before[said] if said in before else tuple(scan_entry(entry.raw))
-            beside = scan_names(entry, neighbours)
-            findings.append([*alone, *beside][:_MAX_FINDINGS])
+            pin = entry.pin()
+            said = now[pin] = before[pin] if pin in before else _said(entry.raw)
+            beside = scan_names(entry, said.coined, neighbours)
+            findings.append([*said.findings, *beside][:_MAX_FINDINGS])
+        if self._cache is not None and now.keys() != before.keys():
+            self._cache.save(server, now)
         self._known[server] = now
         return findings
+
+    def _before(self, server: str) -> Scanned:
+        if server not in self._known and self._cache is not None:
+            return self._cache.load(server)
+        return self._known.get(server, {})
 
 
 def scan_entry(entry: JsonObject) -> list[Finding]:
@@ -57,12 +66,16 @@ def scan_entry(entry: JsonObject) -> list[Finding]:
     return _told(finding for text in texts for rule in _TEXT_RULES for finding in rule(text))
 
 
-def scan_names(entry: Entry, neighbours: Neighbours) -> list[Finding]:
-    """What it does with the names of others."""
+def scan_names(entry: Entry, coined: frozenset[str], neighbours: Neighbours) -> list[Finding]:
+    """What it does with the names of others; *coined* are the words of it that could be such names."""
     borrowed = borrowed_name(entry.remote_name, neighbours) if entry.kind is Kind.TOOL else ()
-    return _told(
-        chain(borrowed, (found for text in texts_of(entry.raw) for found in speaks_of_others(text, neighbours)))
-    )
+    texts = () if coined.isdisjoint(neighbours.others) else texts_of(entry.raw)
+    return _told(chain(borrowed, (finding for text in texts for finding in speaks_of_others(text, neighbours))))
+
+
+def _said(entry: JsonObject) -> Said:
+    coined = frozenset(word for text in texts_of(entry) for word in coined_words(text))
+    return Said(tuple(scan_entry(entry)), coined)
 
 
 def _told(findings: Iterable[Finding]) -> list[Finding]:

@@ -1,0 +1,74 @@
+"""Remembers on disk what the scan has found, so that a start does not look through every definition again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TypeAlias
+
+from toolsearch.gateway import trust
+from toolsearch.gateway.private_files import write_private
+from toolsearch.gateway.trust.protocol import Finding
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one definition says by itself, and which words of it would be others' names if they had such a tool."""
+
+    findings: tuple[Finding, ...]
+    coined: frozenset[str]
+
+
+Scanned: TypeAlias = dict[str, Said]  # by pin
+
+
+class ScanCache:
+    """A file for each server. One that cannot be read, or that other rules have made, is as good as none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def load(self, server: str) -> Scanned:
+        try:
+            kept = json.loads(self._path(server).read_bytes())
+            if kept["rules"] != rules_version():
+                return {}
+            return {
+                pin: Said(tuple(Finding(*map(str, each)) for each in findings), frozenset(map(str, coined)))
+                for pin, (findings, coined) in kept["said"].items()
+            }
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            logger.warning("what was scanned of %s cannot be read: %r", server, error)
+            return {}
+
+    def save(self, server: str, scanned: Mapping[str, Said]) -> None:
+        said = {pin: [[astuple(each) for each in of.findings], sorted(of.coined)] for pin, of in scanned.items()}
+        kept = {"rules": rules_version(), "said": said}
+        try:
+            write_private(self._path(server), json.dumps(kept, separators=(",", ":")).encode())
+        except OSError as error:
+            logger.warning("what was scanned of %s cannot be kept: %s", server, error)
+
+    def _path(self, server: str) -> Path:
+        return self._folder / f"{hashlib.sha256(server.encode('utf-8', 'surrogatepass')).hexdigest()}.json"
+
+
+@cache
+def rules_version() -> str:
+    """Another one once anything in this package has changed, rules and how they are applied, or Unicode's tables."""
+    digest = hashlib.sha256(unicodedata.unidata_version.encode())
+    for file in sorted(files(trust).iterdir(), key=lambda each: each.name):
+        if file.name.endswith((".py", ".toml")):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
