@@ -36,6 +36,7 @@ from toolsearch.gateway.status.ledger import Ledger
 from toolsearch.gateway.status.snapshot import GatewayStatus, ServerRow
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.protocol import ToolGate
+from toolsearch.gateway.trust.results import marked
 from toolsearch.gateway.upstream.actor import UpstreamActor
 from toolsearch.gateway.upstream.protocol import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
 from toolsearch.session import SessionOptions
@@ -103,6 +104,7 @@ class Gateway:
             StateSeal(os.urandom(32), clock),  # a state that a client brings back is of this process
             links,
             secrets={each.name: each.server.secrets for each in config.upstreams},
+            inspect=marked if settings.trust.results == "flag" else None,
         )
         self.content = ContentProxy(self.registry, rules, self.relay, links)
         self.subscriptions = Subscriptions(self.upstreams)

@@ -131,6 +131,9 @@ class TrustSettings(_Section):
     first_seen: Literal["allow", "quarantine"] = "allow"
     changed: Literal["warn", "quarantine", "allow"] = "quarantine"
     suspicious: Literal["warn", "quarantine", "allow"] = "quarantine"
+    results: Literal["flag", "allow"] = Field(
+        default="flag", description="Log what the scan finds in results, and name it in their _meta; they are not held."
+    )
 
 
 class PrincipalSettings(_Section):

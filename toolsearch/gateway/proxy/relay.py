@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -32,6 +32,7 @@ from toolsearch.gateway.upstream.protocol import Downstream, Upstream, UpstreamR
 
 MOST_ROUNDS = 8
 _ROUND_BACKOFF_S = 0.05  # between rounds in which a server asks for nothing but to be called again
+Inspect: TypeAlias = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 _Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Coroutine[Any, Any, dict[str, Any]]]
 _RESPONSES, _STATE = "inputResponses", "requestState"
 _MODERN_FIELDS = ("resultType", "ttlMs", "cacheScope")
@@ -49,14 +50,18 @@ class Relay:
         links: SeenLinks,
         *,
         secrets: Mapping[str, Collection[str]] | None = None,
+        inspect: Inspect | None = None,
         conversations: Conversations | None = None,
         backoff_s: float = _ROUND_BACKOFF_S,
     ) -> None:
-        """*links* remembers those in all results. *secrets* by server; none is in what a server's refusal says."""
+        """*links* remembers those in all results. *secrets* by server; none is in what a server's refusal says.
+        *inspect* is given the server, the method and the result, and gives what is passed on.
+        """
         self._upstreams = upstreams
         self._seal = seal
         self._links = links
         self._secrets = secrets or {}
+        self._inspect = inspect
         self._conversations = conversations or Conversations()
         self._levels = ServerLevels()
         self._asked = count(1)
@@ -80,11 +85,14 @@ class Relay:
         if downstream.log_level is not None and not upstream.is_modern:
             await self._levels.ask_for(upstream, downstream.log_level)
         binding = Binding(caller.principal.id, server, method, str(params.get("name", params.get("uri", ""))))
+        result: Mapping[str, Any]
         try:
             result = await self._sent(caller, upstream, binding, params, downstream, admit)
         except MCPError as error:
             raise _without_secrets(error, self._secrets.get(server, ())) from error
         self._links.note(caller.principal.id, server, result)
+        if self._inspect is not None:
+            result = await self._inspect(server, method, result)
         return for_era(result, caller.era)
 
     async def aclose(self) -> None:

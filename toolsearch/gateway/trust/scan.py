@@ -69,7 +69,7 @@ def scan_entry(entry: JsonObject) -> list[Finding]:
 def scan_names(entry: Entry, coined: frozenset[str], neighbours: Neighbours) -> list[Finding]:
     """What it does with the names of others; *coined* are the words of it that could be such names."""
     borrowed = borrowed_name(entry.remote_name, neighbours) if entry.kind is Kind.TOOL else ()
-    texts = () if coined.isdisjoint(neighbours.others) else texts_of(entry.raw)
+    texts = texts_of(entry.raw) if any(word in neighbours.others for word in coined) else ()
     return _told(chain(borrowed, (finding for text in texts for finding in speaks_of_others(text, neighbours))))
 
 

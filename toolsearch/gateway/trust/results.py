@@ -1,0 +1,47 @@
+"""Looks through what servers answer. A result cannot be held without breaking the call, so it is only marked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.gateway.trust.rules_words import steering_words
+from toolsearch.gateway.trust.texts import Text, texts_of
+
+logger = logging.getLogger(__name__)
+
+SUSPICIOUS: Final = "toolsearch/suspicious"  # in a result's ``_meta``: the names of the rules that have found something
+MOST_CHARACTERS = 65_536  # of one result
+_MOST_AT_ONCE = 4_096  # characters that are looked through without a thread
+_NO_TEXTS = (".data", ".blob")  # pictures, sounds and files
+
+
+async def marked(server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """*result* with what the scan finds in its texts in its ``_meta``; the same object if that is nothing."""
+    texts = list(_texts(result))
+    if sum(len(text.value) for text in texts) > _MOST_AT_ONCE:
+        rules = await asyncio.to_thread(_rules, texts)
+    else:
+        rules = _rules(texts)
+    if not rules:
+        return result
+    logger.warning("%s: a result of %s is suspicious: %s", server, method, ", ".join(rules))
+    meta = result.get("_meta")
+    return {**result, "_meta": {**(meta if is_object(meta) else {}), SUSPICIOUS: rules}}
+
+
+def _rules(texts: list[Text]) -> list[str]:
+    return sorted({finding.rule for text in texts for finding in steering_words(text)})
+
+
+def _texts(result: Mapping[str, Any]) -> Iterator[Text]:
+    left = MOST_CHARACTERS
+    for text in texts_of(result):
+        if left <= 0:
+            return
+        if not text.place.endswith(_NO_TEXTS):
+            yield Text(text.place, text.value[:left])
+            left -= len(text.value)
