@@ -22,10 +22,11 @@ async def answer(client: AsyncAnthropic, model: str, engine: ToolSearch, questio
         reply = await client.messages.create(model=model, max_tokens=1_000, messages=messages, tools=tools)
         said = [block.model_dump(exclude_none=True) for block in reply.content]
         messages.append({"role": "assistant", "content": said})
-        if reply.stop_reason != "tool_use":
+        results = await session.execute(reply)
+        if not results and reply.stop_reason != "pause_turn":  # which is to be sent back as it is
             session.end_turn()
             return "".join(block.text for block in reply.content if block.type == "text")
-        messages += await session.execute(reply)
+        messages += results
 
 
 async def main() -> None:

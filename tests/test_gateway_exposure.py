@@ -567,7 +567,8 @@ async def test_a_search_of_any_server_with_its_limit_as_text_is_understood():
 
 
 async def test_arguments_are_checked_the_same_whether_a_tool_is_called_by_name_or_through_a_call_tool():
-    schema = {"type": "object", "properties": {"depth": {"type": "integer"}}, "required": ["depth"]}
+    sizes = {"depth": {"type": "integer"}, "width": {"type": "integer"}}
+    schema = {"type": "object", "properties": sizes, "required": ["depth"]}
     fault = "the arguments do not fit the schema of 'a__dig': "
     async with gateway_of("a") as (gateway, servers):
         await servers["a"].lists(entry("dig", inputSchema=schema))
@@ -583,10 +584,11 @@ async def test_arguments_are_checked_the_same_whether_a_tool_is_called_by_name_o
         assert servers["a"].called == []
         for name, arguments in (
             ("a__dig", {"depth": 1}),
-            ("callToolDestructive", {"name": "a__dig", "arguments": {"depth": 2}}),
+            ("a__dig", {"depth": 1, "width": None}),
+            ("callToolDestructive", {"name": "a__dig", "arguments": {"depth": 2, "width": None}}),
         ):
             assert not (await call(gateway, name, arguments)).get("isError")
-        assert servers["a"].called == [("dig", {"depth": 1}), ("dig", {"depth": 2})]
+        assert servers["a"].called == [("dig", {"depth": 1}), ("dig", {"depth": 1}), ("dig", {"depth": 2})]
 
 
 @pytest.mark.parametrize(

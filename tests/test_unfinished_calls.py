@@ -8,7 +8,7 @@ import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
-from tests.loopback import Call, LoopbackApi, Reply, api
+from tests.loopback import Call, LoopbackApi, Raw, Reply, api
 from toolsearch import ToolSearch
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
@@ -96,6 +96,27 @@ async def test_half_a_call_is_not_run_and_the_model_reads_why(
     assert (response.text, response.finish_reason) == ("It was too long.", "stop")
     assert TOLD in json.dumps(api.bodies[1])
     assert api.refusals == []  # each call has its result
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_the_model_reads_the_providers_own_reason(api: LoopbackApi, disk: Disk, streamed: bool) -> None:
+    api.script(half_call(ended="eos_token"), Reply("Sorry."))
+    model = OpenAIChatModel("m", base_url=api.openai_url, api_key="k")
+
+    await asked(ChatClient(model, tools=[disk]).prompt("Clean up."), streamed=streamed)
+
+    assert "(eos_token)" in json.dumps(api.bodies[1])
+
+
+async def test_a_stream_that_refuses_in_words_has_not_asked_for_its_calls(api: LoopbackApi) -> None:
+    deltas = [{"refusal": "I cannot."}, {"tool_calls": [CHAT_CALL | {"index": 0}]}]
+    pieces = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    api.script(Raw(events=[*pieces, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]))
+    model = OpenAIChatModel("m", base_url=api.openai_url, api_key="k")
+
+    response = await asked(ChatClient(model, execute_tools=False).prompt("Clean up."), streamed=True)
+
+    assert (response.finish_reason, response.message.tool_calls[0].unfinished) == ("other", "refusal")
 
 
 @pytest.mark.parametrize("streamed", [False, True])
