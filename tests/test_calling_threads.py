@@ -162,7 +162,7 @@ async def test_a_tool_that_keeps_hanging_is_not_run_again_while_others_are(gate:
 
     assert refused.error_code == "tool_stuck"
     assert refused.text == (
-        "the tool 'hang' was not run: 2 earlier calls of it have timed out or were cancelled, but are still running; "
+        "the tool 'hang' was not run: earlier calls of it were given up, but are still running (2); "
         "go on without it, or try again later"
     )
     assert gate.count == 3
@@ -190,7 +190,7 @@ async def test_with_as_many_hanging_functions_as_threads_no_plain_tool_is_run(ga
     [refused] = await call(manager, plain(quick))
 
     assert refused.error_code == "tool_stuck"
-    assert "'quick' was not run: 4 earlier calls of tools have timed out" in refused.text
+    assert "'quick' was not run: earlier calls of tools were given up, but are still running (4)" in refused.text
 
 
 async def test_a_call_that_waits_for_a_thread_while_all_get_stuck_is_told_that_it_was_not_run(

@@ -231,9 +231,9 @@ class ToolStuckError(ToolSearchError):
     code = "tool_stuck"
     status = 503
 
-    def __init__(self, name: str, stuck: str) -> None:
+    def __init__(self, name: str, stuck: str, count: int) -> None:
         super().__init__(
-            f"the tool {name!r} was not run: {stuck} have timed out or were cancelled, but are still running; "
+            f"the tool {name!r} was not run: {stuck} were given up, but are still running ({count}); "
             "go on without it, or try again later"
         )
         self.name = name

@@ -57,7 +57,10 @@ def is_small(value: object) -> bool:
                 characters += len(text)
             case None | bool() | int() | float():
                 pass
-            case dict() | list() | tuple() as items if len(cast("Collection[object]", items)) <= _SMALL_COUNT:
+            case dict() | list() | tuple() as container:
+                items = cast("Collection[object]", container)
+                if len(items) > _SMALL_COUNT:
+                    return False
                 values.extend(_items(items))
             case _:
                 return False
@@ -67,7 +70,10 @@ def is_small(value: object) -> bool:
 
 
 def _items(container: Collection[object]) -> Iterable[object]:
-    return chain(container, container.values()) if isinstance(container, dict) else container
+    if isinstance(container, Mapping):
+        fields = cast("Mapping[object, object]", container)
+        return chain(fields, fields.values())
+    return container
 
 
 class _Maker:

@@ -81,9 +81,9 @@ class ToolThreads:
         with self._lock:
             of_this, of_all = self._given_up[tool_name], self._given_up.total()
         if of_this >= self._max_given_up_of_one:
-            raise ToolStuckError(tool_name, f"{of_this} earlier calls of it")
+            raise ToolStuckError(tool_name, "earlier calls of it", of_this)
         if of_all >= self._max_given_up:
-            raise ToolStuckError(tool_name, f"{of_all} earlier calls of tools")
+            raise ToolStuckError(tool_name, "earlier calls of tools", of_all)
 
     async def _in_thread(self, tool_name: str, function: Callable[[], _T]) -> _T:
         has_ended = is_given_up = False

@@ -163,11 +163,13 @@ def _as_it_is_if_plain(value: Json) -> Any:
     if isinstance(value, Mapping):
         fields = cast("JsonObject", value)
         made = {key: _as_it_is_if_plain(item) for key, item in fields.items()}
-        is_plain = type(fields) is dict and all(made[key] is item for key, item in fields.items())
+        is_plain = type(cast("object", fields)) is dict and all(made[key] is item for key, item in fields.items())
         return fields if is_plain else made
     if isinstance(value, list | tuple):
         items = cast("Sequence[Json]", value)
         copied = [_as_it_is_if_plain(item) for item in items]
-        is_plain = type(items) is list and all(new is old for new, old in zip(copied, items, strict=True))
+        is_plain = type(cast("object", items)) is list and all(
+            new is old for new, old in zip(copied, items, strict=True)
+        )
         return items if is_plain else copied
     return value
