@@ -93,6 +93,16 @@ def test_other_faults_are_told_as_ever(sent: dict[str, Any], told: str) -> None:
         checked_arguments(KEEP.definition, sent)
 
 
+def test_an_alternative_that_does_not_fit_otherwise_is_passed_over() -> None:
+    def alternative(kind: str, *optional: str) -> dict[str, Any]:
+        properties = {"kind": {"const": kind}} | {name: {"type": "string"} for name in optional}
+        return {"type": "object", "properties": properties, "required": ["kind"], "additionalProperties": False}
+
+    schema = {"properties": {"pet": {"anyOf": [alternative("cat", "name"), alternative("dog", "name", "bone")]}}}
+
+    assert without_absent(schema, {"pet": {"kind": "dog", "name": None, "bone": None}}) == {"pet": {"kind": "dog"}}
+
+
 def test_a_schema_that_takes_null_keeps_it() -> None:
     schema = {
         "properties": {"a": {}, "b": {"type": ["string", "null"]}, "c": {"enum": [1, None]}, "d": {"type": "any"}}
