@@ -52,13 +52,14 @@ def is_small(value: object) -> bool:
     values, count, characters = [value], 0, 0
     while values:
         count += 1
-        match values.pop():
-            case str() | bytes() as text:
-                characters += len(text)
+        value = values.pop()
+        match value:
+            case str() | bytes():
+                characters += len(value)
             case None | bool() | int() | float():
                 pass
-            case dict() | list() | tuple() as container:
-                items = cast("Collection[object]", container)
+            case dict() | list() | tuple():
+                items = cast("Collection[object]", value)
                 if len(items) > _SMALL_COUNT:
                     return False
                 values.extend(_items(items))
