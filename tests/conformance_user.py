@@ -58,7 +58,7 @@ async def use(told: dict[str, str], state: Path) -> None:
     calls = json.loads(told.get("CONTEXT", "{}")).get("toolCalls")
     if told["SCENARIO"].startswith("auth/"):
         await log_in(config, state)
-    async with served(config) as (_, url), Client(url, mode=era, elicitation_callback=accept) as client:
+    async with served(config, is_alone=False) as (_, url), Client(url, mode=era, elicitation_callback=accept) as client:
         if await use_all(client, calls) and told["SCENARIO"].startswith("auth/"):
             await log_in(config, state)
             await use_all(client, calls)

@@ -5,8 +5,8 @@ import json
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +38,13 @@ def _patient(config: dict[str, Any]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def served(config: dict[str, Any]) -> AsyncIterator[tuple[Gateway, str]]:
-    """A gateway over HTTP in this very process, and its URL."""
+async def served(config: dict[str, Any], *, is_alone: bool = True) -> AsyncIterator[tuple[Gateway, str]]:
+    """A gateway over HTTP in this very process, and its URL. *is_alone* says that others do not end while it serves."""
     gateway = Gateway(read_gateway_config(_patient(config), os.environ))
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        server = _Uvicorn(uvicorn.Config(http_app(gateway), log_config=None, ws="none", timeout_graceful_shutdown=2))
+        kind = _Uvicorn if is_alone else _UvicornAmongOthers
+        server = kind(uvicorn.Config(http_app(gateway), log_config=None, ws="none", timeout_graceful_shutdown=2))
         serving = asyncio.create_task(server.serve([listening]))
         await server.is_up.wait()
         try:
@@ -93,3 +94,11 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.is_up.set()
+
+
+class _UvicornAmongOthers(_Uvicorn):
+    """Keeps off the process's signals, by which sse-starlette would end every server's streams as this one ends."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
