@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, TypeAlias
 
 from toolsearch.errors import ToolExecutionError
@@ -13,22 +12,33 @@ from toolsearch.errors import ToolExecutionError
 _Task: TypeAlias = asyncio.Task[Any] | None
 
 
-@contextmanager
-def contained(what: str) -> Generator[None]:
+class Containment:
+    """A block as `contained` returns it. Every call of a tool enters some, which a generator would make slower."""
+
+    __slots__ = ("_task", "_what")
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._task = _current_task()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, Exception) or _is_for_the_caller(error, self._task):
+            return
+        raise ToolExecutionError(f"{self._what} {_deed(error)}") from error
+
+
+def contained(what: str) -> Containment:
     """Raise ToolExecutionError for whatever the block raises that is no Exception, unless it is meant for the caller.
 
     Meant for the caller are Ctrl-C, which only the main thread gets, a cancellation of the task that runs the block,
     and the GeneratorExit with which Python closes a coroutine that nobody runs any more. Exceptions pass.
     """
-    task = _current_task()
-    try:
-        yield
-    except Exception:
-        raise
-    except BaseException as error:
-        if _is_for_the_caller(error, task):
-            raise
-        raise ToolExecutionError(f"{what} {_deed(error)}") from error
+    return Containment(what)
 
 
 def _is_for_the_caller(error: BaseException, task: _Task) -> bool:
