@@ -184,6 +184,8 @@ class FakeUpstream:
     def start(self) -> None:
         self.sinks.state(self.name, self.state)
 
+    def wake(self) -> None: ...
+
     async def relist(self) -> None:
         await self.sinks.listing(
             Listing(
