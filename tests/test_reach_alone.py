@@ -69,7 +69,7 @@ def assert_explained_alike(seen: Explanation, alone: Explanation) -> None:
     assert seen.score == pytest.approx(alone.score, abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(changes, min_size=1, max_size=8),
     st.frozensets(st.sampled_from(NAMES), min_size=1),
@@ -97,7 +97,7 @@ def test_a_search_in_reach_is_one_among_the_tools_in_reach_alone_after_every_cha
                 assert_explained_alike(whole.explain(query, name, within=selection), alone.explain(query, name))
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.integers(0, 10_000))
 def test_it_is_through_hundreds_of_changes_and_the_merges_that_they_bring(seed: int) -> None:
     """The tools out of reach are half of all, and speak of the same things at greater length."""
@@ -135,32 +135,34 @@ class Directions(HashingEncoder):
     """To it, a request of several parts points in one direction, and each part in another."""
 
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
-        return self._pointing(texts, {"whole": 0, "part": 1})
+        return self._pointing(texts, {"whole": (1, 0, 0), "between": (0.6, 0.8, 0), "nowhere": (0, 0, 1)})
 
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        return self._pointing(texts, {"go": 1, ",": 0})
+        return self._pointing(texts, {"go": (0, 1, 0), ",": (1, 0, 0)})
 
-    def _pointing(self, texts: Sequence[str], ways: dict[str, int]) -> FloatArray:
+    def _pointing(self, texts: Sequence[str], ways: dict[str, tuple[float, float, float]]) -> FloatArray:
         matrix = super().encode_documents(texts)
         for row, text in enumerate(texts):
             for word, way in ways.items():
                 if word in text:
-                    matrix[row] = np.eye(self.dimensions)[way]
+                    matrix[row] = 0
+                    matrix[row, :3] = way
         return matrix
 
 
 @pytest.mark.parametrize("strategy", ["semantic", "hybrid"])
 def test_what_is_out_of_reach_is_not_proposed_for_a_part_of_a_request(strategy: str) -> None:
-    """120 tools in reach are nearest to the whole; those out of reach would be nearest to its parts."""
-    tools = [ToolDocument(f"{way}_{i:03}", way, local_name=way) for way in ("whole", "part") for i in range(120)]
+    """The five tools out of reach are the nearest to the parts, and would be the best on average."""
+    directions = ["whole"] * 20 + ["nowhere"] * 120 + ["between"] * 5
+    tools = [ToolDocument(f"{way}_{i:03}", way, local_name=way) for i, way in enumerate(directions)]
     index = ToolSearchIndex(tools, encoder=Directions())
-    seen = {tool.name for tool in tools if tool.name.startswith("whole")}
+    seen = [tool for tool in tools if tool.own_name != "between"]
+    query = "go west, go north"
 
-    alone = ToolSearchIndex([tool for tool in tools if tool.name in seen], encoder=Directions())
-    for limit in (20, 200):
-        hits = index.search("go west, go north", strategy=strategy, limit=limit, within=seen)
-        assert {hit.name for hit in hits} <= seen
-        assert_alike(hits, alone.search("go west, go north", strategy=strategy, limit=limit), strategy)
+    assert index.search(query, strategy=strategy)[0].name.startswith("between")
+    hits = index.search(query, strategy=strategy, within={tool.name for tool in seen})
+    assert [hit.name for hit in hits] == [f"whole_{i:03}" for i in range(5)]
+    assert_alike(hits, ToolSearchIndex(seen, encoder=Directions()).search(query, strategy=strategy), strategy)
 
 
 # What is remembered of a view

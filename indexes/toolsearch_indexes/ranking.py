@@ -216,7 +216,7 @@ def with_places_for(ranked: Sequence[Hit], sure: Sequence[Sure]) -> tuple[list[H
         return list(ranked), {}
     best = sorted(missing.values(), key=lambda one: (-one.hit.score, one.hit.name))
     moved = best[: SURE_PLACE - 1] if ranked else best
-    names = {one.hit.name: one.why for one in moved}
+    names: dict[str, Sureness] = {one.hit.name: one.why for one in moved}
     others = [hit for hit in ranked if hit.name not in names]
     place = max(0, min(SURE_PLACE, len(ranked) + len(moved)) - len(moved)) if ranked else 0
     before, behind = others[:place], others[place:]

@@ -8,7 +8,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.keyword import BoolArray, LongArray
+from toolsearch_indexes.keyword import FIELDS, BoolArray, LongArray
 from toolsearch_indexes.segments import Names, Segment
 from toolsearch_indexes.semantic import DoubleArray
 
@@ -37,7 +37,6 @@ class Share:
 
     @classmethod
     def of(cls, segment: Segment, mask: BoolArray) -> Share:
-        fields = segment.keyword.lengths.shape[1]
         dimensions = segment.vectors.dimensions if segment.vectors else 0
         nothing = cls(
             ref(segment.names),
@@ -45,8 +44,8 @@ class Share:
             None,
             np.zeros(segment.size, np.bool_),
             0,
-            np.zeros(fields, np.int64),
-            np.zeros(fields, np.int64),
+            np.zeros(len(FIELDS), np.int64),
+            np.zeros(len(FIELDS), np.int64),
             np.zeros(dimensions),
         )
         return nothing._with(segment, mask if segment.alive is None else mask & segment.alive)
