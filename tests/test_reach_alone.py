@@ -131,6 +131,13 @@ def test_what_is_out_of_reach_is_no_reading_of_a_typo_and_takes_no_place_among_t
     assert [hit.name for hit in index.search("fzrm", within=["b_2", "b_3", "b_4"])] == ["b_2", "b_3", "b_4"]
 
 
+def test_a_word_that_was_like_nothing_is_read_as_what_has_come_since() -> None:
+    index = ToolSearchIndex([ToolDocument("clock", "tell the time")])
+    assert index.search("vulcano") == []
+    index.update([ToolDocument("watch", "watch a volcano")])
+    assert [hit.name for hit in index.search("vulcano")] == ["watch"]
+
+
 class Directions(HashingEncoder):
     """To it, a request of several parts points in one direction, and each part in another."""
 
@@ -255,6 +262,31 @@ def test_a_view_goes_with_its_selection_and_keeps_no_segment_that_is_gone() -> N
     index.update(remove=[f"tool_{i:03}" for i in range(30)])  # what is left becomes a segment of its own
     gc.collect()
     assert names() is None
+
+
+def test_what_is_remembered_of_terms_goes_when_the_mean_lengths_move() -> None:
+    """The tools that were there before are counted as they were, but a long one among them is now a short one."""
+    index = ToolSearchIndex(catalog())
+    selection = Selection(lambda name: int(name[-3:]) % 3 > 0)
+    index.search("mail list number7", within=selection)
+    longer = [ToolDocument(f"tool_{i}", "a repository of words to read " * 100) for i in range(400, 430)]
+    index.update(longer)
+
+    assert [segment.size for segment in index.state.segments] == [400, 30]
+    alone = ToolSearchIndex([tool for tool in (*catalog(), *longer) if int(tool.name[-3:]) % 3 > 0])
+    for query in ("mail list number7", "number8", "mail"):
+        assert_alike(index.search(query, within=selection), alone.search(query), query)
+
+
+def test_a_view_with_the_mean_lengths_of_the_whole_index_needs_no_weights_of_its_own() -> None:
+    index = ToolSearchIndex(catalog())
+    usual, other = Selection(lambda _: True), Selection(lambda name: int(name[-3:]) % 3 > 0)
+    for selection in (usual, other):
+        index.search("mail repository", within=selection)
+
+    assert [index.views.get(index.state, selection).is_usual for selection in (usual, other)] == [True, False]
+    usual_bytes, other_bytes = view_bytes([usual, other], index.views, index)
+    assert usual_bytes < other_bytes - 2 * 4 * 260  # two terms' weights in float32, and the rows that they are of
 
 
 def test_a_reach_of_nothing_finds_nothing_and_of_everything_finds_the_same() -> None:
