@@ -73,16 +73,20 @@ def test_a_negative_limit_is_refused():
 Call = tuple[str, dict[str, object]]
 
 
-def gave(call: Call, text: str = "pending", **more: object) -> tuple[dict[str, object], ToolResult]:
-    return call[1], ToolResult("1", call[0], ({"type": "text", "text": text},), **more)
+def key_of(call: Call) -> str:
+    return TurnCounter().check_repeat(*call, CallLimits())
+
+
+def gave(call: Call, text: str = "pending", **more: object) -> tuple[str, ToolResult]:
+    return key_of(call), ToolResult("1", call[0], ({"type": "text", "text": text},), **more)
 
 
 def repeat(limits: CallLimits, *calls: Call, turn: TurnCounter | None = None) -> TurnCounter:
     """Make *calls*, each in a reply of its own; all give the same."""
     turn = turn or TurnCounter()
     for call in calls:
-        turn.check_repeat(*call, limits)
-        turn.note_results([gave(call)], limits)
+        key = turn.check_repeat(*call, limits)
+        turn.note_results([(key, gave(call)[1])])
     return turn
 
 
@@ -102,7 +106,7 @@ def test_a_status_may_be_asked_for_again_as_long_as_its_answers_differ():
     limits, turn = CallLimits(), TurnCounter()
     for percent in range(40):
         turn.check_repeat(*STATUS, limits)
-        turn.note_results([gave(STATUS, f"{percent} %")], limits)
+        turn.note_results([gave(STATUS, f"{percent} %")])
 
     repeat(limits, STATUS, STATUS, STATUS, turn=turn)  # the third is the last: after 39 % all were "pending"
     with pytest.raises(RepeatedCallError):
@@ -111,9 +115,9 @@ def test_a_status_may_be_asked_for_again_as_long_as_its_answers_differ():
 
 def test_a_failure_with_the_text_of_a_success_is_another_result():
     limits, turn = CallLimits(repeats=1), TurnCounter()
-    turn.note_results([gave(STATUS, "done")], limits)
-    turn.note_results([gave(STATUS, "done", is_error=True)], limits)
-    turn.note_results([gave(STATUS, "done")], limits)
+    turn.note_results([gave(STATUS, "done")])
+    turn.note_results([gave(STATUS, "done", is_error=True)])
+    turn.note_results([gave(STATUS, "done")])
     with pytest.raises(RepeatedCallError):
         turn.check_repeat(*STATUS, limits)
 
@@ -121,7 +125,7 @@ def test_a_failure_with_the_text_of_a_success_is_another_result():
 def test_identical_calls_of_one_reply_count_as_one():
     limits, turn = CallLimits(), TurnCounter()
     for _ in range(2):
-        turn.note_results([gave(STATUS)] * 10, limits)
+        turn.note_results([gave(STATUS)] * 10)
 
     repeat(limits, STATUS, turn=turn)
     with pytest.raises(RepeatedCallError):

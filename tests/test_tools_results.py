@@ -11,7 +11,7 @@ from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.wire import ToolCall
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.stored import open_catalog, save_catalog
+from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadToolError
 from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool
@@ -93,7 +93,6 @@ async def test_a_stored_catalog_converts_as_its_source_does(tmp_path: Path, monk
     monkeypatch.syspath_prepend(str(tmp_path))
     catalog = Catalog()
     catalog.load("greeting")
-    save_catalog(catalog.snapshot(), tmp_path, refused=[])
-    stored = open_catalog(tmp_path)
-    assert (await result_of(stored.get("greeting__greet"))).text == "HELLO"
-    stored.close()
+    ToolSearch(catalog, encoder=None, index_dir=tmp_path / "index").close()
+    with ToolSearch.open(tmp_path / "index") as stored:
+        assert (await result_of(stored.catalog.get("greeting__greet"))).text == "HELLO"

@@ -71,7 +71,7 @@ class TurnCounter:
     def __init__(self) -> None:
         self._calls: Counter[str] = Counter()
         self._latest_call = ""
-        self._latest_result = ""
+        self._latest_result = b""
         self._in_a_row = 0  # how often the latest call gave the latest result
 
     def count(self, name: str, limits: CallLimits) -> None:
@@ -90,34 +90,41 @@ class TurnCounter:
             )
         self._calls[name] += 1
 
-    def check_repeat(self, name: str, arguments: JsonObject, limits: CallLimits) -> None:
-        """Raise RepeatedCallError if the calls before this one were the same, and all of them gave the same result."""
+    def check_repeat(self, name: str, arguments: JsonObject, limits: CallLimits) -> str:
+        """Return what identifies the call, for `note_results`; "" for one that is never a repetition.
+
+        Raises RepeatedCallError if the calls before this one were the same, and all of them gave the same result.
+        """
+        if name in limits.excluded:
+            return ""
+        key = _call_key(name, arguments)
         repeats = limits.repeats_of(name)
-        if repeats is None or name in limits.excluded:
-            return
-        made = self._in_a_row if _call_key(name, arguments) == self._latest_call else 0
-        if made >= repeats:
+        made = self._in_a_row if key == self._latest_call else 0
+        if repeats is not None and made >= repeats:
             raise RepeatedCallError(
                 f"{name!r} was called {repeats} times in a row with these very arguments, and gave the same each time; "
                 "you already have the answer, so go on with it, or call with other arguments"
             )
+        return key
 
-    def note_results(self, results: Iterable[tuple[JsonObject, ToolResult]], limits: CallLimits) -> None:
-        """Note what the calls of one reply gave, each with its arguments, in their order. Identical calls are one."""
-        counted = ((arguments, result) for arguments, result in results if result.name not in limits.excluded)
-        once = {_call_key(result.name, arguments): _result_key(result) for arguments, result in counted}
+    def note_results(self, results: Iterable[tuple[str, ToolResult]]) -> None:
+        """Note what the calls of one reply gave, each by its key, in their order. Identical calls are one."""
+        once = {key: _result_key(result) for key, result in results if key}
         for call, result in once.items():
             is_repeated = (call, result) == (self._latest_call, self._latest_result)
             self._in_a_row = self._in_a_row + 1 if is_repeated else 1
             self._latest_call, self._latest_result = call, result
 
 
+_sorted_json = json.JSONEncoder(sort_keys=True, default=repr).encode  # made once: half of the time is the making
+
+
 def _call_key(name: str, arguments: JsonObject) -> str:
     """The same for the same arguments, in whatever order their keys are."""
-    return f"{name} {json.dumps(arguments, sort_keys=True, default=repr)}"
+    return f"{name} {_sorted_json(arguments)}"
 
 
-def _result_key(result: ToolResult) -> str:
+def _result_key(result: ToolResult) -> bytes:
     """A digest, as results may be long."""
-    content = json.dumps([result.is_error, *map(dict, result.content)], sort_keys=True, default=repr)
-    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+    content = repr((result.is_error, result.content))
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()

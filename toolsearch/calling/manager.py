@@ -40,12 +40,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """A call that may run: its tool is known and within limits, its arguments fit."""
+    """A call that may run: its tool is known and within limits, its arguments fit. *key* is the turn counter's."""
 
     call: ToolCall
     tool: Tool
     callback: ToolCallback
     arguments: JsonObject
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +140,7 @@ class ToolCallingManager:
         outcomes = [task.result() for task in tasks]
         results = [outcome.result for outcome in outcomes]
         ran = zip(admitted, results, strict=True)
-        turn.note_results(
-            ((each.arguments, result) for each, result in ran if isinstance(each, _Admitted)), self._limits
-        )
+        turn.note_results((each.key, result) for each, result in ran if isinstance(each, _Admitted))
         for outcome in outcomes:
             if outcome.ends_turn is not None:
                 raise with_results(outcome.ends_turn, results)
@@ -159,10 +158,10 @@ class ToolCallingManager:
                     f"the tool {call.name!r} can be found, but not called: its source gives no way to run it"
                 )
             arguments = checked_arguments(tool.definition, parse_arguments(call.arguments))
-            turn.check_repeat(call.name, arguments, self._limits)
+            key = turn.check_repeat(call.name, arguments, self._limits)
         except ToolSearchError as error:
             return _Refused(call, error)
-        return _Admitted(call, tool, tool.callback, arguments)
+        return _Admitted(call, tool, tool.callback, arguments, key)
 
     async def _settle(
         self, item: _Admitted | _Refused, scope: ToolScope, context: ToolContext, room: asyncio.Semaphore
