@@ -104,6 +104,11 @@ def test_nobody_is_asked_where_nobody_is_named():
     assert make_directory(settings({})) is None
 
 
+def test_principals_that_name_nobody_let_nobody_in_rather_than_everybody():
+    with pytest.raises(BadSettingError, match=r"toolsearch\.principals.*names nobody; leave it out"):
+        settings({"principals": {}, "jwt": {"issuer": ISSUER, "audience": "https://tools.example.com/mcp"}})
+
+
 def test_the_settings_hold_no_token_once_they_are_read():
     read = settings({"principals": {"alice": {"token": "${env:ALICE}"}}})
 
@@ -289,8 +294,9 @@ BY_TOKEN = {"token": "${ALICE}", "allow": ["server:git"]}
 
 
 def directory_of(principals: dict[str, Any], **more: Any) -> Directory:
-    """The directory of these settings, with an issuer whose key is CURVE."""
-    made = make_directory(settings({"jwt": {**JWT, **more}, "principals": principals}))
+    """The directory of these settings, with an issuer whose key is CURVE; no principals are none in the file."""
+    listed = {"principals": principals} if principals else {}
+    made = make_directory(settings({"jwt": {**JWT, **more}, **listed}))
     assert isinstance(made, Directory)
     return replace(made, verifier=Issuer(jwk(CURVE, "k1")).verifier())
 

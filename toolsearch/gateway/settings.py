@@ -44,7 +44,7 @@ from toolsearch.tools.naming import SEPARATOR, did_you_mean
 from toolsearch_indexes.encoders.opening import BUILT_IN
 
 SECTION = "toolsearch"
-_UNKNOWN = "unknown_setting"  # as pydantic's kinds of errors are named
+_UNKNOWN, _NOBODY = "unknown_setting", "no_principal"  # as pydantic's kinds of errors are named
 _MAX_SHOWN = 60  # characters of a name in a message
 EVERYBODY_ELSE = "*"  # the principal that all are whom no other entry names
 
@@ -182,6 +182,13 @@ class HttpSettings(_Section):
     )
 
 
+def _naming_somebody(principals: Mapping[str, PrincipalSettings]) -> Mapping[str, PrincipalSettings]:
+    """Whoever takes the last principal out of the file does not mean to let everybody in. Not asked of the default."""
+    if not principals:
+        raise PydanticCustomError(_NOBODY, "it names nobody; leave it out if nobody has to say who they are")
+    return principals
+
+
 class GatewaySettings(_Section):
     """The section ``toolsearch``."""
 
@@ -193,7 +200,9 @@ class GatewaySettings(_Section):
     exposure: ExposureSettings = ExposureSettings()
     rules: RuleSettings = RuleSettings()
     trust: TrustSettings = TrustSettings()
-    principals: Mapping[str, PrincipalSettings] = Field(default={}, description="None: everybody is 'local'.")
+    principals: Annotated[Mapping[str, PrincipalSettings], AfterValidator(_naming_somebody)] = Field(
+        default={}, description="None: everybody is 'local'."
+    )
     jwt: JwtSettings | None = None
     http: HttpSettings = HttpSettings()
     servers: Mapping[str, Mapping[str, Any]] = {}
