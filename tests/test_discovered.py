@@ -165,6 +165,15 @@ def test_a_turn_that_ended_does_not_lose_what_it_found_when_the_next_one_begins(
     assert tools.begin_turn() == ()
 
 
+def test_what_is_retained_are_the_tools_named_the_pins_and_those_that_run(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(), clock, pins={"p"})
+    find(tools, clock, "apbcd")
+    tools.begin_call("b")
+
+    assert tools.retain(["c", "never here"]) == ("a", "d")
+    assert order(tools) == "pbc"
+
+
 def test_a_tool_gone_from_the_catalog_goes_at_once_whatever_protects_it(clock: Clock) -> None:
     tools = DiscoveredTools(Budget(), clock, pins={"a"})
     find(tools, clock, "abc")
