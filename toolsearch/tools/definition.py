@@ -41,9 +41,8 @@ class ToolDefinition:
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(
-            cast("object", self.tags), tuple
-        ):  # a text would be as many tags as it has letters, and no rule would match
+        # A text would be as many tags as it has letters, and no rule about the tag would match.
+        if not isinstance(cast("object", self.tags), tuple):
             object.__setattr__(self, "tags", name_list(self.tags, "tags", error=BadToolError))
 
     @property
