@@ -26,7 +26,7 @@ from starlette.routing import Route
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.upstream.actor import UpstreamActor
+from toolsearch.upstreams.actor import UpstreamActor
 
 _FAULT_SERVER = Path(__file__).parents[1] / "tests" / "mcp_servers" / "fault_server.py"
 _LOOK_S = 0.002

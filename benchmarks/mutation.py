@@ -103,7 +103,7 @@ def mutants(folder: Path) -> list[Mutant]:
 
 def run(folder: Path, *, sample: int, seed: int, children: int) -> list[Mutant]:
     """Return the mutants that were tried."""
-    mutmut("run", "--max-children", str(children), "toolsearch.discovery.globs.*__mutmut_1", folder=folder)
+    mutmut("run", "--max-children", str(children), "toolsearch.access.globs.*__mutmut_1", folder=folder)
     names = [mutant.name for mutant in mutants(folder)]
     chosen = random.Random(seed).sample(names, min(sample, len(names))) if sample else names
     print(f"{len(names):,} mutants, {len(chosen):,} of them tried", flush=True)

@@ -25,8 +25,8 @@ from rich.table import Table
 
 from benchmarks.labelled import LabelledQuery, LabelledSet, Quality, quality, read_set
 from benchmarks.recall import index_of
-from toolsearch.discovery.usage.log import UsageLog
-from toolsearch.discovery.usage.vocabulary import IndexVocabulary
+from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.sessions.usage.vocabulary import IndexVocabulary
 from toolsearch_indexes.analysis import name_words
 from toolsearch_indexes.encoders.opening import open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder

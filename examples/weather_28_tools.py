@@ -16,7 +16,7 @@ from toolsearch.chat.messages import AssistantMessage, Message, ToolMessage
 from toolsearch.chat.model import ChatChunk, ChatModel, ChatResponse, Prompt, Usage
 from toolsearch.tokens import count_json, default_counter, definition_tokens
 from toolsearch.tools.decorator import tool_from_function
-from toolsearch.tools.definition import JsonObject
+from toolsearch.tools.json_types import JsonObject
 
 QUESTION = "What should I wear in Amsterdam right now? Name clothing shops there that are open at this hour."
 

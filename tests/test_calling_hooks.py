@@ -13,7 +13,8 @@ from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import CallDeniedError
-from toolsearch.tools.definition import JsonObject, Tool, ToolContext, ToolDefinition, ToolMetadata
+from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata
+from toolsearch.tools.json_types import JsonObject
 
 SCHEMA = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 100}}}
 

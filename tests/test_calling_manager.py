@@ -18,7 +18,8 @@ from toolsearch.errors import (
     UndiscoveredToolError,
     UnknownToolError,
 )
-from toolsearch.tools.definition import JsonObject, Tool, ToolContext, ToolDefinition, ToolMetadata
+from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.output import ToolOutput
 
 Run = Callable[[JsonObject, ToolContext], Awaitable[object]]

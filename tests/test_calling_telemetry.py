@@ -13,7 +13,8 @@ from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.wire import ToolCall
-from toolsearch.tools.definition import JsonObject, Tool, ToolContext, ToolDefinition
+from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
+from toolsearch.tools.json_types import JsonObject
 
 
 class Echo:

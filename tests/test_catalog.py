@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
-from toolsearch.catalog.loading import LoadReport, Refusal, open_source
+from toolsearch.catalog.loading import open_source
+from toolsearch.catalog.source import LoadReport
 from toolsearch.errors import BadToolError, DuplicateToolError, SourceError, UnknownToolError
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.naming import namespaced, near_names
+from toolsearch.tools.refusal import Refusal
 
 
 def made(name: str, description: str = "", source: str = "here") -> Tool:

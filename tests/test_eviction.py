@@ -1,13 +1,13 @@
 import pytest
 
-from toolsearch.discovery.eviction import (
+from toolsearch.errors import BadSettingError
+from toolsearch.sessions.eviction import (
     AlwaysEvictStrategy,
     CompositeEvictionStrategy,
     LruEvictionStrategy,
     NeverEvictStrategy,
     TtlEvictionStrategy,
 )
-from toolsearch.errors import BadSettingError
 
 
 class Clock:

@@ -15,15 +15,16 @@ from typing import Any
 import pytest
 
 from tests.gateway_harness import raw_server, served
-from toolsearch.catalog.sources.mcp_listing import read_listing
+from toolsearch.access.principals import LOCAL
 from toolsearch.cli import main
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era
 from toolsearch.gateway.reports.running import announced, running_gateways
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import PinStore
+from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.tools import GatewayTool
 
 
 @dataclass

@@ -2,8 +2,9 @@
 
 import pytest
 
+from toolsearch.access.principals import LOCAL
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.exposure.clients import ClientTable
-from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era
 
 
 def legacy(name: str, version: str = "1.0") -> Caller:

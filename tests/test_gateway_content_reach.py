@@ -6,20 +6,21 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
+from toolsearch.access.principals import Principal
+from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.discovery.reach import Reach
-from toolsearch.gateway.principals.protocol import Caller, Era, Principal
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.proxy.addresses import Address
 from toolsearch.gateway.proxy.content import ContentProxy
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import OpenGate
-from toolsearch.gateway.upstream.protocol import Listing
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import namespaced
+from toolsearch.upstreams.protocol import Listing
+from toolsearch.upstreams.tools import GatewayTool
 
 
 def listing(server: str, *tools: str) -> Listing:

@@ -12,23 +12,25 @@ import pytest
 from mcp import Client, MCPError, types
 from mcp.types import methods
 
-from toolsearch.catalog.sources.mcp_listing import read_listing
+from toolsearch.access.principals import LOCAL
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.exposure.wire_tools import wire_entry
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era
 from toolsearch.gateway.server import make_server
-from toolsearch.gateway.settings import UpstreamSettings, read_gateway_config
-from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.protocol import Held, Hold, OpenGate, ToolGate, Verdict
-from toolsearch.gateway.upstream.protocol import (
+from toolsearch.tokens import O200kTokenCounter
+from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.protocol import (
     Listing,
     UpstreamRequest,
     UpstreamSinks,
     UpstreamState,
     UpstreamStatus,
 )
-from toolsearch.tokens import O200kTokenCounter
+from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.upstreams.tools import GatewayTool
 
 OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
 

@@ -14,9 +14,9 @@ from mcp import Client, MCPError, types
 from tests.gateway_harness import ERAS, SERVERS, raw_server, served, text
 from tests.mcp_servers.rich_http import rich_over_http
 from tests.mcp_servers.rich_server import Rich
-from toolsearch.catalog.sources.mcp_config import read_mcp_config
-from toolsearch.catalog.sources.mcp_lifetime import SessionLifetime
-from toolsearch.catalog.sources.mcp_session import McpSession
+from toolsearch.upstreams.config import read_mcp_config
+from toolsearch.upstreams.lifetime import SessionLifetime
+from toolsearch.upstreams.session import McpSession
 
 EVERYTHING = SERVERS / "node_modules" / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
 OWN = ("toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive")

@@ -16,19 +16,20 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from tests.gateway_harness import raw_server, served
+from toolsearch.access.directory import Directory, make_directory
+from toolsearch.access.jwt import JwtVerifier
+from toolsearch.access.keys import IssuerKeys
+from toolsearch.access.settings import JwtSettings
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway import http as gateway_http
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
 from toolsearch.gateway.http_guard import HostPort
 from toolsearch.gateway.log_guard import LogGuard
-from toolsearch.gateway.principals.directory import Directory, make_directory
-from toolsearch.gateway.principals.jwt import JwtVerifier
-from toolsearch.gateway.principals.keys import IssuerKeys
-from toolsearch.gateway.settings import JwtSettings, read_gateway_config
-from toolsearch.gateway.tools import GatewayTool
-from toolsearch.gateway.upstream.protocol import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch.upstreams.protocol import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.upstreams.tools import GatewayTool
 
 ALICE, BOB = "alice-token-0123456789", "bob-token-abcdefghij"
 ENVIRONMENT = {"ALICE": ALICE, "BOB": BOB}

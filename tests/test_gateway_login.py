@@ -27,8 +27,8 @@ from benchmarks.fault_kit import serving
 from tests.test_gateway_upstream import echo, list_work
 from tests.upstream_actors import call, free_port, running, settings_of, text
 from toolsearch.errors import BadSettingError, LoginRequiredError
-from toolsearch.gateway.upstream.login import login
-from toolsearch.gateway.upstream.protocol import UpstreamState
+from toolsearch.upstreams.login import login
+from toolsearch.upstreams.protocol import UpstreamState
 
 
 class Authority(OAuthAuthorizationServerProvider):  # its methods are called by place

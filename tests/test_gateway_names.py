@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.sources.mcp_listing import read_listing
-from toolsearch.discovery.reach import Reach
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import OpenGate
-from toolsearch.gateway.upstream.protocol import Listing
 from toolsearch.tools.naming import is_legal_name
+from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.protocol import Listing
+from toolsearch.upstreams.tools import GatewayTool
 
 # Few characters, so that names often differ only in what cannot be kept of them, or in their ends.
 server_names = st.text("ab_- .é", min_size=1, max_size=40).filter(str.strip)

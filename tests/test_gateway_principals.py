@@ -16,13 +16,14 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from toolsearch.discovery.reach import Reach
+from toolsearch.access.directory import Directory, make_directory
+from toolsearch.access.jwt import JwtVerifier
+from toolsearch.access.keys import IssuerKeys
+from toolsearch.access.principals import Grant, Principal
+from toolsearch.access.reach import Reach
+from toolsearch.access.settings import JwtSettings
 from toolsearch.errors import BadSettingError
-from toolsearch.gateway.principals.directory import Directory, make_directory
-from toolsearch.gateway.principals.jwt import JwtVerifier
-from toolsearch.gateway.principals.keys import IssuerKeys
-from toolsearch.gateway.principals.protocol import Grant, Principal
-from toolsearch.gateway.settings import JwtSettings, read_gateway_config
+from toolsearch.gateway.settings import read_gateway_config
 
 ALICE = "alice-token-0123456789"
 ISSUER = "https://idp.example.com"

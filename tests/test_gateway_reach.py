@@ -13,22 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp import MCPError
 
-from toolsearch.discovery.reach import Reach
+from toolsearch.access.principals import Principal
+from toolsearch.access.reach import Reach
 from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.principals.protocol import Caller, Era, Principal
-from toolsearch.gateway.settings import UpstreamSettings, read_gateway_config
-from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.protocol import Held, Hold, Verdict
-from toolsearch.gateway.upstream.protocol import (
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.naming import namespaced
+from toolsearch.upstreams.protocol import (
     Listing,
     UpstreamRequest,
     UpstreamSinks,
     UpstreamState,
     UpstreamStatus,
 )
-from toolsearch.tools.definition import ToolDefinition
-from toolsearch.tools.naming import namespaced
+from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.upstreams.tools import GatewayTool
 
 SERVERS = ("alpha", "beta", "gamma")
 LOCAL_NAMES = ("read_file", "read_files", "write_file", "delete_file", "list_mail", "send_mail")

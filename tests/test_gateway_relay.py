@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era
+from toolsearch.access.principals import LOCAL
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import MOST_ROUNDS, Relay, for_era
 from toolsearch.gateway.proxy.sealed_state import StateSeal
-from toolsearch.gateway.upstream.protocol import UpstreamRequest
+from toolsearch.upstreams.protocol import UpstreamRequest
 
 CALL = {"name": "tool", "arguments": {}}
 

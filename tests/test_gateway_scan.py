@@ -9,11 +9,11 @@ import pytest
 from tests import foreign_tools
 from tests.poisoned_tools import HARMLESS, NEIGHBOURS, POISONED, UNSEEN, UNSEEN_TOO, tool
 from toolsearch.gateway.exposure.call_tools import call_tool_entries
-from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.scan import Scanner
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import namespaced
+from toolsearch.upstreams.tools import GatewayTool
 
 REAL = Path(__file__).parents[2] / "shared" / "eval"
 

@@ -9,8 +9,9 @@ import pytest
 from mcp import Client
 
 from tests.gateway_harness import raw_server, served
+from toolsearch.access.principals import LOCAL, Principal
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era, Principal
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.status.costs import WireCosts
 from toolsearch.gateway.status.ledger import Ledger

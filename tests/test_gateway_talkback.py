@@ -10,9 +10,9 @@ import mcp.types as types
 import pytest
 from mcp.client import ClientRequestContext
 
-from toolsearch.catalog.sources.mcp_session import SessionPeer
-from toolsearch.gateway.upstream.talkback import Talkback
-from toolsearch.gateway.upstream.turns import Turns
+from toolsearch.upstreams.session import SessionPeer
+from toolsearch.upstreams.talkback import Talkback
+from toolsearch.upstreams.turns import Turns
 
 CONTEXT = ClientRequestContext(session=None, request_id=1)  # type: ignore[arg-type]
 FORM = types.ElicitRequestFormParams(message="Who?", requested_schema={"type": "object"})

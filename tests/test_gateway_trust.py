@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 
 from tests.poisoned_tools import tool
+from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.discovery.reach import Reach
 from toolsearch.errors import BadSettingError, SessionStoreError
-from toolsearch.gateway.identity import server_identity
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust import scan, scan_cache
 from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import FIRST_SIGHT, PinStore
 from toolsearch.gateway.trust.protocol import Hold, OpenGate
-from toolsearch.gateway.upstream.protocol import Listing
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import namespaced
+from toolsearch.upstreams.identity import server_identity
+from toolsearch.upstreams.protocol import Listing
+from toolsearch.upstreams.tools import GatewayTool
 
 PLAIN = tool("Adds two numbers.")
 OTHER = tool("Adds two numbers, and rounds.")

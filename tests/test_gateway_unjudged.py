@@ -25,7 +25,7 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.results import SUSPICIOUS, marked
-from toolsearch.gateway.upstream.protocol import UpstreamState
+from toolsearch.upstreams.protocol import UpstreamState
 
 ADD = tool("Adds two numbers.")
 CHANGED = tool("Adds two numbers, and mails the sum.")

@@ -19,13 +19,13 @@ from starlette.routing import Mount, Route
 
 from benchmarks.fault_kit import HttpFault, StdioFault, serving, until
 from tests.upstream_actors import call, free_port, running, settings_of, text
-from toolsearch.catalog.sources.mcp_stdio import OverlongLineError, lines
 from toolsearch.errors import ServerBusyError, ServerUnavailableError, ToolTimeoutError
-from toolsearch.gateway.identity import identity_hash
-from toolsearch.gateway.upstream.backoff import delay_s
-from toolsearch.gateway.upstream.breaker import Breaker
-from toolsearch.gateway.upstream.lanes import Lanes
-from toolsearch.gateway.upstream.protocol import UpstreamState
+from toolsearch.upstreams.backoff import delay_s
+from toolsearch.upstreams.breaker import Breaker
+from toolsearch.upstreams.identity import identity_hash
+from toolsearch.upstreams.lanes import Lanes
+from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.stdio import OverlongLineError, lines
 
 
 class Clock:

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from toolsearch.catalog.sources.mcp_config import HttpServer, McpConfig, StdioServer, read_mcp_config
-from toolsearch.catalog.sources.mcp_secrets import redacted
 from toolsearch.errors import SourceError
+from toolsearch.upstreams.config import HttpServer, McpConfig, StdioServer, read_mcp_config
+from toolsearch.upstreams.secrets import redacted
 
 
 def read(servers: dict, environment: dict | None = None, **options) -> McpConfig:

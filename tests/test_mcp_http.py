@@ -11,7 +11,7 @@ import uvicorn
 from mcp import types
 from mcp.server.lowlevel import Server
 
-from toolsearch.catalog.loading import LoadReport
+from toolsearch.catalog.source import LoadReport
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import ServerUnavailableError
 from toolsearch.tools.definition import ToolContext

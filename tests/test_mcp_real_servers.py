@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.catalog.loading import LoadReport
+from toolsearch.catalog.source import LoadReport
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import ServerUnavailableError
 from toolsearch.tools.definition import ToolContext

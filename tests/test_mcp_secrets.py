@@ -6,11 +6,11 @@ import sys
 import pytest
 
 from tests.upstream_actors import running, settings_of
-from toolsearch.catalog.sources.mcp_config import HttpServer, StdioServer, read_mcp_config
-from toolsearch.catalog.sources.mcp_secrets import redacted
-from toolsearch.catalog.sources.mcp_stderr import StderrTail
 from toolsearch.errors import ServerUnavailableError
-from toolsearch.gateway.identity import server_identity
+from toolsearch.upstreams.config import HttpServer, StdioServer, read_mcp_config
+from toolsearch.upstreams.identity import server_identity
+from toolsearch.upstreams.secrets import redacted
+from toolsearch.upstreams.stderr import StderrTail
 
 
 def server(**entry: object) -> StdioServer | HttpServer:

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.catalog.loading import LoadReport, Refusal
+from toolsearch.catalog.source import LoadReport
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import MissingExtraError, ServerUnavailableError, ToolExecutionError, ToolTimeoutError
 from toolsearch.tools.definition import NO_PARAMETERS, ToolContext, ToolDefinition
 from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.refusal import Refusal
 
 RAW_SERVER = str(Path(__file__).parent / "mcp_servers" / "raw_server.py")
 OpenSource = Callable[..., McpSource]

@@ -7,7 +7,7 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from toolsearch.catalog.sources.mcp_streams import PacedReading
+from toolsearch.upstreams.streams import PacedReading
 
 ANSWER = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
 

@@ -32,14 +32,14 @@ from toolsearch import (
     evaluate,
     tool,
 )
+from toolsearch.access.reach import EVERY_TOOL, Rule
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.chat.models.scripted import calls
-from toolsearch.discovery.eviction import EvictionStrategy
-from toolsearch.discovery.reach import EVERY_TOOL, Rule
-from toolsearch.discovery.state import SessionState
 from toolsearch.errors import BadSettingError, SessionStoreError
 from toolsearch.evaluation.queries import LabelledQuery
 from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
+from toolsearch.sessions.eviction import EvictionStrategy
+from toolsearch.sessions.state import SessionState
 
 NAMES = ["send_mail", "list_events", "pay_bill"]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from toolsearch import Catalog, ToolDefinition, ToolSearch
-from toolsearch.discovery.store import SessionStore
+from toolsearch.sessions.store import SessionStore
 
 
 def names(engine: ToolSearch, query: str, **options) -> list[str]:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch.discovery.globs import GlobSet
-from toolsearch.discovery.reach import Reach, Rule, Subject
+from toolsearch.access.globs import GlobSet
+from toolsearch.access.reach import Reach, Rule, Subject
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.definition import ToolDefinition
 

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from toolsearch.access.reach import Reach
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.eviction import (
+from toolsearch.errors import SessionStoreError, UnknownSessionError
+from toolsearch.sessions.eviction import (
     AlwaysEvictStrategy,
     EvictionStrategy,
     LruEvictionStrategy,
     NeverEvictStrategy,
     TtlEvictionStrategy,
 )
-from toolsearch.discovery.persistence import SqliteSessionPersistence
-from toolsearch.discovery.reach import Reach
-from toolsearch.discovery.state import SessionCounters, SessionState
-from toolsearch.discovery.store import SessionStore
-from toolsearch.errors import SessionStoreError, UnknownSessionError
+from toolsearch.sessions.state import SessionCounters, SessionState
+from toolsearch.sessions.store import SessionStore
+from toolsearch.storage.sessions import SqliteSessionPersistence
 
 
 class Clock:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.sources.files import read_document
+from toolsearch.documents.files import read_document
 from toolsearch.errors import SourceError
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

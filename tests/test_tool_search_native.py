@@ -14,6 +14,7 @@ from tests.scripted_model import ScriptedModel, calls, says
 from tests.test_examples import EXAMPLES
 from tests.test_examples import run as run_example
 from toolsearch import Catalog, PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch
+from toolsearch.access.reach import Reach
 from toolsearch.chat.advisor import ChatRequest, chain_of
 from toolsearch.chat.aggregate import aggregate
 from toolsearch.chat.memory import MessageWindowMemory
@@ -26,9 +27,8 @@ from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_session import TurnSession
 from toolsearch.chat.tool_search_turn import SearchTurn
-from toolsearch.discovery.reach import Reach
-from toolsearch.discovery.state import SessionState
 from toolsearch.errors import BadSettingError
+from toolsearch.sessions.state import SessionState
 from toolsearch.tools.decorator import tool_from_function
 
 __all__ = ["api"]  # a fixture

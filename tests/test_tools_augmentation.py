@@ -14,7 +14,8 @@ from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.augmentation import AugmentedArguments, AugmentedToolProvider, augmented
 from toolsearch.tools.decorator import tool, tool_from_function
-from toolsearch.tools.definition import Json, JsonObject, Tool, ToolContext
+from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.params import ToolParam
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.discovery.usage.contribution import Credit, SessionContribution
-from toolsearch.discovery.usage.evidence import Cell, LearntUse
-from toolsearch.discovery.usage.log import DAY_S, UsageLog
-from toolsearch.discovery.usage.store import SqliteUsageStore
-from toolsearch.discovery.usage.vocabulary import IndexVocabulary
 from toolsearch.errors import BadSettingError, SessionStoreError
+from toolsearch.sessions.usage.contribution import Credit, SessionContribution
+from toolsearch.sessions.usage.evidence import Cell, LearntUse
+from toolsearch.sessions.usage.log import DAY_S, UsageLog
+from toolsearch.sessions.usage.store import SqliteUsageStore
+from toolsearch.sessions.usage.vocabulary import IndexVocabulary
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from toolsearch.cli import main
-from toolsearch.discovery.usage.evidence import Cell
-from toolsearch.discovery.usage.store import SqliteUsageStore
+from toolsearch.sessions.usage.evidence import Cell
+from toolsearch.sessions.usage.store import SqliteUsageStore
 
 SENT_ONCE = {Cell("mail", "send_mail"): 2.0, Cell("mail", ""): 4.0, Cell("", "send_mail"): 2.0, Cell("", ""): 4.0}
 

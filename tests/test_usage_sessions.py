@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from toolsearch import Catalog, PassThrough, SessionOptions, SessionStore, SqliteSessionPersistence, ToolSearch
-from toolsearch.discovery.reach import Reach
-from toolsearch.discovery.usage.log import UsageLog
-from toolsearch.discovery.usage.store import SqliteUsageStore
+from toolsearch.access.reach import Reach
 from toolsearch.errors import UnknownSessionError
+from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.sessions.usage.store import SqliteUsageStore
 
 SEARCH = "toolSearchTool"
 QUERY = "send a message"

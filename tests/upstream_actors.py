@@ -9,9 +9,10 @@ from typing import Any
 
 from mcp.types import TextContent
 
-from toolsearch.gateway.settings import UpstreamSettings, read_gateway_config
-from toolsearch.gateway.upstream.actor import UpstreamActor
-from toolsearch.gateway.upstream.protocol import Listing, UpstreamRequest, UpstreamSinks, UpstreamState
+from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.upstreams.actor import UpstreamActor
+from toolsearch.upstreams.protocol import Listing, UpstreamRequest, UpstreamSinks, UpstreamState
+from toolsearch.upstreams.settings import UpstreamSettings
 
 
 class Told:

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toolsearch.access.reach import Reach
     from toolsearch.autoconfigure import build_client, build_engine
     from toolsearch.calling.attached import AttachedTools
     from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor
@@ -38,26 +39,25 @@ if TYPE_CHECKING:
     from toolsearch.chat.tool_calling import ToolCallingAdvisor
     from toolsearch.chat.tool_search import ToolSearchAdvisor
     from toolsearch.discovery.discovered import Budget
-    from toolsearch.discovery.eviction import (
-        AlwaysEvictStrategy,
-        CompositeEvictionStrategy,
-        LruEvictionStrategy,
-        NeverEvictStrategy,
-        TtlEvictionStrategy,
-    )
     from toolsearch.discovery.exposure import PassThrough
-    from toolsearch.discovery.persistence import SqliteSessionPersistence
-    from toolsearch.discovery.reach import Reach
-    from toolsearch.discovery.store import SessionStore
-    from toolsearch.discovery.usage.log import UsageLog
-    from toolsearch.discovery.usage.store import SqliteUsageStore
     from toolsearch.engine import ToolSearch
     from toolsearch.errors import ToolSearchError
     from toolsearch.evaluation.evaluation import Evaluation, evaluate
     from toolsearch.evaluation.proposals import propose_queries
     from toolsearch.evaluation.queries import LabelledQuery, read_queries
     from toolsearch.session import Savings, Session, SessionOptions
+    from toolsearch.sessions.eviction import (
+        AlwaysEvictStrategy,
+        CompositeEvictionStrategy,
+        LruEvictionStrategy,
+        NeverEvictStrategy,
+        TtlEvictionStrategy,
+    )
+    from toolsearch.sessions.store import SessionStore
+    from toolsearch.sessions.usage.log import UsageLog
+    from toolsearch.sessions.usage.store import SqliteUsageStore
     from toolsearch.settings import Settings
+    from toolsearch.storage.sessions import SqliteSessionPersistence
     from toolsearch.telemetry import Telemetry
     from toolsearch.tools.augmentation import AugmentedArguments, AugmentedToolProvider, augmented
     from toolsearch.tools.decorator import tool
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "Allow": "calling.hooks",
-    "AlwaysEvictStrategy": "discovery.eviction",
+    "AlwaysEvictStrategy": "sessions.eviction",
     "AnthropicModel": "chat.models.anthropic_messages",
     "AssistantMessage": "chat.messages",
     "AttachedTools": "calling.attached",
@@ -81,7 +81,7 @@ _MODULES = {
     "ChatClient": "chat.client",
     "ChatOptions": "chat.model",
     "ChatResponse": "chat.model",
-    "CompositeEvictionStrategy": "discovery.eviction",
+    "CompositeEvictionStrategy": "sessions.eviction",
     "DefaultToolExecutionErrorProcessor": "calling.failures",
     "DelegatingToolCallbackResolver": "calling.resolvers",
     "Deny": "calling.hooks",
@@ -91,24 +91,24 @@ _MODULES = {
     "ImportPathResolver": "calling.resolvers",
     "InMemoryMessageStore": "chat.memory",
     "LabelledQuery": "evaluation.queries",
-    "LruEvictionStrategy": "discovery.eviction",
+    "LruEvictionStrategy": "sessions.eviction",
     "MemoryAdvisor": "chat.memory_advisor",
     "MessageWindowMemory": "chat.memory",
-    "NeverEvictStrategy": "discovery.eviction",
+    "NeverEvictStrategy": "sessions.eviction",
     "OpenAIChatModel": "chat.models.openai_chat",
     "OpenAIResponsesModel": "chat.models.openai_responses",
     "PassThrough": "discovery.exposure",
     "Prompt": "chat.model",
-    "Reach": "discovery.reach",
+    "Reach": "access.reach",
     "Savings": "session",
     "ScriptedModel": "chat.models.scripted",
     "Session": "session",
     "SessionOptions": "session",
-    "SessionStore": "discovery.store",
+    "SessionStore": "sessions.store",
     "Settings": "settings",
     "SqliteMessageStore": "chat.memory_sqlite",
-    "SqliteSessionPersistence": "discovery.persistence",
-    "SqliteUsageStore": "discovery.usage.store",
+    "SqliteSessionPersistence": "storage.sessions",
+    "SqliteUsageStore": "sessions.usage.store",
     "StaticToolCallbackResolver": "calling.resolvers",
     "SystemMessage": "chat.messages",
     "Telemetry": "telemetry",
@@ -127,10 +127,10 @@ _MODULES = {
     "ToolSearch": "engine",
     "ToolSearchAdvisor": "chat.tool_search",
     "ToolSearchError": "errors",
-    "TtlEvictionStrategy": "discovery.eviction",
+    "TtlEvictionStrategy": "sessions.eviction",
     "TurnCounter": "calling.limits",
     "Usage": "chat.model",
-    "UsageLog": "discovery.usage.log",
+    "UsageLog": "sessions.usage.log",
     "UserMessage": "chat.messages",
     "aggregate": "chat.aggregate",
     "augmented": "tools.augmentation",

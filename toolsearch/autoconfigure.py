@@ -18,18 +18,18 @@ from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.eviction import (
+from toolsearch.discovery.exposure import PassThrough
+from toolsearch.engine import ToolSearch
+from toolsearch.session import SessionOptions
+from toolsearch.sessions.eviction import (
     CompositeEvictionStrategy,
     EvictionStrategy,
     LruEvictionStrategy,
     TtlEvictionStrategy,
 )
-from toolsearch.discovery.exposure import PassThrough
-from toolsearch.discovery.persistence import SessionPersistence
-from toolsearch.discovery.store import SessionStore
-from toolsearch.engine import ToolSearch
-from toolsearch.session import SessionOptions
+from toolsearch.sessions.store import SessionStore
 from toolsearch.settings import IndexSettings, Settings
+from toolsearch.storage.sessions import SessionPersistence
 from toolsearch.telemetry import Telemetry
 
 __all__ = [

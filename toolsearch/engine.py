@@ -12,22 +12,22 @@ from types import TracebackType
 from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
+from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog, ToolLike
 from toolsearch.catalog.generation import Generation
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.warm_start import IndexDirectory
-from toolsearch.discovery.reach import EVERY_TOOL, Reach
 from toolsearch.discovery.shown import ShownDefinitions
-from toolsearch.discovery.state import SessionState
-from toolsearch.discovery.store import SessionStore
-from toolsearch.discovery.usage.log import UsageLog
-from toolsearch.discovery.usage.vocabulary import IndexVocabulary
 from toolsearch.discovery.view import View, ViewCache
 from toolsearch.errors import BadSettingError, EncoderError, IndexStoreError, MissingExtraError, UnknownSessionError
 from toolsearch.option_values import UNSET, Unset, identity, name_list
 from toolsearch.session import Session, SessionOptions
+from toolsearch.sessions.state import SessionState
+from toolsearch.sessions.store import SessionStore
+from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.sessions.usage.vocabulary import IndexVocabulary
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.tools.definition import ToolReference

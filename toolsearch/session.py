@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from toolsearch.calling.blocks import text_block
+from toolsearch.access.reach import Reach
 from toolsearch.calling.limits import TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.result import ToolResult
@@ -16,8 +16,6 @@ from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.exposure import PassThrough, render_tools
-from toolsearch.discovery.port import ToolScope
-from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import (
     TOOL_NAME,
     SearchArguments,
@@ -26,25 +24,20 @@ from toolsearch.discovery.search_tool import (
     search_tool_definition,
 )
 from toolsearch.discovery.shown import ShownDefinitions
-from toolsearch.discovery.state import SessionState
-from toolsearch.discovery.store import SessionStore
-from toolsearch.discovery.usage.log import UsageLog
-from toolsearch.discovery.usage.vocabulary import Vocabulary
 from toolsearch.discovery.view import View
 from toolsearch.errors import BadSettingError, UndiscoveredToolError
 from toolsearch.option_values import name_list
+from toolsearch.sessions.port import ToolScope
+from toolsearch.sessions.state import SessionState
+from toolsearch.sessions.store import SessionStore
+from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.sessions.usage.vocabulary import Vocabulary
 from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.tokens import TokenCounter, count_json
-from toolsearch.tools.definition import (
-    NO_PARAMETERS,
-    Json,
-    JsonObject,
-    Tool,
-    ToolContext,
-    ToolDefinition,
-    ToolReference,
-)
+from toolsearch.tools.blocks import text_block
+from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolContext, ToolDefinition, ToolReference
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.output import ToolOutput
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from toolsearch.calling.schema_validator import Violation, branches, violations
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.json_types import Json, JsonObject
 
 _Path: TypeAlias = tuple[str | int, ...]
 _MAX_NULLS = 1_000  # that are looked at in one call

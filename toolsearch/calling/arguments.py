@@ -6,7 +6,7 @@ import json
 from typing import Any, NoReturn, cast
 
 from toolsearch.errors import BadArgumentsError
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.json_types import Json, JsonObject
 
 
 def parse_arguments(arguments: str | JsonObject) -> dict[str, Json]:

@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping
 from typing import cast
 
-from toolsearch.calling.blocks import binary_data, block_text, in_words, text_block
 from toolsearch.calling.plain_json import json_text, to_json
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.blocks import binary_data, block_text, in_words, text_block
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.output import ToolOutput
 
 _MAX_COUNTED = 200_000  # characters beyond the cut; making more of a result only to count it takes too long

@@ -28,7 +28,8 @@ from toolsearch.calling.validation import checked_arguments
 from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import BadSettingError, CallDeniedError, ToolExecutionError
 from toolsearch.tools.containment import contained
-from toolsearch.tools.definition import JsonObject, Tool, ToolContext
+from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.tools.json_types import JsonObject
 
 logger = logging.getLogger(__name__)
 

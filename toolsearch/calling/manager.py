@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolsearch.calling.arguments import parse_arguments
-from toolsearch.calling.blocks import text_block
 from toolsearch.calling.convert import capped
 from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, ToolExecutionErrorProcessor, with_results
 from toolsearch.calling.hooks import AfterCall, BeforeCall, checked_hooks, decide, revise
@@ -20,7 +19,6 @@ from toolsearch.calling.running import run_tool
 from toolsearch.calling.tool_threads import ToolThreads
 from toolsearch.calling.validation import checked_arguments
 from toolsearch.calling.wire import ToolCall
-from toolsearch.discovery.port import ToolScope
 from toolsearch.errors import (
     BadSettingError,
     CallLimitError,
@@ -31,8 +29,11 @@ from toolsearch.errors import (
     UnknownToolError,
     shown_name,
 )
+from toolsearch.sessions.port import ToolScope
 from toolsearch.telemetry import Telemetry
-from toolsearch.tools.definition import JsonObject, Tool, ToolCallback, ToolContext
+from toolsearch.tools.blocks import text_block
+from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.output import ToolOutput
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ from typing import cast
 from toolsearch.calling.result import ToolResult
 from toolsearch.discovery.exposure import render_definition
 from toolsearch.discovery.search_tool import TOOL_NAME
-from toolsearch.tools.definition import Json, JsonObject, ToolDefinition
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)

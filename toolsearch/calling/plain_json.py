@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import cast
 
 from toolsearch.errors import ToolExecutionError
-from toolsearch.tools.definition import Json
+from toolsearch.tools.json_types import Json
 
 _MAX_DEPTH = 100  # far beyond what anyone reads, well below Python's own limit
 _SMALL_COUNT, _SMALL_CHARACTERS = 1_000, 100_000  # values, and characters or bytes in them

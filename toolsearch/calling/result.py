@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolsearch.calling.blocks import block_text
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.blocks import block_text
+from toolsearch.tools.json_types import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from toolsearch.calling.tool_threads import ToolThreads
 from toolsearch.errors import ToolTimeoutError
 from toolsearch.threads import in_thread
 from toolsearch.tools.containment import contained
-from toolsearch.tools.definition import JsonObject, Tool, ToolCallback, ToolContext
+from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.output import ToolOutput
 from toolsearch.tools.results import ToolCallResultConverter
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 from toolsearch.calling.patterns import may_match
 from toolsearch.errors import BadToolError
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.json_types import Json, JsonObject
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from toolsearch.calling.absent import without_absent
 from toolsearch.calling.schema_validator import Violation, branches, violations
 from toolsearch.errors import BadArgumentsError
-from toolsearch.tools.definition import Json, JsonObject, ToolDefinition
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
 
 _MAX_VIOLATIONS = 5  # that a model is told of at once
 _MAX_SHOWN = 120  # characters of a schema's value

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NoReturn, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
-from toolsearch.calling.blocks import in_words
 from toolsearch.calling.finished import (
     why_unfinished_chat,
     why_unfinished_item,
@@ -19,7 +18,8 @@ from toolsearch.calling.native_search import NativeSearch, tool_references, tool
 from toolsearch.calling.result import ToolResult
 from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.errors import BadArgumentsError, BadSettingError
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.blocks import in_words
+from toolsearch.tools.json_types import Json, JsonObject
 
 WireFormat: TypeAlias = Literal["openai", "openai-responses", "anthropic", "mcp"]
 Message: TypeAlias = dict[str, Json]

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
 from toolsearch.catalog.checks import check_tool
-from toolsearch.catalog.loading import LoadReport, Refusal, Source, open_source, portable_spec
+from toolsearch.catalog.loading import open_source, portable_spec
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache
+from toolsearch.catalog.source import LoadReport, Source
 from toolsearch.errors import BadToolError, DuplicateToolError, UnknownToolError
-from toolsearch.tools.definition import Json, Tool, ToolDefinition
+from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import near_names
+from toolsearch.tools.refusal import Refusal
 
 if TYPE_CHECKING:
     from toolsearch.catalog.sources.openapi_request import Caller

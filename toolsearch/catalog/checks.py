@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadToolError
-from toolsearch.tools.definition import Json, Tool
+from toolsearch.tools.definition import Tool
+from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import SEARCH_TOOL, require_legal_name
 
 MAX_CHARACTERS = 500_000  # of the schemas as JSON; no model could read more

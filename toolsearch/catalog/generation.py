@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.stored import CATALOG_FILE, StoredTools, save_catalog
 from toolsearch.errors import IndexStoreError
+from toolsearch.tools.refusal import Refusal
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.store import MANIFEST, StoredIndex, file_digest, read_index, save_index

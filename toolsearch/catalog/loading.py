@@ -1,51 +1,16 @@
-"""Sources of tools: what a source owes, what it reports, and which one a command-line argument means."""
+"""Which source of tools a command-line argument means."""
 
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.catalog.source import Source
+from toolsearch.documents.json_values import is_object
 from toolsearch.errors import SourceError
-from toolsearch.tools.definition import Json, Tool
+from toolsearch.tools.json_types import Json
 
 MODULE_PREFIX = "module:"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """One tool, or one server, that could not be taken. *reason* is a sentence for people, without secrets."""
-
-    name: str
-    source: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class LoadReport:
-    """What came out of a source, in the source's own order."""
-
-    tools: tuple[Tool, ...]
-    refused: tuple[Refusal, ...] = ()
-
-
-class Source(Protocol):
-    """Where tools come from. One bad tool costs only itself; SourceError means that nothing can be read at all."""
-
-    @property
-    def description(self) -> str:
-        """What this is, for people: a path, ``module statistics``."""
-        ...
-
-    def load(self) -> LoadReport:
-        """Read the tools. May block for seconds; called once per catalog."""
-        ...
-
-    def close(self) -> None:
-        """Let go of connections and processes; the tools' callbacks stop working. May be called twice."""
-        ...
 
 
 def open_source(spec: str) -> Source:
@@ -55,8 +20,8 @@ def open_source(spec: str) -> Source:
     MCP servers (``mcpServers`` or ``servers``), an OpenAPI document, or a listing of tool definitions, told apart by
     content. Raises SourceError for anything else.
     """
-    from toolsearch.catalog.sources.files import SUFFIXES
     from toolsearch.catalog.sources.modules import ModuleSource
+    from toolsearch.documents.files import SUFFIXES
 
     if "://" in spec:
         raise SourceError(f"{spec!r} is an address, and nothing is fetched: download it and give the file")
@@ -75,16 +40,16 @@ def open_source(spec: str) -> Source:
 
 def portable_spec(spec: str) -> str:
     """Return *spec* in a form that means the same from any working directory."""
-    from toolsearch.catalog.sources.files import SUFFIXES
+    from toolsearch.documents.files import SUFFIXES
 
     is_file = not spec.startswith(MODULE_PREFIX) and Path(spec).suffix.lower() in SUFFIXES
     return str(Path(spec).resolve()) if is_file else spec
 
 
 def _open_file(path: Path) -> Source:
-    from toolsearch.catalog.sources.files import read_document
     from toolsearch.catalog.sources.json_listing import JsonListingSource
     from toolsearch.catalog.sources.openapi import OpenApiSource
+    from toolsearch.documents.files import read_document
 
     document = read_document(path)
     if is_openapi(document):

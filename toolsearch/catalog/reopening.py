@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from toolsearch.catalog.loading import LoadReport, Source, open_source
+from toolsearch.catalog.loading import open_source
+from toolsearch.catalog.source import LoadReport, Source
 from toolsearch.errors import ToolExecutionError
 from toolsearch.tools.callbacks import run_function
-from toolsearch.tools.definition import JsonObject, Tool, ToolCallback, ToolContext
+from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
+from toolsearch.tools.json_types import JsonObject
 
 
 class ReopenedSources:

@@ -17,11 +17,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.reopening import ReopenedCallback, ReopenedSources
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.errors import IndexStoreError
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
+from toolsearch.tools.refusal import Refusal
 
 CATALOG_FILE = "catalog.sqlite"
 FORMAT = 1

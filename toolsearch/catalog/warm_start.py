@@ -22,9 +22,9 @@ from pathlib import Path
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.generation import Generation, read_generation, write_generation
 from toolsearch.catalog.indexing import document_of
-from toolsearch.catalog.loading import Refusal
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.errors import IndexStoreError
+from toolsearch.tools.refusal import Refusal
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.vector_cache import VectorCache

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolsearch.chat.client import ChatClient
-from toolsearch.tools.definition import JsonObject, Tool, ToolContext, ToolDefinition, ToolMetadata
+from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import require_legal_name
 
 _PARAMETERS: JsonObject = {

@@ -11,7 +11,7 @@ from typing import Any
 from toolsearch.chat.message_json import message_from_text, message_to_text
 from toolsearch.chat.messages import Message
 from toolsearch.errors import SessionStoreError
-from toolsearch.sqlite_file import SqliteFile
+from toolsearch.storage.sqlite_file import SqliteFile
 
 _VERSION = 1  # of the table
 _TABLE = "CREATE TABLE IF NOT EXISTS conversations (id TEXT PRIMARY KEY, messages TEXT NOT NULL) WITHOUT ROWID"

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.wire import ToolCall
-from toolsearch.tools.definition import JsonObject
+from toolsearch.tools.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from toolsearch.chat.advisor import TOOL_LOOP_ORDER, TURN_MESSAGES, Chain, ChatR
 from toolsearch.chat.aggregate import ChunkAggregator, closing, last_chunk
 from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage
 from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, Usage
-from toolsearch.discovery.port import ToolScope
 from toolsearch.errors import BadSettingError, CallLimitError
+from toolsearch.sessions.port import ToolScope
 
 logger = logging.getLogger(__name__)
 

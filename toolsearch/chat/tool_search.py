@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
+from toolsearch.access.reach import Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.wire import ToolCall
@@ -23,15 +24,14 @@ from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX, with_suffi
 from toolsearch.chat.tool_search_session import TurnSession
 from toolsearch.chat.tool_search_turn import SearchTurn
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.port import ToolScope
-from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import TOOL_NAME
-from toolsearch.discovery.state import SessionState
-from toolsearch.discovery.store import SessionStore
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, DuplicateToolError
 from toolsearch.option_values import identity, name_list
 from toolsearch.session import SessionOptions
+from toolsearch.sessions.port import ToolScope
+from toolsearch.sessions.state import SessionState
+from toolsearch.sessions.store import SessionStore
 from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import Tool

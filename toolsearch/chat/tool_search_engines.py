@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.snapshot import FingerprintCache
-from toolsearch.discovery.state import SessionState
 from toolsearch.engine import ToolSearch
 from toolsearch.session import Session
+from toolsearch.sessions.state import SessionState
 from toolsearch.tools.definition import Tool
 
 _MAX_ENGINES = 16  # kept beyond the turns that use them

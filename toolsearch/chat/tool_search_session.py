@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolsearch.discovery.reach import Reach
-from toolsearch.discovery.state import SessionState
+from toolsearch.access.reach import Reach
 from toolsearch.errors import UnknownSessionError
 from toolsearch.session import Found, Session, SessionHost, SessionOptions
+from toolsearch.sessions.state import SessionState
 from toolsearch.tools.definition import Tool
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.tool_search_session import TurnSession
-from toolsearch.discovery.port import ToolScope
 from toolsearch.errors import UnknownToolError
+from toolsearch.sessions.port import ToolScope
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.naming import near_names
 

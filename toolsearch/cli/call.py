@@ -36,7 +36,7 @@ def call(
 
     What a tool itself prints goes to stderr. Exit code 1 if the tool fails, 2 if the arguments do not fit.
     """
-    from toolsearch.discovery.reach import Reach
+    from toolsearch.access.reach import Reach
 
     text = _read(arguments)
     with opened_engine(index, source, strategy="keyword") as engine:
@@ -48,7 +48,7 @@ def call(
     elif result.is_error:
         print_error(result.error_code or "tool_failed", result.text, as_json=False)
     else:
-        from toolsearch.calling.blocks import in_words
+        from toolsearch.tools.blocks import in_words
 
         print_text("\n".join(map(in_words, result.content)))
     if result.is_error:

@@ -29,10 +29,10 @@ def demo(
     """
     from contextlib import closing
 
+    from toolsearch.access.reach import Reach
     from toolsearch.catalog.catalog import Catalog
     from toolsearch.catalog.sources.mcp import McpSource
     from toolsearch.cli import demo_story as story
-    from toolsearch.discovery.reach import Reach
 
     with closing(Catalog()) as catalog:
         story.load_standard_library(catalog)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from toolsearch.access.reach import Reach
 from toolsearch.calling.wire import parse_tool_calls
 from toolsearch.catalog.sources.modules import ModuleSource
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError, EncoderError

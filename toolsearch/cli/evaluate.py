@@ -16,7 +16,7 @@ from toolsearch.cli.output import line, print_json, stderr, stdout, table, warn
 from toolsearch.errors import BadQueryError, BadSettingError
 
 if TYPE_CHECKING:
-    from toolsearch.discovery.reach import Reach
+    from toolsearch.access.reach import Reach
     from toolsearch.engine import ToolSearch
     from toolsearch.evaluation.evaluation import Answer, Evaluation, StrategyResult
     from toolsearch.evaluation.queries import LabelledQuery, QueryFile
@@ -68,7 +68,7 @@ def evaluate(
     A line of QUERIES that cannot be used is warned of and costs no other. 'false hits' is the share of the queries that
     nothing fits which were answered all the same, 'refused' that of the others which got no answer.
     """
-    from toolsearch.discovery.reach import EVERY_TOOL, Reach
+    from toolsearch.access.reach import EVERY_TOOL, Reach
     from toolsearch.evaluation.evaluation import evaluate as measured
     from toolsearch.evaluation.plot import check_picture, draw
     from toolsearch.evaluation.queries import write_queries

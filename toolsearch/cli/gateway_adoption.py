@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolsearch.catalog.sources import mcp_secrets
-from toolsearch.catalog.sources.json_values import is_list, is_object
-from toolsearch.catalog.sources.mcp_config import read_mcp_config
 from toolsearch.cli.gateway_clients import KnownClient
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.upstreams import secrets
+from toolsearch.upstreams.config import read_mcp_config
 
 OURS = "toolsearch"  # what the gateway's entry is called in a client's file
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-[^{}]*)?\}")
@@ -134,11 +134,11 @@ def _redacted_arguments(args: Sequence[Json]) -> list[Json]:
             shown.append(_hidden(arg))
         elif "://" in text:
             shown.append(_redacted_url(text))
-        elif equals and mcp_secrets.is_telling(name):
+        elif equals and secrets.is_telling(name):
             shown.append(f"{name}={_hidden(value)}")
         else:
-            shown.append(mcp_secrets.redacted(text, mcp_secrets.keys_in(text)) if text else arg)
-        hides_next = text.startswith("-") and not equals and mcp_secrets.is_telling(text)
+            shown.append(secrets.redacted(text, secrets.keys_in(text)) if text else arg)
+        hides_next = text.startswith("-") and not equals and secrets.is_telling(text)
     return shown
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolsearch.gateway.reports.looking import Waiting
     from toolsearch.gateway.settings import GatewayConfig
     from toolsearch.gateway.trust.pins import PinStore
-    from toolsearch.tools.definition import JsonObject
+    from toolsearch.tools.json_types import JsonObject
 
 
 def approve(
@@ -90,7 +90,7 @@ def _approve(store: PinStore, waiting: Sequence[Waiting], *, yes: bool, shows: b
 def _revoke(config: GatewayConfig, store: PinStore, target: str | None, *, yes: bool) -> int:
     if target is None:
         raise BadSettingError("say whose approval is withdrawn: SERVER or SERVER__TOOL")
-    from toolsearch.gateway.entries import Kind, shown_name
+    from toolsearch.upstreams.pinned import Kind, shown_name
 
     servers = [each.name for each in config.upstreams]
     approved = [(server, kind, name) for server in servers for kind in Kind for name in store.approved(server, kind)]

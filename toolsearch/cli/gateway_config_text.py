@@ -8,9 +8,9 @@ import tomllib
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
-from toolsearch.catalog.sources.json_values import is_list, is_object
+from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import SourceError
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.json_types import Json, JsonObject
 
 _SKIPPED = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # strings are kept, comments are not
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)

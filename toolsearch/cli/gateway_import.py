@@ -21,7 +21,7 @@ from toolsearch.cli.gateway_clients import KnownClient, known_clients
 from toolsearch.cli.gateway_config_text import ConfigText, JsonText, TomlText
 from toolsearch.cli.output import line, print_diff, stderr, stdout, warn
 from toolsearch.errors import BadSettingError, SourceError
-from toolsearch.tools.definition import JsonObject
+from toolsearch.tools.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def login(
     if settings is None:
         known = ", ".join(each.name for each in read.upstreams) or "none"
         raise BadSettingError(f"there is no server {server!r} in {read.origin}; there are: {known}")
-    from toolsearch.gateway.upstream.login import login as log_in
+    from toolsearch.upstreams.login import login as log_in
 
     asyncio.run(log_in(settings, read.settings.state_folder, show=print_text))
     return ExitCode.OK

@@ -32,7 +32,7 @@ def index(
     Doing it again brings the index up to date and embeds only what is new. A source that cannot be read is reported
     and costs no other; it is an error (3) only if no source gives a tool.
     """
-    from toolsearch.discovery.reach import Reach
+    from toolsearch.access.reach import Reach
     from toolsearch.engine import ToolSearch
 
     started_s = time.perf_counter()

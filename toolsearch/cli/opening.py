@@ -15,9 +15,10 @@ from toolsearch.errors import BadSettingError, SourceError, ToolSearchError
 
 if TYPE_CHECKING:
     from toolsearch.catalog.catalog import Catalog
-    from toolsearch.catalog.loading import LoadReport, Refusal, Source
+    from toolsearch.catalog.source import LoadReport, Source
     from toolsearch.catalog.sources.mcp import ServerStatus
     from toolsearch.engine import ToolSearch
+    from toolsearch.tools.refusal import Refusal
 
 DEFAULT_INDEX = Path(".toolsearch")
 
@@ -112,7 +113,8 @@ class _UnreadSource:
         self._reason = reason
 
     def load(self) -> LoadReport:
-        from toolsearch.catalog.loading import LoadReport, Refusal
+        from toolsearch.catalog.source import LoadReport
+        from toolsearch.tools.refusal import Refusal
 
         return LoadReport((), (Refusal(self.description, self.description, self._reason),))
 

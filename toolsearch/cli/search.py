@@ -36,7 +36,7 @@ def search(
     as_json: JsonOption = False,
 ) -> int:
     """Find tools by what they should do. Exit code 1 if none fits."""
-    from toolsearch.discovery.reach import EVERY_TOOL, Reach
+    from toolsearch.access.reach import EVERY_TOOL, Reach
 
     reach = Reach.parse(allow or EVERY_TOOL, deny or ())
     with opened_engine(index, source, strategy=strategy, encoder=encoder) as engine:

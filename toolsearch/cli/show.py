@@ -27,8 +27,8 @@ def show(
     as_json: JsonOption = False,
 ) -> int:
     """Show a tool's definition, what it costs in tokens, and where it came from."""
+    from toolsearch.access.reach import Reach
     from toolsearch.discovery.exposure import render_definition
-    from toolsearch.discovery.reach import Reach
 
     with opened_engine(index, source, strategy="keyword") as engine:
         view = engine.view(Reach())

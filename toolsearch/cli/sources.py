@@ -17,9 +17,9 @@ from toolsearch.cli.output import line, print_json, seconds, stdout, table
 from toolsearch.errors import BadSettingError
 
 if TYPE_CHECKING:
-    from toolsearch.catalog.loading import Refusal
     from toolsearch.catalog.sources.mcp import ServerStatus
     from toolsearch.tools.definition import Tool
+    from toolsearch.tools.refusal import Refusal
 
 
 def sources(

@@ -23,8 +23,8 @@ def tokens(
     as_json: JsonOption = False,
 ) -> int:
     """Show what the catalog costs in tokens: all of it, by server, the most expensive tools, and the search tool."""
+    from toolsearch.access.reach import Reach
     from toolsearch.discovery.exposure import PassThrough
-    from toolsearch.discovery.reach import Reach
     from toolsearch.discovery.search_tool import search_tool_definition
 
     with opened_engine(index, source, strategy="keyword") as engine:

@@ -16,7 +16,7 @@ from toolsearch.cli.output import line, print_json, stderr, stdout, table
 from toolsearch.errors import BadSettingError
 
 if TYPE_CHECKING:
-    from toolsearch.discovery.usage.log import UsageLog
+    from toolsearch.sessions.usage.log import UsageLog
 
 _File: TypeAlias = Annotated[
     Path, typer.Argument(help="The file of the engine's SqliteUsageStore.", show_default=False)
@@ -69,8 +69,8 @@ def reset(
 
 @contextmanager
 def _opened(file: Path) -> Generator[UsageLog]:
-    from toolsearch.discovery.usage.log import UsageLog
-    from toolsearch.discovery.usage.store import SqliteUsageStore
+    from toolsearch.sessions.usage.log import UsageLog
+    from toolsearch.sessions.usage.store import SqliteUsageStore
 
     if not file.is_file():
         raise BadSettingError(f"there is no file {file}; give the one that the engine's SqliteUsageStore was made with")

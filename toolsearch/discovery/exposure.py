@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from toolsearch.errors import BadSettingError
-from toolsearch.tools.definition import Json, JsonObject, ToolDefinition
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
 
 _Plain: TypeAlias = Callable[[Json], Any]  # makes dicts and lists of whatever mappings and sequences a value is made of
 _Writer: TypeAlias = Callable[[ToolDefinition, _Plain], dict[str, Any]]  # what it returns may be changed at its top

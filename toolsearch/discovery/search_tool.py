@@ -8,7 +8,8 @@ from typing import Any
 
 from toolsearch.errors import BadQueryError, shown_name
 from toolsearch.tokens import TokenCounter
-from toolsearch.tools.definition import Json, ToolDefinition, ToolReference
+from toolsearch.tools.definition import ToolDefinition, ToolReference
+from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import SEARCH_TOOL
 
 TOOL_NAME = SEARCH_TOOL

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from toolsearch.discovery.exposure import render_definition
 from toolsearch.tokens import TokenCounter, count_json
-from toolsearch.tools.definition import Json, JsonObject, ToolDefinition
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.schema_walk import rebuilt
 
 _MOST_CHARACTERS_PER_TOKEN = 16  # what is longer than this is too long whatever it counts, and need not be counted

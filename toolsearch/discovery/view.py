@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.discovery.reach import Reach
 from toolsearch.errors import BadQueryError, UnknownToolError, shown_name
 from toolsearch.tokens import HeuristicTokenCounter, TokenCounter, definition_tokens
 from toolsearch.tools.definition import Tool, ToolDefinition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from toolsearch.discovery.reach import Reach
+from toolsearch.access.reach import Reach
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError
 from toolsearch.evaluation.measures import DEPTH, Quality, interval_95, ndcg, quality, recall

@@ -12,10 +12,11 @@ from itertools import dropwhile, zip_longest
 from random import Random
 from typing import NamedTuple
 
-from toolsearch.catalog.sources.json_values import as_object
+from toolsearch.documents.json_values import as_object
 from toolsearch.errors import BadSettingError
 from toolsearch.evaluation.queries import LabelledQuery
-from toolsearch.tools.definition import JsonObject, ToolDefinition
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import MAX_NAME_LENGTH
 from toolsearch_indexes.analysis import fold, name_words, stem, terms, words
 

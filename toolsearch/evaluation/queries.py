@@ -8,12 +8,12 @@ from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolsearch.catalog.sources.json_values import is_list, is_object
-from toolsearch.discovery.reach import Reach
+from toolsearch.access.reach import Reach
 from toolsearch.discovery.view import View
+from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError, UnknownToolError
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import near_names
 from toolsearch_indexes.query_forms import Pattern, read_form
 from toolsearch_indexes.regex import compile_pattern

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 
 from toolsearch.evaluation.evaluation import Answer, Evaluation, StrategyResult
 from toolsearch.evaluation.measures import Quality
-from toolsearch.tools.definition import Json
+from toolsearch.tools.json_types import Json
 
 FORMAT = 1
 _DIGITS = 4

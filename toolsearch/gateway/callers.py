@@ -12,9 +12,10 @@ from mcp.server.context import ServerRequestContext
 from mcp.types import INVALID_REQUEST
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolsearch.discovery.reach import Reach
-from toolsearch.gateway.principals.bearer import PrincipalToken
-from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era, Principal
+from toolsearch.access.principals import LOCAL, Principal
+from toolsearch.access.reach import Reach
+from toolsearch.gateway.bearer import PrincipalToken
+from toolsearch.gateway.caller import Caller, Era
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 

@@ -21,9 +21,9 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.callers import Context, caller_of
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.principals.protocol import Caller, Era
 from toolsearch.gateway.unexpected import Handler
 
 logger = logging.getLogger(__name__)

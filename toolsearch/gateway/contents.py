@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.gateway.entries import KEYS, ContentEntry, Entry, Kind, content_entry, instructions_entry
-from toolsearch.gateway.upstream.protocol import Listing
+from toolsearch.upstreams.pinned import KEYS, ContentEntry, Entry, Kind, content_entry, instructions_entry
+from toolsearch.upstreams.protocol import Listing
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp.types import LOG_LEVEL_META_KEY
 from pydantic import BaseModel, ConfigDict
 
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.callers import Context
-from toolsearch.gateway.principals.protocol import Caller, Era
 from toolsearch.gateway.proxy.askable import ASKABLE, check_askable
 from toolsearch.gateway.proxy.log_levels import is_wanted
 

@@ -10,18 +10,16 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
+from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.eviction import LruEvictionStrategy
 from toolsearch.discovery.exposure import PassThrough
-from toolsearch.discovery.reach import Reach
-from toolsearch.discovery.store import SessionStore
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import Found, Surface
 from toolsearch.gateway.first_listings import FirstListings
 from toolsearch.gateway.log_guard import LogGuard
-from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.proxy.calls import CallProxy
 from toolsearch.gateway.proxy.content import ContentProxy
 from toolsearch.gateway.proxy.links import SeenLinks
@@ -29,18 +27,21 @@ from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
 from toolsearch.gateway.proxy.subscriptions import Subscriptions
 from toolsearch.gateway.registry import Registry, ServerTools
-from toolsearch.gateway.repeated import RepeatedWarning
-from toolsearch.gateway.settings import GatewayConfig, UpstreamSettings
+from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.status.costs import WireCosts
 from toolsearch.gateway.status.ledger import Ledger
 from toolsearch.gateway.status.snapshot import GatewayStatus, ServerRow
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.protocol import ToolGate
 from toolsearch.gateway.trust.results import marked
-from toolsearch.gateway.upstream.actor import UpstreamActor
-from toolsearch.gateway.upstream.protocol import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
 from toolsearch.session import SessionOptions
+from toolsearch.sessions.eviction import LruEvictionStrategy
+from toolsearch.sessions.store import SessionStore
 from toolsearch.threads import search_threads
+from toolsearch.upstreams.actor import UpstreamActor
+from toolsearch.upstreams.protocol import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
+from toolsearch.upstreams.repeated import RepeatedWarning
+from toolsearch.upstreams.settings import UpstreamSettings
 
 logger = logging.getLogger(__name__)
 

@@ -21,15 +21,16 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from toolsearch.access.directory import make_directory
+from toolsearch.access.principals import PrincipalDirectory
+from toolsearch.access.settings import JwtSettings
+from toolsearch.gateway.bearer import CredentialBackend, PrincipalToken
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http_connections import connection_protocol
 from toolsearch.gateway.http_guard import HostGuard, RetryAfter, require_safe_binding, served_hosts
-from toolsearch.gateway.principals.bearer import CredentialBackend, PrincipalToken
-from toolsearch.gateway.principals.directory import make_directory
-from toolsearch.gateway.principals.protocol import PrincipalDirectory
 from toolsearch.gateway.reports.page import status_routes
 from toolsearch.gateway.server import make_server
-from toolsearch.gateway.settings import HttpSettings, JwtSettings
+from toolsearch.gateway.settings import HttpSettings
 
 _PATH = "/mcp"
 _HEALTH = "/healthz"

@@ -14,8 +14,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from toolsearch.access.keys import is_loopback
 from toolsearch.errors import BadSettingError
-from toolsearch.gateway.principals.keys import is_loopback
 from toolsearch.gateway.settings import HttpSettings
 
 _EVERY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104

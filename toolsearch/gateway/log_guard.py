@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
-from toolsearch.catalog.sources.mcp_secrets import redacted
+from toolsearch.upstreams.secrets import redacted
 
 # Each by its own name, since a filter does not see what comes up from the loggers below it.
 _LOGGERS = (

@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.checks import check_tool
-from toolsearch.catalog.loading import Refusal
-from toolsearch.discovery.reach import Reach
 from toolsearch.errors import BadToolError
 from toolsearch.gateway.contents import Contents, content_entries, contents_of
-from toolsearch.gateway.entries import Entry, Kind
-from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import Held, ToolGate
-from toolsearch.gateway.upstream.protocol import Listing
 from toolsearch.tools.definition import Tool
+from toolsearch.tools.refusal import Refusal
+from toolsearch.upstreams.pinned import Entry, Kind
+from toolsearch.upstreams.protocol import Listing
+from toolsearch.upstreams.tools import GatewayTool
 
 logger = logging.getLogger(__name__)
 

@@ -16,17 +16,17 @@ from mcp.server.models import InitializationOptions
 from mcp.types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolsearch.calling.blocks import text_block
 from toolsearch.discovery.search_tool import TOOL_NAME
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.callers import Context, caller_of, reach_of_request
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.content import add_logging, content_handlers
 from toolsearch.gateway.downstream import SdkDownstream
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.instructions import pass_on_instructions
-from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.proxy.raw_results import raw_call_result, raw_tools, send_raw_results
 from toolsearch.gateway.unexpected import FailureGuard
+from toolsearch.tools.blocks import text_block
 
 _LIST_HINT = CacheHint(ttl_ms=60_000, scope="private")
 _INSTRUCTIONS = (  # true of few tools too, which are listed without it

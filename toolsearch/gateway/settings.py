@@ -18,80 +18,38 @@ from typing import Annotated, Any, Literal, TypeAlias
 import platformdirs
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     ValidationError,
-    model_validator,
 )
-from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from toolsearch.catalog.loading import Refusal
-from toolsearch.catalog.sources.files import read_document
-from toolsearch.catalog.sources.json_values import is_object
-from toolsearch.catalog.sources.mcp_config import McpServer, read_mcp_config
-from toolsearch.discovery.globs import is_glob
-from toolsearch.discovery.reach import EVERY_TOOL, Rule, Subject
+from toolsearch.access.globs import is_glob
+from toolsearch.access.reach import EVERY_TOOL, Rule, Subject
+from toolsearch.access.settings import JwtSettings, PrincipalSettings, Rules
+from toolsearch.access.token_hashes import with_hashed_tokens
+from toolsearch.documents.files import read_document
+from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadSettingError
-from toolsearch.gateway.token_hashes import with_hashed_tokens
+from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
 from toolsearch.tools.definition import legal_name
 from toolsearch.tools.naming import SEPARATOR, did_you_mean
+from toolsearch.tools.refusal import Refusal
+from toolsearch.upstreams.config import McpServer, read_mcp_config
+from toolsearch.upstreams.settings import ServerSettings, UpstreamSettings
 from toolsearch_indexes.encoders.opening import BUILT_IN
 
 SECTION = "toolsearch"
-_UNKNOWN, _NOBODY = "unknown_setting", "no_principal"  # as pydantic's kinds of errors are named
+_NOBODY = "no_principal"  # as pydantic's kinds of errors are named
 _MAX_SHOWN = 60  # characters of a name in a message
-EVERYBODY_ELSE = "*"  # the principal that all are whom no other entry names
 
 Exposing: TypeAlias = Literal["expand", "hedge", "fixed"]
-SignatureAlgorithm: TypeAlias = Literal[  # none of them with a key that the verifier knows, too
-    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
-]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_known_names(cls, given: object) -> object:
-        """Raises PydanticCustomError for a name that the section does not have, with those that it may be a slip of."""
-        names = [to_camel(name) for name in cls.model_fields]
-        known = {*names, *cls.model_fields}
-        for name in given if is_object(given) else ():
-            if name not in known:
-                hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
-                raise PydanticCustomError(_UNKNOWN, "there is no such setting{hint}", {"name": name, "hint": hint})
-        return given
-
-
-class ServerSettings(_Section):
-    """How one server is treated; the entry ``*`` gives the defaults of all."""
-
-    connect_timeout_s: PositiveFloat = 30.0
-    call_timeout_s: PositiveFloat = 60.0
-    ask_timeout_s: PositiveFloat = Field(
-        default=300.0, description="For a person to answer what the server asks in a call, whose own time stands still."
-    )
-    max_running: PositiveInt = Field(default=16, description="Requests that it is sent at the same time.")
-    max_waiting: NonNegativeInt = Field(default=64, description="Requests that wait for that; more are refused.")
-    lazy: bool = Field(
-        default=True,
-        description="Start it when a search finds a tool of it first or it is called, if it is known from last time.",
-    )
-    listing_ttl_s: PositiveFloat | None = Field(
-        default=300.0,  # so long may a change in silence stay unnoticed; a listing in 5 minutes costs next to nothing
-        description="List it anew after that long at the latest, or sooner if it says so; None: only as it says.",
-    )
-    login: bool = Field(default=True, description="Log in with OAuth where the server asks for it.")
-
-
-class ExposureSettings(_Section):
+class ExposureSettings(SettingsSection):
     """What clients are shown; *clients* maps globs of names that clients give themselves to a mode."""
 
     limit: PositiveInt = 5
@@ -109,23 +67,14 @@ class ExposureSettings(_Section):
     clients: Mapping[str, Exposing] = {}
 
 
-def _readable(rules: tuple[str, ...]) -> tuple[str, ...]:
-    for rule in rules:
-        Rule.parse(rule)
-    return rules
-
-
-Rules: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_readable)]
-
-
-class RuleSettings(_Section):
+class RuleSettings(SettingsSection):
     """Rules as `Rule.parse` takes them; they hold for everybody, before those of a principal. ``[]`` allows nothing."""
 
     allow: Rules = EVERY_TOOL
     deny: Rules = ()
 
 
-class TrustSettings(_Section):
+class TrustSettings(SettingsSection):
     """What becomes of definitions that are seen for the first time, that changed, or that the scan finds fault with."""
 
     first_seen: Literal["allow", "quarantine"] = "allow"
@@ -136,36 +85,7 @@ class TrustSettings(_Section):
     )
 
 
-class PrincipalSettings(_Section):
-    """One who may ask, known by a bearer token, which is kept as its hash alone, or by the ``sub`` of a JWT.
-
-    In the document ``token`` stands for the hash, as ``${NAME}`` of the environment. The entry ``*`` has neither token
-    nor subject: it says what every subject may do that no other entry names.
-    """
-
-    token_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$", repr=False)
-    subject: str | None = Field(default=None, min_length=1)
-    allow: Rules = EVERY_TOOL
-    deny: Rules = ()
-    operator: bool = Field(default=False, description="May see the status page, which shows what everybody does.")
-
-
-class JwtSettings(_Section):
-    """How JWTs are verified, as an OAuth resource server does.
-
-    Where there are principals, a subject that none of them names is refused, unless there is one for everybody else;
-    where there are none, whoever the issuer vouches for may do what the rules for everybody allow.
-    """
-
-    issuer: str = Field(pattern="^https?://")
-    audience: str = Field(min_length=1)
-    jwks_url: str | None = Field(default=None, description="None: as the issuer's own configuration says.")
-    algorithms: tuple[SignatureAlgorithm, ...] = Field(default=("RS256", "ES256"), min_length=1)
-    required_scopes: tuple[str, ...] = ()
-    resource: str | None = Field(default=None, description="The URL that clients reach us by; None: the audience.")
-
-
-class HttpSettings(_Section):
+class HttpSettings(SettingsSection):
     """Bound to loopback unless told otherwise; the address itself is an option of the command."""
 
     allow_anonymous: bool = Field(default=False, description="Beyond loopback too, where anybody may come by.")
@@ -189,7 +109,7 @@ def _naming_somebody(principals: Mapping[str, PrincipalSettings]) -> Mapping[str
     return principals
 
 
-class GatewaySettings(_Section):
+class GatewaySettings(SettingsSection):
     """The section ``toolsearch``."""
 
     state_dir: Path | None = Field(default=None, description="Listings, pins and tokens; None: the user's own place.")
@@ -215,19 +135,6 @@ class GatewaySettings(_Section):
     def of_server(self, name: str) -> ServerSettings:
         """What holds for *name*, its own entry over that of ``*``."""
         return ServerSettings.model_validate({**self.servers.get("*", {}), **self.servers.get(name, {})})
-
-
-@dataclass(frozen=True, slots=True)
-class UpstreamSettings:
-    """One server: how it is reached, how it is treated, and where what is known of it is kept; None: nowhere."""
-
-    server: McpServer
-    treated: ServerSettings
-    state_folder: Path | None = None
-
-    @property
-    def name(self) -> str:
-        return self.server.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +213,7 @@ def _treated(settings: GatewaySettings, name: str) -> ServerSettings:
 
 def _bad_setting(place: str, error: ValidationError) -> BadSettingError:
     first = error.errors(include_input=False, include_url=False)[0]  # what was put in may be a secret
-    unknown = [first["ctx"]["name"][:_MAX_SHOWN]] if first["type"] == _UNKNOWN and "ctx" in first else []
+    unknown = [first["ctx"]["name"][:_MAX_SHOWN]] if first["type"] == UNKNOWN_SETTING and "ctx" in first else []
     where = ".".join([place, *map(str, first["loc"]), *unknown])
     return BadSettingError(f"the setting {where} cannot be used: {first['msg']}")
 

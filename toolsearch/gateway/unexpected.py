@@ -11,11 +11,11 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR
 from pydantic import ValidationError
 
-from toolsearch.calling.blocks import text_block
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.callers import Context
 from toolsearch.gateway.proxy.calls import failure
 from toolsearch.gateway.proxy.raw_results import raw_call_result
+from toolsearch.tools.blocks import text_block
 
 logger = logging.getLogger(__name__)
 

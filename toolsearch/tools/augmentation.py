@@ -8,8 +8,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from toolsearch.errors import BadToolError
 from toolsearch.tools.callbacks import run_function
-from toolsearch.tools.definition import Json, JsonObject, Tool, ToolCallback, ToolContext, ToolDefinition
+from toolsearch.tools.definition import Tool, ToolCallback, ToolContext, ToolDefinition
 from toolsearch.tools.input_type import InputType
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.providers import as_tools
 from toolsearch.tools.schema_walk import free_name, with_refs
 

@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from toolsearch.threads import in_thread
 from toolsearch.tools.containment import contained
-from toolsearch.tools.definition import JsonObject, ToolContext
+from toolsearch.tools.definition import ToolContext
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.signature import FunctionSignature
 
 _T = TypeVar("_T")

@@ -10,8 +10,9 @@ from typing import Any, TypeVar, overload
 from toolsearch.errors import BadToolError
 from toolsearch.option_values import name_list
 from toolsearch.tools.callbacks import FunctionCallback
-from toolsearch.tools.definition import Json, JsonObject, Tool, ToolDefinition, ToolMetadata
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
 from toolsearch.tools.docstrings import read_docstring
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import namespaced, require_legal_name
 from toolsearch.tools.results import ToolCallResultConverter
 from toolsearch.tools.signature import UnresolvedAnnotationError, read_signature, underlying

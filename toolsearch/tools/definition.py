@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, cast
 
 from toolsearch.errors import BadToolError
 from toolsearch.option_values import name_list
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.results import ToolCallResultConverter
 from toolsearch_indexes.documents import Confidence
-
-if TYPE_CHECKING:  # which imports this module
-    from toolsearch.tools.results import ToolCallResultConverter
-
-Json: TypeAlias = Any  # whatever json.loads gives
-JsonObject: TypeAlias = Mapping[str, Json]
 
 NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
 

@@ -11,9 +11,10 @@ from toolsearch.errors import BadToolError
 from toolsearch.option_values import name_list
 from toolsearch.tools.callbacks import run_function
 from toolsearch.tools.decorator import checked_metadata, source_of
-from toolsearch.tools.definition import NO_PARAMETERS, JsonObject, Tool, ToolContext, ToolDefinition, ToolMetadata
+from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolContext, ToolDefinition, ToolMetadata
 from toolsearch.tools.docstrings import read_docstring
 from toolsearch.tools.input_type import InputType
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import require_legal_name
 from toolsearch.tools.signature import is_context, type_hints, underlying
 

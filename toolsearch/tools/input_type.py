@@ -9,8 +9,8 @@ from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError, to_json
 
 from toolsearch.errors import BadArgumentsError, BadToolError
-from toolsearch.tools.definition import Json, JsonObject
 from toolsearch.tools.json_schema import schema_of
+from toolsearch.tools.json_types import Json, JsonObject
 
 _MAX_ERRORS_TOLD = 5
 

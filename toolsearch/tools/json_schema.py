@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
-from toolsearch.tools.definition import Json
+from toolsearch.tools.json_types import Json
 from toolsearch.tools.schema_walk import free_name, rebuilt, with_refs
 
 

@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeGuard, cast
 from toolsearch.errors import BadToolError
 from toolsearch.option_values import name_list
 from toolsearch.tools.callbacks import run_function
-from toolsearch.tools.definition import Json, JsonObject, Tool, ToolContext, ToolDefinition, ToolMetadata
+from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import namespaced
 
 

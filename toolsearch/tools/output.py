@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.json_types import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from toolsearch.tools.definition import Json
+from toolsearch.tools.json_types import Json
 from toolsearch.tools.output import ToolOutput
 
 

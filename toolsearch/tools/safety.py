@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from toolsearch.tools.definition import JsonObject
+from toolsearch.tools.json_types import JsonObject
 
 
 class SafetyClass(Enum):

@@ -29,9 +29,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from toolsearch.errors import BadArgumentsError, BadToolError
-from toolsearch.tools.definition import Json, JsonObject, ToolContext
+from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.input_type import explain, first_sentence, json_bytes
 from toolsearch.tools.json_schema import schema_of
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.params import ToolParam
 
 # What a function may be annotated to return and no model could be sent

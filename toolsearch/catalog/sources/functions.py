@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from toolsearch.catalog.loading import LoadReport, Refusal
+from toolsearch.catalog.source import LoadReport
 from toolsearch.errors import BadToolError
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import Tool
+from toolsearch.tools.refusal import Refusal
 
 
 class FunctionSource:

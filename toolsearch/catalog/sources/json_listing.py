@@ -6,12 +6,14 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias, TypeGuard
 
-from toolsearch.catalog.loading import LoadReport, Refusal
-from toolsearch.catalog.sources.files import read_document
-from toolsearch.catalog.sources.json_values import as_list, as_object, as_texts
+from toolsearch.catalog.source import LoadReport
+from toolsearch.documents.files import read_document
+from toolsearch.documents.json_values import as_list, as_object, as_texts
 from toolsearch.errors import BadToolError, SourceError
-from toolsearch.tools.definition import NO_PARAMETERS, Json, JsonObject, Tool, ToolDefinition
+from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import distinct, namespaced
+from toolsearch.tools.refusal import Refusal
 
 Listing: TypeAlias = str | Path | Iterable[Json] | Mapping[str, Json]
 

@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolsearch.catalog.loading import LoadReport, Refusal
-from toolsearch.catalog.sources.mcp_config import read_mcp_config
-from toolsearch.catalog.sources.mcp_listing import ListedTool, read_listing
+from toolsearch.catalog.source import LoadReport
 from toolsearch.errors import MissingExtraError, ServerUnavailableError
-from toolsearch.tools.definition import JsonObject, Tool, ToolContext
+from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.output import ToolOutput
+from toolsearch.tools.refusal import Refusal
+from toolsearch.upstreams.config import read_mcp_config
+from toolsearch.upstreams.entries import ListedTool, read_listing
 
 if TYPE_CHECKING:
-    from toolsearch.catalog.sources.mcp_connection import McpConnection, State
-    from toolsearch.catalog.sources.mcp_pool import ConnectionPool
+    from toolsearch.upstreams.connection import McpConnection, State
+    from toolsearch.upstreams.pool import ConnectionPool
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +147,7 @@ class McpSource:
         if importlib.util.find_spec("mcp") is None:
             raise MissingExtraError("MCP servers", "mcp")
         if self._pool is None:
-            from toolsearch.catalog.sources.mcp_pool import ConnectionPool
+            from toolsearch.upstreams.pool import ConnectionPool
 
             self._pool = ConnectionPool(self._config.servers, connect_timeout_s=self._connect_timeout_s)
         return self._pool

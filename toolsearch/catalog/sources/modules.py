@@ -9,11 +9,12 @@ from inspect import Parameter
 from types import ModuleType
 from typing import Any
 
-from toolsearch.catalog.loading import LoadReport, Refusal
+from toolsearch.catalog.source import LoadReport
 from toolsearch.errors import BadToolError, SourceError
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.naming import namespaced
+from toolsearch.tools.refusal import Refusal
 from toolsearch.tools.signature import underlying
 
 # What old, unannotated functions call the parameters that only live Python objects fit

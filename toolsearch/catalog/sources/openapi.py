@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from toolsearch.catalog.loading import LoadReport, Refusal
-from toolsearch.catalog.sources.files import read_document
-from toolsearch.catalog.sources.json_values import as_list, as_object, as_texts
+from toolsearch.catalog.source import LoadReport
 from toolsearch.catalog.sources.openapi_operation import Endpoint, read_operation
 from toolsearch.catalog.sources.openapi_request import Caller, OpenApiCallback
 from toolsearch.catalog.sources.schema_refs import SchemaLibrary
+from toolsearch.documents.files import read_document
+from toolsearch.documents.json_values import as_list, as_object, as_texts
 from toolsearch.errors import BadToolError, SourceError
-from toolsearch.tools.definition import Json, JsonObject, Tool, ToolDefinition, legal_name
+from toolsearch.tools.definition import Tool, ToolDefinition, legal_name
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import namespaced
+from toolsearch.tools.refusal import Refusal
 
 _HINTS: dict[str, dict[str, bool]] = {  # by HTTP's own words on safe and idempotent methods
     "get": {"readOnlyHint": True},

@@ -6,12 +6,12 @@ import string
 from dataclasses import dataclass
 from typing import cast, get_args
 
-from toolsearch.catalog.sources.json_values import as_list, as_object, as_texts
 from toolsearch.catalog.sources.openapi_request import PLACEHOLDER, Argument, Operation, Place
 from toolsearch.catalog.sources.schema_dialect import Converted
 from toolsearch.catalog.sources.schema_refs import SchemaLibrary
+from toolsearch.documents.json_values import as_list, as_object, as_texts
 from toolsearch.errors import BadToolError
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import MAX_NAME_LENGTH, distinct, namespaced
 
 _PLACES = frozenset(get_args(Place)) - {"body", "field"}

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from urllib.parse import quote, urlencode
 
-from toolsearch.catalog.sources.json_values import is_list, is_object
+from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import BadArgumentsError
-from toolsearch.tools.definition import Json, JsonObject, ToolContext
+from toolsearch.tools.definition import ToolContext
+from toolsearch.tools.json_types import Json, JsonObject
 
 Place: TypeAlias = Literal["path", "query", "header", "cookie", "body", "field"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolsearch.catalog.sources.json_values import as_list, as_object, as_texts, is_object
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.documents.json_values import as_list, as_object, as_texts, is_object
+from toolsearch.tools.json_types import Json, JsonObject
 
 MAX_DEPTH = 30  # of schemas in schemas, references not followed
 MAX_NODES = 1_500  # schemas in one tool; what is beyond admits any value

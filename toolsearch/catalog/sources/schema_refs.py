@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import deque
 from urllib.parse import unquote
 
-from toolsearch.catalog.sources.json_values import is_list, is_object
 from toolsearch.catalog.sources.schema_dialect import LEFT_OUT, MAX_NODES, Converted, convert_schema
+from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import BadToolError
-from toolsearch.tools.definition import Json, JsonObject, legal_name
+from toolsearch.tools.definition import legal_name
+from toolsearch.tools.json_types import Json, JsonObject
 
 _MAX_CHAIN = 20  # references to references
 

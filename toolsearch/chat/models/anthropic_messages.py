@@ -31,7 +31,7 @@ from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.discovery.exposure import RenderedTools, render_tools
 from toolsearch.errors import BadSettingError, ChatModelError
 from toolsearch.threads import in_thread
-from toolsearch.tools.definition import Json
+from toolsearch.tools.json_types import Json
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

@@ -12,7 +12,7 @@ from toolsearch.chat.messages import AssistantMessage, ProviderItems
 from toolsearch.chat.model import ChatResponse, FinishReason, Usage
 from toolsearch.chat.models.sdk import finish_reason
 from toolsearch.chat.models.shapes import AnthropicMessage, MessagesUsage, read, without_nulls
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.json_types import Json, JsonObject
 
 PROVIDER: Final = "anthropic"
 _PAUSED = ("pause_turn", "compaction")  # to be continued by sending the reply back

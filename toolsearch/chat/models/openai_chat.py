@@ -24,7 +24,7 @@ from toolsearch.chat.models.shapes import Choice, Completion, CompletionUsage, r
 from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.discovery.exposure import render_tools
 from toolsearch.errors import ChatModelError
-from toolsearch.tools.definition import Json
+from toolsearch.tools.json_types import Json
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

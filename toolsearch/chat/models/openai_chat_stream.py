@@ -20,7 +20,7 @@ from toolsearch.chat.models.shapes import (
     read,
 )
 from toolsearch.errors import ChatModelError
-from toolsearch.tools.definition import Json
+from toolsearch.tools.json_types import Json
 
 
 class StreamedCompletion:

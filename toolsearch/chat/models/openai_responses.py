@@ -35,7 +35,8 @@ from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.discovery.exposure import render_definition
 from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.errors import ChatModelError
-from toolsearch.tools.definition import Json, ToolDefinition
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import Json
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

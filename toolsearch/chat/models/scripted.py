@@ -10,7 +10,7 @@ from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.messages import AssistantMessage
 from toolsearch.chat.model import ChatChunk, ChatResponse, Prompt, ToolCallDelta
 from toolsearch.errors import ChatModelError
-from toolsearch.tools.definition import JsonObject
+from toolsearch.tools.json_types import JsonObject
 
 Reply: TypeAlias = str | ChatResponse | Exception | Callable[[Prompt], "str | ChatResponse"]
 

@@ -13,7 +13,7 @@ from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.messages import AssistantMessage
 from toolsearch.chat.model import FinishReason
 from toolsearch.errors import BadSettingError, ChatModelError, MissingExtraError
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.tools.json_types import Json, JsonObject
 
 _MAX_REASON = 600  # characters of what a provider says; some repeat the request
 _KEY_STATUSES = (401, 403)  # what these say may show a part of the key

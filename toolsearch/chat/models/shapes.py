@@ -8,8 +8,8 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolsearch.errors import ChatModelError
-from toolsearch.tools.definition import Json
 from toolsearch.tools.input_type import explain
+from toolsearch.tools.json_types import Json
 
 _WRITTEN_BY_MODELS = ("arguments", "input")
 

@@ -11,7 +11,8 @@ from toolsearch.calling.arguments import parse_arguments
 from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.messages import AssistantMessage
 from toolsearch.errors import BadToolError, ToolSearchError
-from toolsearch.tools.definition import Json, JsonObject, Tool
+from toolsearch.tools.definition import Tool
+from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.strict import strict_schema
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from toolsearch.discovery.search_tool import render_answer, with_confidence
 from toolsearch.gateway.exposure.call_tools import call_tool_for
-from toolsearch.gateway.tools import GatewayTool
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import ToolReference
+from toolsearch.upstreams.tools import GatewayTool
 
 _SHOWN = ("title", "description", "inputSchema", "annotations")
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsearch.calling.arguments import parse_arguments
-from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadArgumentsError, CallDeniedError
-from toolsearch.gateway.tools import GatewayTool
-from toolsearch.tools.definition import JsonObject
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import SEARCH_TOOL
 from toolsearch.tools.safety import SafetyClass
+from toolsearch.upstreams.tools import GatewayTool
 
 CALL_TOOL = "callTool"
 _NAMES = {safety: f"{CALL_TOOL}{safety.value.capitalize()}" for safety in SafetyClass}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolsearch.discovery.globs import GlobSet
-from toolsearch.gateway.principals.protocol import Caller, Era
+from toolsearch.access.globs import GlobSet
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.settings import Exposing
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from toolsearch.discovery.reach import Reach
+from toolsearch.access.reach import Reach
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.upstream.protocol import UpstreamState
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import namespaced
+from toolsearch.upstreams.protocol import UpstreamState
 
 _ON_CALL = {
     UpstreamState.IDLE: "not started yet; a call starts it",

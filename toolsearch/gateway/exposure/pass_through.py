@@ -6,8 +6,8 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from toolsearch.access.reach import Reach
 from toolsearch.discovery.exposure import PassThrough
-from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.view import View
 
 _SLACK = 0.25  # of the bounds, either way: a list that flips costs every client its prompt cache

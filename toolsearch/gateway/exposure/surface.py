@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from toolsearch.access.reach import Reach
 from toolsearch.discovery.exposure import PassThrough, render_definition
-from toolsearch.discovery.reach import Reach
 from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, search_tool_definition
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import UnknownSessionError, UnknownToolError
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.answer import Answer, answer_with_names, answer_with_schemas
 from toolsearch.gateway.exposure.call_tools import call_tool_entries, called_tool
 from toolsearch.gateway.exposure.clients import ClientTable
@@ -19,13 +20,12 @@ from toolsearch.gateway.exposure.fares import FareNotes
 from toolsearch.gateway.exposure.pass_through import PassThroughSwitch
 from toolsearch.gateway.exposure.unapproved import UnapprovedTools
 from toolsearch.gateway.exposure.wire_tools import wire_entry, within_bound
-from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
-from toolsearch.gateway.tools import GatewayTool
-from toolsearch.gateway.upstream.protocol import UpstreamState
 from toolsearch.session import Session
 from toolsearch.tools.definition import ToolReference
+from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.tools import GatewayTool
 
 _JOINED_LIST = "They are in your tool list from now on; call them by name."
 _IN_LIST = "They are in your tool list; call them by name."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolsearch.discovery.reach import Reach
+from toolsearch.access.reach import Reach
 from toolsearch.errors import UnapprovedToolError
 from toolsearch.gateway.registry import Registry
 from toolsearch_indexes.query_forms import Select, Words, name_candidates, read_form

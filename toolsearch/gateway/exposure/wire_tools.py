@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from toolsearch.discovery.exposure import render_definition
 from toolsearch.discovery.shown import ShownDefinitions
-from toolsearch.gateway.principals.protocol import Era
-from toolsearch.gateway.tools import GatewayTool
+from toolsearch.gateway.caller import Era
+from toolsearch.upstreams.tools import GatewayTool
 
 _VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the strictest of each era
 _AROUND = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

@@ -8,7 +8,7 @@ from typing import Any
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS, METHOD_NOT_FOUND
 
-from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.documents.json_values import is_object
 
 ASKABLE = ("elicitation", "sampling", "roots")
 _NEEDED = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}

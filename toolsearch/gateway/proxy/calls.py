@@ -10,16 +10,16 @@ from typing import Any
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
-from toolsearch.calling.blocks import text_block
 from toolsearch.calling.validation import checked_arguments
 from toolsearch.errors import BadArgumentsError, ToolSearchError, UnapprovedToolError, UnknownToolError, shown_name
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.call_tools import InnerCall
 from toolsearch.gateway.exposure.surface import Surface
-from toolsearch.gateway.principals.protocol import Caller
 from toolsearch.gateway.proxy.relay import Relay
-from toolsearch.gateway.tools import GatewayTool
-from toolsearch.gateway.upstream.protocol import Downstream
-from toolsearch.tools.definition import JsonObject
+from toolsearch.tools.blocks import text_block
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.protocol import Downstream
+from toolsearch.upstreams.tools import GatewayTool
 
 logger = logging.getLogger(__name__)
 

@@ -10,17 +10,17 @@ from typing import Any, TypeVar
 from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
-from toolsearch.catalog.sources.json_values import is_object
-from toolsearch.discovery.reach import Reach
+from toolsearch.access.reach import Reach
+from toolsearch.documents.json_values import is_object
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.contents import Contents
-from toolsearch.gateway.principals.protocol import Caller, Era
 from toolsearch.gateway.proxy.addresses import Address, Addresses, is_held
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.upstream.protocol import Downstream
 from toolsearch.tools.definition import ToolDefinition, legal_name
 from toolsearch.tools.naming import distinct, namespaced
+from toolsearch.upstreams.protocol import Downstream
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ from typing import Any
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR
 
-from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.documents.json_values import is_object
 from toolsearch.gateway.proxy.askable import as_input_request, check_askable
 from toolsearch.gateway.proxy.sealed_state import Binding, bad_state
-from toolsearch.gateway.upstream.protocol import Downstream
+from toolsearch.upstreams.protocol import Downstream
 
 MAX_OPEN = 8
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolsearch.catalog.sources.json_values import is_list, is_object
+from toolsearch.documents.json_values import is_list, is_object
 
 MAX_LINKS = 10_000  # of all principals together; the one that was seen longest ago goes first
 _MAX_URI_CHARACTERS = 4_096

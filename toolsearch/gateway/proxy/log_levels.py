@@ -9,7 +9,7 @@ from collections import defaultdict
 from mcp import MCPError
 
 from toolsearch.errors import ToolSearchError
-from toolsearch.gateway.upstream.protocol import Upstream, UpstreamRequest
+from toolsearch.upstreams.protocol import Upstream, UpstreamRequest
 
 _TIMEOUT_S = 10.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.documents.json_values import is_object
 
 _RESERVED = "io.modelcontextprotocol/"  # protocol version, capabilities, who the client is: each hop has its own
 _HOP = frozenset({"progressToken"})

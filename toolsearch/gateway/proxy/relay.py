@@ -19,16 +19,16 @@ from typing import Any, TypeAlias
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY, SERVER_INFO_META_KEY
 
-from toolsearch.catalog.sources.json_values import is_object
-from toolsearch.catalog.sources.mcp_secrets import redacted
-from toolsearch.gateway.principals.protocol import Caller, Era
+from toolsearch.documents.json_values import is_object
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.proxy.askable import ASKABLE, as_live_request
 from toolsearch.gateway.proxy.conversations import Conversations, Pending
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.log_levels import ServerLevels
 from toolsearch.gateway.proxy.meta import forwarded_meta
 from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
-from toolsearch.gateway.upstream.protocol import Downstream, Upstream, UpstreamRequest
+from toolsearch.upstreams.protocol import Downstream, Upstream, UpstreamRequest
+from toolsearch.upstreams.secrets import redacted
 
 MOST_ROUNDS = 8
 _ROUND_BACKOFF_S = 0.05  # between rounds in which a server asks for nothing but to be called again

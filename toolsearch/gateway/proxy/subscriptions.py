@@ -12,7 +12,7 @@ from mcp import MCPError
 
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.proxy.addresses import Address
-from toolsearch.gateway.upstream.protocol import Upstream, UpstreamRequest
+from toolsearch.upstreams.protocol import Upstream, UpstreamRequest
 
 logger = logging.getLogger(__name__)
 

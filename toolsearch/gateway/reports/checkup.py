@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from toolsearch.access.principals import LOCAL
 from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.principals.protocol import LOCAL, Caller, Era
 from toolsearch.gateway.status.snapshot import ServerRow
-from toolsearch.gateway.upstream.protocol import Upstream
+from toolsearch.upstreams.protocol import Upstream
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from toolsearch.catalog.sources.mcp_listing import read_listing
-from toolsearch.gateway.entries import Entry, Kind, content_entry
 from toolsearch.gateway.settings import GatewayConfig
-from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import FILE, PinStore
 from toolsearch.gateway.trust.protocol import Held, ToolGate
-from toolsearch.tools.definition import JsonObject
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.pinned import Entry, Kind, content_entry
+from toolsearch.upstreams.tools import GatewayTool
 
 
 @dataclass(frozen=True, slots=True)

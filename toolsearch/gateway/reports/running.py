@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.documents.json_values import is_object
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.private_files import write_private
 from toolsearch.gateway.status.snapshot import GatewayStatus, status_json
+from toolsearch.storage.private_files import write_private
 
 logger = logging.getLogger(__name__)
 

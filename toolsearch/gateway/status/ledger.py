@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from toolsearch.gateway.principals.protocol import Caller, Era
+from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.status.snapshot import SearchRow, SessionRow
 
 _LAST_SEARCHES = 50

@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from enum import Enum
 
-from toolsearch.catalog.loading import Refusal
 from toolsearch.gateway.trust.protocol import Held
-from toolsearch.gateway.upstream.protocol import UpstreamStatus
+from toolsearch.tools.refusal import Refusal
+from toolsearch.upstreams.protocol import UpstreamStatus
 
 
 @dataclass(frozen=True, slots=True)

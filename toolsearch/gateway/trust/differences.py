@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from toolsearch.catalog.sources.json_values import is_list, is_object
+from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.gateway.trust.texts import printable
-from toolsearch.tools.definition import Json
+from toolsearch.tools.json_types import Json
 
 _MAX_PLACES = 20
 

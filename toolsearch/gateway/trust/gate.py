@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from toolsearch.gateway.entries import Entry, Kind
 from toolsearch.gateway.settings import GatewayConfig, TrustSettings
-from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.pins import FIRST_SIGHT, Pin, PinStore
 from toolsearch.gateway.trust.protocol import Finding, Held, Hold, OpenGate, ToolGate, Verdict
 from toolsearch.gateway.trust.scan import Scanner
 from toolsearch.gateway.trust.scan_cache import ScanCache
+from toolsearch.upstreams.pinned import Entry, Kind
+from toolsearch.upstreams.tools import GatewayTool
 
 _Key: TypeAlias = tuple[Kind, str]
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final, Self
 
 from toolsearch.errors import BadSettingError, SessionStoreError
-from toolsearch.gateway.entries import Entry, Kind
-from toolsearch.gateway.identity import server_identity
 from toolsearch.gateway.settings import GatewayConfig
-from toolsearch.sqlite_file import SqliteFile
-from toolsearch.tools.definition import JsonObject
+from toolsearch.storage.sqlite_file import SqliteFile
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.identity import server_identity
+from toolsearch.upstreams.pinned import Entry, Kind
 
 FIRST_SIGHT: Final = "first sight"  # who approved what nobody has looked at
 FILE: Final = "trust.db"

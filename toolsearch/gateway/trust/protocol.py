@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from toolsearch.gateway.entries import Entry, Kind
-from toolsearch.gateway.tools import GatewayTool
+from toolsearch.upstreams.pinned import Entry, Kind
+from toolsearch.upstreams.tools import GatewayTool
 
 
 class Hold(Enum):

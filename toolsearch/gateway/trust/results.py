@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from toolsearch.catalog.sources.json_values import is_object
+from toolsearch.documents.json_values import is_object
 from toolsearch.gateway.trust.rules_words import steering_words
 from toolsearch.gateway.trust.texts import Text, texts_of
 

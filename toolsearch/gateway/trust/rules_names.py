@@ -8,12 +8,12 @@ from typing import Any
 
 import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
-from toolsearch.gateway.entries import Entry
-from toolsearch.gateway.tools import GatewayTool
 from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.texts import Text, evidence, fold, printable
 from toolsearch.tools.naming import SEARCH_TOOL
 from toolsearch.tools.safety import SafetyClass
+from toolsearch.upstreams.pinned import Entry
+from toolsearch.upstreams.tools import GatewayTool
 
 _re2: Any = untyped_re2
 

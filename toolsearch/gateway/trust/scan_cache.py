@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from toolsearch.gateway import trust
-from toolsearch.gateway.private_files import write_private
 from toolsearch.gateway.trust.protocol import Finding
+from toolsearch.storage.private_files import write_private
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from toolsearch.catalog.sources.json_values import is_list, is_object
-from toolsearch.tools.definition import Json, JsonObject
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.tools.json_types import Json, JsonObject
 
 _SKIPPED: Final = frozenset({"icons"})  # pictures, which nobody reads as words
 _EVIDENCE_CHARACTERS = 80

@@ -1,0 +1,114 @@
+"""Who the bearers of tokens are: those of the configuration, and whoever the issuer of JWTs vouches for."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from toolsearch.access.jwt import Claims, JwtVerifier
+from toolsearch.access.principals import LOCAL, Grant, Principal, PrincipalDirectory
+from toolsearch.access.reach import Reach
+from toolsearch.access.settings import EVERYBODY_ELSE, AccessSettings, PrincipalSettings
+from toolsearch.access.token_hashes import token_sha256
+from toolsearch.errors import BadSettingError
+
+logger = logging.getLogger(__name__)
+
+_BY_JWT = "jwt:"  # before the subject of who is no principal of the configuration
+
+
+def make_directory(settings: AccessSettings) -> PrincipalDirectory | None:
+    """The directory of *settings*; None if they name nobody, so that nobody has to say who they are.
+
+    Raises BadSettingError for a principal that nobody could be, or that two would be.
+    """
+    if not settings.principals and settings.jwt is None:
+        return None
+    named = {name: each for name, each in settings.principals.items() if name != EVERYBODY_ELSE}
+    known = {name: _known(name, each, settings) for name, each in named.items()}
+    _require_distinct("token", ((name, each.token_sha256) for name, each in named.items()))
+    _require_distinct("subject", ((name, each.subject) for name, each in named.items()))
+    return Directory(
+        {each.token_sha256: known[name] for name, each in named.items() if each.token_sha256},
+        {each.subject: known[name] for name, each in named.items() if each.subject},
+        JwtVerifier(settings.jwt) if settings.jwt else None,
+        settings.jwt.required_scopes if settings.jwt else (),
+        _others(settings),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A `PrincipalDirectory` of *tokens*, by their hashes, and of *subjects* of the JWTs that *verifier* accepts.
+
+    others  the reach of each subject that is not among *subjects*; None: they are refused
+    """
+
+    tokens: Mapping[str, Grant]
+    subjects: Mapping[str, Grant]
+    verifier: JwtVerifier | None
+    required_scopes: tuple[str, ...]
+    others: Reach | None = None
+
+    async def of_token(self, token: str) -> Grant | None:
+        digest = token_sha256(token)
+        found: Grant | None = None
+        for known, grant in self.tokens.items():  # all of them, so that the time tells nothing
+            if hmac.compare_digest(known, digest):
+                found = grant
+        if found is not None or self.verifier is None:
+            return found
+        claims = await self.verifier.verify(token)
+        return self._vouched_for(claims) if claims is not None else None
+
+    def _vouched_for(self, claims: Claims) -> Grant | None:
+        grant = self._of_subject(claims.subject)
+        if grant is None:
+            logger.info("a JWT was refused: its subject %r is none of the principals", claims.subject)
+            return None
+        return Grant(grant.principal, claims.scopes, grant.is_operator)
+
+    def _of_subject(self, subject: str) -> Grant | None:
+        if subject in self.subjects or self.others is None:
+            return self.subjects.get(subject)
+        return Grant(Principal(f"{_BY_JWT}{subject}", self.others))
+
+
+def _others(settings: AccessSettings) -> Reach | None:
+    """What a subject may reach that no principal names; None if it may not come in."""
+    rules = settings.principals.get(EVERYBODY_ELSE)
+    if rules is None:
+        return None if settings.principals else Reach()
+    if settings.jwt is None:
+        raise BadSettingError(f"the principal {EVERYBODY_ELSE!r} could be nobody: set toolsearch.jwt")
+    if rules.token_sha256 or rules.subject or rules.operator:
+        raise BadSettingError(
+            f"the principal {EVERYBODY_ELSE!r} is whoever no other entry names: it has neither token nor subject, "
+            "and is no operator; it takes allow and deny alone"
+        )
+    return Reach.parse(rules.allow, rules.deny)
+
+
+def _known(name: str, principal: PrincipalSettings, settings: AccessSettings) -> Grant:
+    place = f"the principal {name!r}"
+    if name == LOCAL.id or name.startswith(_BY_JWT) or not name.strip():
+        raise BadSettingError(f"{place} needs another name: this one has a meaning of its own")
+    if principal.token_sha256 is None and principal.subject is None:
+        raise BadSettingError(f"{place} could be nobody: give it a token, as ${{NAME}}, or the subject of its JWTs")
+    if principal.subject is not None and settings.jwt is None:
+        raise BadSettingError(f"{place} has a subject, but nothing says which JWTs to accept: set toolsearch.jwt")
+    reach = Reach.parse(principal.allow, principal.deny)
+    scopes = settings.jwt.required_scopes if settings.jwt else ()
+    return Grant(Principal(name, reach), scopes, principal.operator)
+
+
+def _require_distinct(what: str, owned: Iterable[tuple[str, str | None]]) -> None:
+    owners: dict[str, str] = {}
+    for name, value in owned:
+        if value is None:
+            continue
+        if value in owners:
+            raise BadSettingError(f"the principals {owners[value]!r} and {name!r} have the same {what}")
+        owners[value] = name

@@ -1,0 +1,90 @@
+"""Verifies JWTs as an OAuth resource server: signed by the issuer's keys, for us, now."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+
+from toolsearch.access.keys import IssuerKeys
+from toolsearch.access.settings import JwtSettings
+from toolsearch.documents.json_values import is_list
+
+logger = logging.getLogger(__name__)
+
+_LEEWAY_S = 30
+_MAX_TOKEN_CHARACTERS = 16_384
+_MAX_SUBJECT_CHARACTERS = 256
+_REQUIRED = ("exp", "iss", "aud", "sub")
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a JWT that was accepted says: whose it is, and what it is good for."""
+
+    subject: str
+    scopes: tuple[str, ...]
+
+
+class JwtVerifier:
+    """Accepts what *settings* say, with 30 s for clocks that differ. *keys* are the issuer's."""
+
+    def __init__(self, settings: JwtSettings, keys: IssuerKeys | None = None) -> None:
+        self._settings = settings
+        self._keys = keys or IssuerKeys(settings.issuer, settings.jwks_url)
+
+    async def verify(self, token: str) -> Claims | None:
+        """What *token* says, or None for whatever is wrong with it; the log says what, and never shows the token."""
+        try:
+            return self._read(await self._decoded(token))
+        except _RefusedError as reason:
+            logger.info("a JWT was refused: %s", reason)
+        except (jwt.PyJWTError, ValueError, TypeError) as error:
+            logger.info("a JWT was refused: %s", type(error).__name__)
+        return None
+
+    async def _decoded(self, token: str) -> dict[str, Any]:
+        if len(token) > _MAX_TOKEN_CHARACTERS:
+            raise _RefusedError("it is too long")
+        header = jwt.get_unverified_header(token)
+        if header.get("alg") not in self._settings.algorithms:
+            raise _RefusedError("its algorithm is not one of those in the settings")
+        key = await self._keys.find(header.get("kid"))
+        if key is None:
+            raise _RefusedError("the issuer has no such key")
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key.key,  # what the key says of its algorithm is often left out, and ours are settled
+            algorithms=list(self._settings.algorithms),
+            audience=self._settings.audience,
+            leeway=_LEEWAY_S,
+            options={"require": list(_REQUIRED)},
+        )
+        return claims
+
+    def _read(self, claims: dict[str, Any]) -> Claims:
+        issuer, subject = claims["iss"], claims["sub"]
+        if not isinstance(issuer, str) or _spelt(issuer) != _spelt(self._settings.issuer):
+            raise _RefusedError("it is of another issuer")
+        if not isinstance(subject, str) or not 0 < len(subject) <= _MAX_SUBJECT_CHARACTERS or not subject.isprintable():
+            raise _RefusedError("its subject cannot be used")
+        return Claims(subject, _scopes(claims))
+
+
+class _RefusedError(Exception):
+    """A JWT is not accepted; the text is the reason, for the log."""
+
+
+def _spelt(issuer: str) -> str:
+    """The issuer, spelt one way: URL libraries differ on the slash after a host."""
+    return issuer.removesuffix("/")
+
+
+def _scopes(claims: dict[str, Any]) -> tuple[str, ...]:
+    """Of ``scope``, as OAuth has it, or ``scp``, as some issuers write it."""
+    given = claims.get("scope", claims.get("scp", ""))
+    if isinstance(given, str):
+        return tuple(given.split())
+    return tuple(scope for scope in given if isinstance(scope, str)) if is_list(given) else ()

@@ -1,0 +1,171 @@
+"""What a caller may see: rules that allow or deny tools by name, server, tag or class. Applied before ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+from typing import cast
+
+from toolsearch.access.globs import GlobSet, is_glob
+from toolsearch.errors import BadSettingError
+from toolsearch.option_values import name_list
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.naming import MAX_NAME_LENGTH, NAME_CHARACTERS
+from toolsearch.tools.safety import SafetyClass, safety_of
+
+EVERY_TOOL = ("*",)  # the allow rules of a caller that no allow rule was given for
+_REMEMBERED_TEXTS = 1_024  # servers, and tags, of which a reach knows whether its rules match them
+_MAX_RULE_CHARACTERS = 512
+_IN_NAME_RULES = NAME_CHARACTERS | set("*?[]!")
+
+
+class Subject(Enum):
+    """What of a tool a rule looks at."""
+
+    NAME = "name"
+    SERVER = "server"
+    TAG = "tag"
+    CLASS = "class"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule, as text: ``git__git_log`` or ``name:git__git_log``, ``server:git``, ``tag:read`` or
+    ``class:destructive``, where the class is one of `SafetyClass`.
+
+    What stands after the colon may be a glob (``git__*``, ``server:aws-*``), which has to match the whole name, server
+    or tag; `GlobSet` says what globs there are. ``[*]`` is a literal star. Upper and lower case differ. A rule may
+    match no tool now, for tools come and go; one that never could, such as ``"a, b"`` for two names, is an error.
+    """
+
+    subject: Subject
+    pattern: str
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """Raise BadSettingError for a rule that is empty, too long, of another kind, no valid glob, or names no tool
+        that there could be.
+        """
+        kind, colon, pattern = text.strip().partition(":")
+        if not colon:
+            kind, pattern = Subject.NAME.value, kind
+        pattern = pattern.strip()
+        if not pattern or kind not in _SUBJECTS:
+            raise BadSettingError(
+                f"cannot use the reach rule {text[:_MAX_RULE_CHARACTERS]!r}: write a tool's name or a glob such as "
+                "'git__*', 'server:<server>', 'tag:<tag>' or 'class:read', 'class:write', 'class:destructive'"
+            )
+        if len(pattern) > _MAX_RULE_CHARACTERS:
+            raise BadSettingError(
+                f"a reach rule has {len(pattern)} characters, at most {_MAX_RULE_CHARACTERS} are taken; "
+                "write several rules, or a shorter glob"
+            )
+        if _SUBJECTS[kind] is Subject.NAME:
+            _require_possible_name(pattern)
+        if _SUBJECTS[kind] is Subject.CLASS and pattern not in _CLASSES:
+            raise BadSettingError(f"there is no class {pattern!r} of tools; there are {', '.join(_CLASSES)}")
+        if is_glob(pattern):
+            GlobSet([pattern])  # so that a bad glob is named alone, and here
+        return cls(_SUBJECTS[kind], pattern)
+
+    def __str__(self) -> str:
+        return f"{self.subject.value}:{self.pattern}"
+
+
+def _require_possible_name(pattern: str) -> None:
+    """Without this, a rule that denies two names at once, or a server's own spelling of a name, would deny nothing."""
+    is_too_long = len(pattern) > MAX_NAME_LENGTH and not is_glob(pattern)
+    if is_too_long or not _IN_NAME_RULES.issuperset(pattern):
+        raise BadSettingError(
+            f"the reach rule {pattern!r} can match no tool: names have at most {MAX_NAME_LENGTH} characters of "
+            "A-Z a-z 0-9 _ -; write one rule for each name, and each name as the catalog has it"
+        )
+
+
+_CLASSES = tuple(each.value for each in SafetyClass)
+_SUBJECTS = {subject.value: subject for subject in Subject}
+_EVERY_NAME = Rule(Subject.NAME, "*")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The tools a caller may see: what an allow rule matches and no deny rule. An empty *allow* allows nothing."""
+
+    allow: tuple[Rule, ...] = (_EVERY_NAME,)
+    deny: tuple[Rule, ...] = ()
+    _allowed: _AnyRule = field(init=False, repr=False, compare=False)
+    _denied: _AnyRule = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "allow", _rules(self.allow, "allow"))
+        object.__setattr__(self, "deny", _rules(self.deny, "deny"))
+        object.__setattr__(self, "_allowed", _AnyRule(self.allow))
+        object.__setattr__(self, "_denied", _AnyRule(self.deny))
+
+    @classmethod
+    def parse(cls, allow: Iterable[str] = EVERY_TOOL, deny: Iterable[str] = ()) -> Reach:
+        """Read each rule as `Rule.parse` does. Raises BadSettingError, too, for a bare text in place of a list."""
+        return cls(tuple(map(Rule.parse, name_list(allow, "allow"))), tuple(map(Rule.parse, name_list(deny, "deny"))))
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no tool is left out, so that a search needs no filter."""
+        return _EVERY_NAME in self.allow and not self.deny
+
+    def allows(self, definition: ToolDefinition) -> bool:
+        return self._allowed.matches(definition) and not self._denied.matches(definition)
+
+
+def _rules(given: Iterable[Rule], option: str) -> tuple[Rule, ...]:
+    """Read *given*, which may be an iterator, once: it is matched against, written down and asked about later."""
+    value = cast("object", given)
+    rules = tuple(cast("Iterable[object]", value)) if isinstance(value, Iterable) else None
+    if rules is None or not all(isinstance(rule, Rule) for rule in rules):
+        raise BadSettingError(f"the {option} of a Reach are Rules; for rules that are texts use Reach.parse")
+    return cast("tuple[Rule, ...]", rules)
+
+
+class _AnyRule:
+    """Whether any of some rules matches a tool, in time that hardly grows with the rules."""
+
+    __slots__ = ("_is_any", "_match_class", "_match_name", "_match_server", "_match_tag")
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        patterns: dict[Subject, set[str]] = {subject: set() for subject in Subject}
+        for rule in rules:
+            patterns[rule.subject].add(rule.pattern)
+        self._is_any = "*" in patterns[Subject.NAME]
+        # What no rule looks at need not be looked at in 40,000 tools, which have few servers and tags.
+        self._match_name = _AnyText(patterns[Subject.NAME]).match if patterns[Subject.NAME] else None
+        self._match_server = _remembering(patterns[Subject.SERVER])
+        self._match_tag = _remembering(patterns[Subject.TAG])
+        self._match_class = _remembering(patterns[Subject.CLASS])
+
+    def matches(self, definition: ToolDefinition) -> bool:
+        if self._is_any:
+            return True
+        return bool(
+            (self._match_name and self._match_name(definition.name))
+            or (self._match_server and self._match_server(definition.server))
+            or (self._match_tag and any(map(self._match_tag, definition.tags)))
+            or (self._match_class and self._match_class(safety_of(definition.annotations).value))
+        )
+
+
+def _remembering(patterns: set[str]) -> Callable[[str], bool] | None:
+    return lru_cache(_REMEMBERED_TEXTS)(_AnyText(patterns).match) if patterns else None
+
+
+class _AnyText:
+    __slots__ = ("_exact", "_globs", "_is_any")
+
+    def __init__(self, patterns: set[str]) -> None:
+        self._is_any = "*" in patterns
+        globs = {pattern for pattern in patterns if is_glob(pattern)}
+        self._exact = frozenset(patterns - globs)
+        self._globs = GlobSet(sorted(globs))
+
+    def match(self, text: str) -> bool:
+        return self._is_any or text in self._exact or self._globs.match(text)

@@ -1,0 +1,61 @@
+"""The principal of an HTTP request, found by its credential and carried where the SDK carries who is asking."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from pydantic import Field, InstanceOf
+from starlette.authentication import AuthCredentials, AuthenticationBackend
+from starlette.requests import HTTPConnection
+
+from toolsearch.access.principals import Grant, Principal, PrincipalDirectory
+
+
+class PrincipalToken(AccessToken):
+    """What the SDK binds sessions to: the principal, by its id, and never the credential itself."""
+
+    principal: InstanceOf[Principal] = Field(repr=False)
+    is_operator: bool = False
+
+    @classmethod
+    def of(cls, grant: Grant) -> PrincipalToken:
+        who = grant.principal
+        return cls(
+            token="",
+            client_id=who.id,
+            subject=who.id,
+            scopes=list(grant.scopes),
+            principal=who,
+            is_operator=grant.is_operator,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialBackend(AuthenticationBackend):
+    """Reads a bearer token and, outside *bearer_only*, the password that a browser asks for, which is the token too."""
+
+    directory: PrincipalDirectory
+    bearer_only: str
+
+    async def authenticate(self, conn: HTTPConnection) -> tuple[AuthCredentials, AuthenticatedUser] | None:
+        scheme, _, credential = conn.headers.get("authorization", "").partition(" ")
+        token = ""
+        if scheme.lower() == "bearer":
+            token = credential.strip()
+        elif scheme.lower() == "basic" and conn.url.path != self.bearer_only:
+            token = _password(credential)
+        grant = await self.directory.of_token(token) if token else None
+        if grant is None:
+            return None
+        return AuthCredentials(list(grant.scopes)), AuthenticatedUser(PrincipalToken.of(grant))
+
+
+def _password(credential: str) -> str:
+    try:
+        return base64.b64decode(credential, validate=True).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""

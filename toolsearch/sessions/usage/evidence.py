@@ -1,0 +1,200 @@
+"""What one tenant's use has shown: which tools are called for queries of which words.
+
+The share p of queries like this one that led to a tool is estimated as by naive Bayes: from how often the tool was
+called at all, and how much more often for each word of the query than any tool was. Of it a favour is made:
+
+    favour = repeated * n / (n + N_HALF) * max(0, p - LIFT * b)
+
+n         sessions that called the tool for a word of the query, on average over its words: a few move little
+b         the share of all queries that led to the tool: what is called for everything is favoured for nothing
+repeated  of the tools that were called, the share called more than once: where use does not repeat itself, the past is
+          no guide, and favouring known tools would only push aside new ones. Of tools, since one tool's calls are many
+
+All counts fade with one half-life. They are kept in units of one moment, the epoch, in which an event weighs the more
+the later it is; so none has to be touched for time to pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from toolsearch.sessions.usage.vocabulary import Terms
+
+_N_HALF = 3.0
+_LIFT = 2.0  # so what is called for half of all queries gets no favour for any
+_SMOOTHING = 5.0  # sessions that a tool's words are assumed from, before its own are seen: called as any tool is
+_OTHER_QUERIES = 20.0  # that led to other tools, assumed before any was seen
+_OTHER_TOOLS = 5.0  # calls of tools not called so far, that the next one may be of
+_ONCE = 0.5, 1.5  # sessions: less has faded, and from there on a tool was called again
+_LEAST_FAVOUR = 0.01
+_KEPT_SHARE = 0.9  # of the cells, after some were dropped
+_FORGOTTEN = 64.0  # half-lives; what is older counts for nothing, and floats are far from their ends
+_FADED = 1e-9
+_MOST_LOG_ODDS = 300.0
+
+_ALL = ""  # the term, or the tool, of a sum over all of them
+
+
+class Cell(NamedTuple):
+    """What is counted: calls of a tool for a term. Without a tool, queries with the term; without a term, calls of the
+    tool; without both, queries.
+    """
+
+    term: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class LearntUse:
+    """That a tool was called for queries with a term.
+
+    called  by how many sessions, as far as that has not faded; of one session, only the first counts in full
+    asked   how many sessions made such a query and called any of the tools it found
+    """
+
+    term: str
+    tool: str
+    called: float
+    asked: float
+
+
+class Evidence:
+    """The counts of one tenant, of at most *max_cells* terms with a tool. Its owner guards it."""
+
+    def __init__(self, *, epoch_s: float, half_life_s: float, max_cells: int) -> None:
+        self._epoch_s = epoch_s
+        self._half_life_s = half_life_s
+        self._max_cells = max_cells
+        self._rows: defaultdict[str, dict[str, float]] = defaultdict(dict)  # by term, then by tool
+        self._size = 0  # cells with both
+
+    def add(self, weights: Mapping[Cell, float], at_s: float) -> list[Cell]:
+        """Count what happened at that moment; return the cells that were dropped for it, the faintest of all."""
+        if at_s - self._epoch_s > _FORGOTTEN * self._half_life_s:
+            self._rebase(at_s)
+        unit = self._unit(at_s)
+        for cell, weight in weights.items():
+            self._put(cell, weight * unit)
+        for cell in weights:
+            self._mend_sums(cell)
+        return self._drop_faintest() if self._size > self._max_cells else []
+
+    def restore(self, stored: Iterable[tuple[Cell, float, float]]) -> None:
+        """Take cells as they were stored: each with its weight, and when, which is not after the epoch."""
+        cells: list[Cell] = []
+        for cell, weight, at_s in stored:
+            self._put(cell, weight * self._unit(at_s))
+            cells.append(cell)
+        for cell in cells:
+            self._mend_sums(cell)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._size
+
+    def favour(self, terms: Terms, now_s: float) -> dict[str, float]:
+        """Return each tool's favour for a query of *terms*, in (0, 1), by name; a tool that is not there has none."""
+        rows = [self._rows[term] for term in sorted(terms) if term in self._rows]
+        if not rows:
+            return {}
+        unit = max(1.0, self._unit(now_s))  # of a clock that was set back nothing counts the more
+        calls = self._rows[_ALL]
+        queries = calls[_ALL] + _OTHER_QUERIES * unit
+        once, again = self._tools_called(unit)
+        if not again:
+            return {}
+        odds = self._odds(rows, len(terms), unit)
+        whole = (
+            sum(odds.values()) + _OTHER_TOOLS + once
+        )  # Good and Turing: the next tool is as likely new as called once so far
+        favour: dict[str, float] = {}
+        for tool in sorted(odds):
+            support = sum(row.get(tool, 0.0) for row in rows) / len(terms)
+            certainty = support / (support + _N_HALF * unit)
+            lifted = odds[tool] / whole - _LIFT * calls[tool] / queries
+            favour[tool] = again / (once + again) * certainty * lifted
+        return {tool: value for tool, value in favour.items() if value >= _LEAST_FAVOUR}
+
+    def learnt(self, now_s: float) -> list[LearntUse]:
+        """Everything that is known, the strongest first, ties by term and tool."""
+        unit = max(1.0, self._unit(now_s))  # of a clock that was set back nothing counts the more
+        learnt = [
+            LearntUse(term, tool, called / unit, row[_ALL] / unit)
+            for term, row in self._rows.items()
+            for tool, called in row.items()
+            if term and tool
+        ]
+        return sorted(learnt, key=lambda use: (-use.called, use.term, use.tool))
+
+    def _unit(self, at_s: float) -> float:
+        half_lives = (at_s - self._epoch_s) / self._half_life_s
+        return math.exp2(max(-_FORGOTTEN, min(half_lives, _FORGOTTEN)))
+
+    def _odds(self, rows: Sequence[Mapping[str, float]], terms: int, unit: float) -> dict[str, float]:
+        """How often each tool was called, times how much more its queries hold each term than all queries do."""
+        calls = self._rows[_ALL]
+        smoothing = _SMOOTHING * unit
+        queries = calls[_ALL] + _OTHER_QUERIES * unit
+        logs: defaultdict[str, float] = defaultdict(float)
+        for row in rows:
+            expected = smoothing * row[_ALL] / queries
+            for tool, called in row.items():
+                if tool != _ALL:
+                    logs[tool] += math.log1p(called / expected)
+        odds: dict[str, float] = {}
+        for tool, log in logs.items():
+            among_all = terms * math.log(smoothing / (smoothing + calls[tool]))
+            odds[tool] = calls[tool] / unit * math.exp(min(log + among_all, _MOST_LOG_ODDS))
+        return odds
+
+    def _tools_called(self, unit: float) -> tuple[int, int]:
+        """How many tools were called once, and how many again."""
+        least, again = (bound * unit for bound in _ONCE)
+        calls = [called for tool, called in self._rows[_ALL].items() if tool != _ALL and called >= least]
+        return sum(called < again for called in calls), sum(called >= again for called in calls)
+
+    def _rebase(self, epoch_s: float) -> None:
+        """Move the epoch, and leave behind what has faded by then."""
+        unit, before = self._unit(epoch_s), self._rows
+        self._epoch_s, self._rows, self._size = epoch_s, defaultdict(dict), 0
+        for term, row in before.items():
+            for tool, weight in row.items():
+                if weight > unit * _FADED:
+                    self._put(Cell(term, tool), weight / unit)
+
+    def _put(self, cell: Cell, weight: float) -> None:
+        row = self._rows[cell.term]
+        self._size += bool(cell.term and cell.tool and cell.tool not in row)
+        row[cell.tool] = row.get(cell.tool, 0.0) + weight
+
+    def _mend_sums(self, cell: Cell) -> None:
+        """Let no sum be less than a part of it: it may have been dropped while the part was not there."""
+        called = self._rows[cell.term][cell.tool]
+        for sum_of in (Cell(cell.term, _ALL), Cell(_ALL, cell.tool), Cell(_ALL, _ALL)):
+            row = self._rows[sum_of.term]
+            row[sum_of.tool] = max(called, row.get(sum_of.tool, 0.0))
+
+    def _drop_faintest(self) -> list[Cell]:
+        """Make room for many more. What counts least goes, so that a flood of new words washes out no known ones."""
+        cells = [(called, Cell(term, tool)) for term, row in self._rows.items() for tool, called in row.items()]
+        faintest = sorted(found for found in cells if _ALL not in found[1])
+        surplus = [cell for _, cell in faintest[: self._size - int(_KEPT_SHARE * self._max_cells)]]
+        for cell in surplus:
+            del self._rows[cell.term][cell.tool]
+        self._size -= len(surplus)
+        return surplus + self._drop_sums_of_nothing()
+
+    def _drop_sums_of_nothing(self) -> list[Cell]:
+        """Drop the sums of terms and tools that have no cell left."""
+        terms = [term for term, row in self._rows.items() if term and row.keys() == {_ALL}]
+        for term in terms:
+            del self._rows[term]
+        held = {tool for term, row in self._rows.items() if term for tool in row}
+        tools = [tool for tool in self._rows[_ALL] if tool and tool not in held]
+        for tool in tools:
+            del self._rows[_ALL][tool]
+        return [Cell(term, _ALL) for term in terms] + [Cell(_ALL, tool) for tool in tools]

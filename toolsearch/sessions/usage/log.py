@@ -1,0 +1,148 @@
+"""`UsageLog`: learning from use. A tool that was found and then called ranks higher for such queries later.
+
+Off unless an engine is given one. What is learnt stays within its tenant, fades, can be read and can be reset. It may
+only move a tool among those that fit a query by themselves, by a small step; see `ToolSearchIndex.search`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from toolsearch.errors import BadSettingError, SessionStoreError
+from toolsearch.sessions.usage.contribution import Credit, SessionContribution
+from toolsearch.sessions.usage.evidence import Cell, Evidence, LearntUse
+from toolsearch.sessions.usage.store import UsageStore
+from toolsearch.sessions.usage.vocabulary import Terms
+
+logger = logging.getLogger(__name__)
+
+DAY_S = 86_400.0
+
+_MAX_SESSIONS = 1_000  # whose latest searches are remembered
+_MAX_TENANTS = 100  # in memory
+_MAX_CELLS = 20_000  # pairs of a term and a tool, for each tenant; about 3 MB
+
+_Value = TypeVar("_Value")
+
+
+class UsageLog:
+    """Safe to share between threads.
+
+    store        where it is kept between starts; if it fails, that is logged, and no search and no call fails of it
+    half_life_s  after which an event counts half
+    max_cells    pairs of a term and a tool that are kept for each tenant
+    clock        gives seconds since the epoch, since times are stored
+
+    The terms of a query are those that the catalogue's tools hold, too (see `Vocabulary`); the query itself never gets
+    here.
+    """
+
+    def __init__(
+        self,
+        store: UsageStore | None = None,
+        *,
+        half_life_s: float = 30 * DAY_S,
+        max_cells: int = _MAX_CELLS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if not half_life_s > 0:
+            raise BadSettingError(f"half_life_s must be above 0; got {half_life_s}")
+        if max_cells < 1:
+            raise BadSettingError(f"max_cells must be at least 1; got {max_cells}")
+        self._store = store
+        self._half_life_s = half_life_s
+        self._max_cells = max_cells
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._tenants: OrderedDict[str, Evidence] = OrderedDict()  # least recently used first
+        self._sessions: OrderedDict[tuple[str, str], SessionContribution] = OrderedDict()
+
+    def discovered(self, tenant: str, session_id: str, terms: Terms, tools: Collection[str]) -> None:
+        """Note that a search of a session found *tools*; nothing is learnt of a query without terms."""
+        if terms and tools:
+            with self._lock:
+                _recent(self._sessions, (tenant, session_id), SessionContribution, _MAX_SESSIONS).discovered(
+                    terms, tools
+                )
+
+    def called(self, tenant: str, session_id: str, tool: str) -> None:
+        """Note that a session has called *tool*, and that it did not fail. Counts if a search had found it before."""
+        with self._lock:
+            session = self._sessions.get((tenant, session_id))
+            credit = session.called(tool) if session else None
+            if credit is None:
+                return
+            now_s, weights = self._clock(), _weights(credit)
+            dropped = self._evidence(tenant).add(weights, now_s)
+            if self._store is not None:
+                store = self._store
+                self._try(lambda: store.add(tenant, weights, at_s=now_s, half_life_s=self._half_life_s))
+                if dropped:
+                    self._try(lambda: store.drop(tenant, dropped))
+
+    def favour(self, tenant: str, terms: Terms) -> dict[str, float]:
+        """Return what use says of a query of *terms*: a bonus in (0, 1) by tool name; most tools have none."""
+        with self._lock:
+            return self._evidence(tenant).favour(terms, self._clock())
+
+    def inspect(self, tenant: str) -> list[LearntUse]:
+        """Return everything that is known of a tenant's use, the strongest first, ties by term and tool."""
+        with self._lock:
+            return self._evidence(tenant).learnt(self._clock())
+
+    def tenants(self) -> list[str]:
+        """Those of whom something is known, sorted. Raises SessionStoreError."""
+        with self._lock:
+            stored = self._store.tenants() if self._store is not None else []
+            return sorted({*stored, *(tenant for tenant, evidence in self._tenants.items() if not evidence.is_empty)})
+
+    def reset(self, tenant: str | None = None) -> None:
+        """Forget one tenant, or all. Raises SessionStoreError if it cannot be forgotten where it is kept."""
+        with self._lock:
+            if self._store is not None:
+                self._store.reset(tenant)
+            for key in [key for key in self._sessions if tenant in (None, key[0])]:
+                del self._sessions[key]
+            for known in [known for known in self._tenants if tenant in (None, known)]:
+                del self._tenants[known]
+
+    def _evidence(self, tenant: str) -> Evidence:
+        return _recent(self._tenants, tenant, lambda: self._load(tenant), _MAX_TENANTS)
+
+    def _load(self, tenant: str) -> Evidence:
+        store = self._store
+        stored = (self._try(lambda: store.load(tenant)) or []) if store is not None else []
+        epoch_s = max((weight.at_s for weight in stored), default=self._clock())
+        evidence = Evidence(epoch_s=epoch_s, half_life_s=self._half_life_s, max_cells=self._max_cells)
+        evidence.restore((weight.cell, weight.weight, weight.at_s) for weight in stored)
+        return evidence
+
+    def _try(self, action: Callable[[], _Value]) -> _Value | None:
+        """Learning is an extra: what it cannot keep must fail no search and no call."""
+        try:
+            return action()
+        except SessionStoreError as error:
+            logger.error("learning from use goes on in memory only: %s", error)  # noqa: TRY400
+            return None
+
+
+_Key = TypeVar("_Key")
+
+
+def _recent(items: OrderedDict[_Key, _Value], key: _Key, make: Callable[[], _Value], most: int) -> _Value:
+    """Return the item of *key*, made if need be, and forget the one that was used longest ago if there are too many."""
+    item = items[key] = items.pop(key, None) or make()
+    if len(items) > most:
+        items.popitem(last=False)
+    return item
+
+
+def _weights(credit: Credit) -> dict[Cell, float]:
+    """What a credit adds to the counts, the sums included."""
+    weights = {Cell(term, tool): 0.0 for term in ("", *sorted(credit.terms)) for tool in ("", credit.tool)}
+    return {cell: credit.called if cell.tool else credit.asked for cell in weights}

@@ -1,0 +1,14 @@
+"""What could not be taken, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One tool, or one server, that could not be taken. *reason* is a sentence for people, without secrets."""
+
+    name: str
+    source: str
+    reason: str

@@ -1,0 +1,291 @@
+"""Reads the ``mcpServers`` JSON that MCP clients share: which servers there are and how each is reached."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast, get_args
+from urllib.parse import urlsplit
+
+from toolsearch.documents.files import read_document
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.errors import SourceError
+from toolsearch.option_values import name_list
+from toolsearch.tools.definition import legal_name
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import did_you_mean
+from toolsearch.tools.refusal import Refusal
+from toolsearch.upstreams.secrets import (
+    as_secrets,
+    keys_in,
+    secrets_of_arguments,
+    secrets_of_headers,
+    secrets_of_url,
+)
+
+Mode: TypeAlias = Literal["auto", "legacy"]
+HttpKind: TypeAlias = Literal["http", "sse"]
+
+_SECTIONS = ("mcpServers", "servers")  # the second is VS Code's
+_GATEWAY_SECTION = "toolsearch"  # the gateway's own settings, in a file that other clients read too
+_OWN_SECTIONS = (_SECTIONS[0], _GATEWAY_SECTION)
+_HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")
+_STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "mode"})
+_HTTP_KEYS = frozenset({"type", "url", "headers", "disabled", "mode"})
+_PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
+_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class StdioServer:
+    """A server that is a child process. *env* comes on top of a small safe default, not of our whole environment.
+
+    credentials  what may change without making this another server: the values of *env* and what came from ours
+    secrets      what no message may show; also what looks like a secret in *args*
+    """
+
+    name: str
+    command: str
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    cwd: str | None = None
+    mode: Mode = "auto"
+    credentials: frozenset[str] = field(default=frozenset(), repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+    transport = "stdio"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServer:
+    """A server behind a URL that speaks streamable HTTP, or the older HTTP with server-sent events.
+
+    credentials    what may change without making this another server
+    secrets        what no message may show; also what looks like a secret in *url*
+    kind_is_given  by the configuration; if not, a server that takes no POST is tried with the older one
+    """
+
+    name: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    mode: Mode = "auto"
+    credentials: frozenset[str] = field(default=frozenset(), repr=False)
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    kind: HttpKind = "http"
+    kind_is_given: bool = False
+
+    @property
+    def transport(self) -> HttpKind:
+        return self.kind
+
+
+McpServer: TypeAlias = StdioServer | HttpServer
+
+
+@dataclass(frozen=True, slots=True)
+class McpConfig:
+    """What a configuration says, in its own order.
+
+    origin    where it was read from, for people
+    refused   servers that cannot be used as they are written
+    warnings  what was not understood, and left alone
+    """
+
+    origin: str
+    servers: tuple[McpServer, ...]
+    refused: tuple[Refusal, ...]
+    warnings: tuple[str, ...]
+
+
+class _UnusableServerError(Exception):
+    """An entry cannot be used; the text is the reason to report."""
+
+
+def read_mcp_config(
+    config: str | Path | Mapping[str, Any], environment: Mapping[str, str], *, only: Collection[str] | None = None
+) -> McpConfig:
+    """Read *config*, a path or the document itself, and fill in ``${NAME}`` from *environment*.
+
+    *only* keeps the servers of these names. Disabled servers are left out. Raises SourceError when nothing can be
+    read at all, or *only* names a server that is not there; one bad server is refused with its reason.
+    """
+    origin, document = _read_document(config)
+    section, entries = _server_section(origin, document)
+    if only is not None:
+        entries = _chosen(origin, entries, name_list(only, "only"))
+    warnings = [
+        f"{origin}: left {key!r} alone, it means nothing here{did_you_mean(key, _OWN_SECTIONS)}"
+        for key in document
+        if key not in (section, _GATEWAY_SECTION)
+    ]
+    servers: list[McpServer] = []
+    refused: list[Refusal] = []
+    prefixes: dict[str, str] = {}
+    for name, entry in entries.items():
+        if is_object(entry) and entry.get("disabled") is True:
+            continue
+        try:
+            _claim_prefix(name, prefixes)
+            server, unknown = _read_server(name, entry, environment)
+        except _UnusableServerError as reason:
+            refused.append(Refusal(name, origin, str(reason)))
+            continue
+        servers.append(server)
+        warnings += [f"{origin}: left {key!r} of server {name!r} alone, it means nothing here" for key in unknown]
+    return McpConfig(origin, tuple(servers), tuple(refused), tuple(warnings))
+
+
+def _read_document(config: str | Path | Mapping[str, Any]) -> tuple[str, JsonObject]:
+    if isinstance(config, Mapping):
+        return "mcpServers", config
+    path = Path(config)
+    document = read_document(path)
+    if not is_object(document):
+        raise SourceError(f"the MCP configuration {path} must be an object with 'mcpServers'")
+    return path.name, document
+
+
+def _server_section(origin: str, document: JsonObject) -> tuple[str, dict[str, Json]]:
+    for section in _SECTIONS:
+        if section in document:
+            entries = document[section]
+            if not is_object(entries):
+                raise SourceError(f"{section!r} of {origin} must map names to servers")
+            return section, dict(entries)
+    raise SourceError(f"{origin} has neither 'mcpServers' nor 'servers': it is no MCP configuration")
+
+
+def _chosen(origin: str, entries: Mapping[str, Json], only: Collection[str]) -> dict[str, Json]:
+    if missing := sorted(set(only) - set(entries)):
+        known = ", ".join(entries) or "none"
+        raise SourceError(f"{origin} has no server {', '.join(missing)}; it has: {known}")
+    return {name: entry for name, entry in entries.items() if name in only}
+
+
+def _claim_prefix(name: str, prefixes: dict[str, str]) -> None:
+    """Refuse a server whose tools could not be told apart from another's by their names."""
+    prefix = legal_name(name)
+    if not prefix:
+        raise _UnusableServerError("its name has no letter or digit that a tool name could start with")
+    first = prefixes.setdefault(prefix, name)
+    if first != name:
+        raise _UnusableServerError(f"its tools would be named {prefix}__..., as those of {first!r} are; rename one")
+
+
+def _read_server(name: str, entry: Json, environment: Mapping[str, str]) -> tuple[McpServer, list[str]]:
+    """Return the server and the keys of its entry that mean nothing to us, in their order."""
+    if not is_object(entry):
+        raise _UnusableServerError("it must be an object with 'command' or 'url'")
+    expand = _Expansion(environment)
+    if _is_http(entry):
+        return _read_http(name, entry, expand), [key for key in entry if key not in _HTTP_KEYS]
+    return _read_stdio(name, entry, expand), [key for key in entry if key not in _STDIO_KEYS]
+
+
+def _is_http(fields: JsonObject) -> bool:
+    kind = fields.get("type")
+    if kind is not None and kind != "stdio" and kind not in _HTTP_TYPES:
+        raise _UnusableServerError(f"type is {kind!r}; use 'stdio', 'http' or 'sse'")
+    if kind is None and "url" in fields and "command" in fields:
+        raise _UnusableServerError("it has both 'command' and 'url'; keep one, or say which by 'type'")
+    return kind in _HTTP_TYPES or (kind is None and "url" in fields)
+
+
+def _read_stdio(name: str, fields: JsonObject, expand: _Expansion) -> StdioServer:
+    command = _text(fields, "command", expand)
+    args = fields.get("args", [])
+    if not is_list(args) or not all(isinstance(arg, str) for arg in args):
+        raise _UnusableServerError("'args' must be a list of strings")
+    env = _texts(fields, "env", expand)
+    args = tuple(expand(arg) for arg in args)
+    credentials = as_secrets(env.values(), expand.used)
+    return StdioServer(
+        name,
+        command,
+        args=args,
+        env=env,
+        cwd=_text(fields, "cwd", expand) if fields.get("cwd") is not None else None,
+        mode=_mode(fields),
+        credentials=credentials,
+        secrets=credentials | as_secrets(secrets_of_arguments([*command.split(), *args])),
+    )
+
+
+def _read_http(name: str, fields: JsonObject, expand: _Expansion) -> HttpServer:
+    url = _text(fields, "url", expand)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise _UnusableServerError("'url' is not an address") from error
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise _UnusableServerError("'url' must start with http:// or https:// and name a host")
+    headers = _texts(fields, "headers", expand)
+    credentials = as_secrets(secrets_of_headers(headers), secrets_of_url(url), expand.used)
+    return HttpServer(
+        name,
+        url,
+        headers=headers,
+        mode=_mode(fields),
+        credentials=credentials,
+        secrets=credentials | as_secrets(keys_in(parts.path)),
+        kind="sse" if fields.get("type") == "sse" else "http",
+        kind_is_given="type" in fields,
+    )
+
+
+def _text(fields: JsonObject, key: str, expand: Callable[[str], str]) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str) or not value:
+        raise _UnusableServerError(f"{key!r} must be a string that is not empty")
+    return expand(value)
+
+
+def _texts(fields: JsonObject, key: str, expand: Callable[[str], str]) -> dict[str, str]:
+    values = fields.get(key)
+    if values is None:
+        return {}
+    if not is_object(values):
+        raise _UnusableServerError(f"{key!r} must map names to strings")
+    texts: dict[str, str] = {}
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise _UnusableServerError(f"{key!r} must map names to strings, and {name!r} is not one")
+        texts[name] = expand(str(value))
+    return texts
+
+
+def _mode(fields: JsonObject) -> Mode:
+    mode = fields.get("mode", "auto")
+    if mode not in get_args(Mode):
+        raise _UnusableServerError(f"mode is {mode!r}; use 'auto' or 'legacy'")
+    return cast("Mode", mode)
+
+
+class _Expansion:
+    """Fills in ``${NAME}``, ``${NAME:-default}`` and VS Code's ``${env:NAME}``, in one pass.
+
+    What is filled in is not looked at again: a ``$`` in a password stays one. *used* collects the values taken.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.used: list[str] = []
+
+    def __call__(self, text: str) -> str:
+        return _PLACEHOLDER.sub(self._fill, text)
+
+    def _fill(self, placeholder: re.Match[str]) -> str:
+        variable = _VARIABLE.fullmatch(placeholder[1])
+        if variable is None:
+            raise _UnusableServerError(f"{placeholder[0]} cannot be filled in; only environment variables can")
+        name, default = variable[1], variable[2]
+        value = self._environment.get(name)
+        if value is None or (value == "" and default is not None):  # as a shell understands :-
+            if default is None:
+                remedy = f"set it or write ${{{name}:-}} to leave it empty"
+                raise _UnusableServerError(f"the environment variable {name} is not set; {remedy}")
+            return default
+        self.used.append(value)
+        return value

@@ -1,0 +1,243 @@
+"""Keeps what one server lists known and judged: from last time, on each connection, and after each change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mcp import MCPError
+
+from toolsearch.errors import ServerUnavailableError, ToolSearchError
+from toolsearch.upstreams.backoff import delay_s
+from toolsearch.upstreams.faults import Fault, FaultKind, fault_of_request, silence
+from toolsearch.upstreams.listing import read_server
+from toolsearch.upstreams.listing_store import ListingStore
+from toolsearch.upstreams.protocol import Listing
+from toolsearch.upstreams.repeated import RepeatedWarning
+from toolsearch.upstreams.session import McpSession
+from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.upstreams.turns import outside_of_turns
+from toolsearch.upstreams.words import Words
+
+logger = logging.getLogger(__name__)
+
+_LEAST_TTL_S = 10.0  # a server may promise less, and is not listed without end for that
+_MOST_TTLS = 2  # what is older could not be renewed in time, and calls wait until it is
+
+
+class ListingFollower:
+    """*publish* is told of every listing, in order, and raises ToolSearchError if it could not be judged; *listed* is
+    told of each time that the server could be listed, and *failed* of each that it could not: of the fault, if it was
+    not the server's own refusal, and of what is to be said.
+    """
+
+    def __init__(
+        self,
+        settings: UpstreamSettings,
+        words: Words,
+        *,
+        publish: Callable[[Listing], Awaitable[None]],
+        listed: Callable[[], None],
+        failed: Callable[[Fault | None, McpSession, ToolSearchError], None],
+        warning: RepeatedWarning,
+        random: Callable[[], float],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._timeout_s = settings.treated.connect_timeout_s
+        self._words = words
+        self._publish = publish
+        self._listed = listed
+        self._failed = failed
+        self._warning = warning
+        self._random = random
+        self._clock = clock
+        self._store = ListingStore(settings.server, settings.state_folder) if settings.state_folder else None
+        self._attempt: _Attempt | None = None  # the newest, done or not
+        self._judged: _Attempt | None = None  # the last that came to a judged listing
+        self._told_ttl_s: float | None = None
+        self._due = asyncio.Event()
+        self._hints = 0  # that the server may list something else by now
+        self._announced = 0  # the last of them that calls wait for
+        self.is_listed = False
+        self.failures = 0  # in a row
+
+    def changed(self) -> None:
+        """Say that the server lists something else by now: no call is sent before that has been judged."""
+        self.doubt()
+        self._due.set()
+
+    def doubt(self) -> None:
+        """Say that it could be another server by now. It is listed again before the next call, if not by then."""
+        self._hints += 1
+        self._announced = self._hints
+
+    def may_have_changed(self) -> None:
+        """Say that a change could have been missed. It is looked for at once, but calls do not wait for that."""
+        self._hints += 1
+        self._due.set()
+
+    async def publish_kept(self, *, is_old: Callable[[], None]) -> bool:
+        """Whether there is a listing from last time, which is now known to all; *is_old* is called if the server spoke
+        the older protocol then.
+        """
+        if self._store is None:
+            return False
+        kept = await asyncio.to_thread(self._store.load)
+        if kept is None or self.is_listed:  # somebody was quicker
+            return False
+        listing, was_old = kept
+        if was_old:
+            is_old()
+        try:
+            await self._publish(listing)
+        except ToolSearchError as error:
+            self._warning.warn(str(self._words.not_judged(error)))
+            return False
+        self.is_listed = True
+        return True
+
+    async def follow(self, session: McpSession) -> None:
+        """List the server over *session* now, and again whenever it is called for; to be cancelled."""
+        if not self._is_judged(session):
+            self._due.set()
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._ttl_s):
+                    await self._due.wait()
+            self._due.clear()
+            try:
+                await self.list(session)
+            except ToolSearchError as error:
+                self._warning.warn(str(error))
+                await asyncio.sleep(delay_s(self.failures, self._random))
+                self._due.set()
+
+    async def judged(self, session: McpSession) -> None:
+        """Wait until what *session* lists has been judged: with all changes that it told of, and not long ago.
+
+        Raises ToolSearchError if that cannot be; then nothing may be sent, since nobody has looked at what it means.
+        """
+        while not self._is_judged(session):
+            await self.list(session)
+
+    async def list(self, session: McpSession) -> None:
+        """List the server over *session*, and have that judged. Raises ToolSearchError.
+
+        Whoever asks for it meanwhile shares the attempt, unless it began before a change was told.
+        """
+        attempt = self._attempt
+        if attempt is None or not attempt.serves(session, self._hints):
+            attempt = self._attempt = _Attempt(session, asyncio.get_running_loop().create_future(), before=attempt)
+            attempt.task = asyncio.create_task(self._make(attempt))
+        await asyncio.shield(attempt.outcome)
+
+    async def relist(self, session: McpSession) -> None:
+        """The same, begun after this was asked."""
+        self._hints += 1
+        await self.list(session)
+
+    async def aclose(self) -> None:
+        """Give up the listing that is under way. May be called twice."""
+        if self._attempt is not None:
+            await self._attempt.gone(is_given_up=True)
+
+    def _is_judged(self, session: McpSession) -> bool:
+        judged = self._judged
+        if judged is None or judged.session is not session or judged.hints < self._announced:
+            return False
+        ttl_s = self._ttl_s
+        return ttl_s is None or self._clock() - judged.at_s <= _MOST_TTLS * ttl_s
+
+    @property
+    def _ttl_s(self) -> float | None:
+        told_s = max(self._told_ttl_s, _LEAST_TTL_S) if self._told_ttl_s is not None else None
+        return min(filter(None, (self._settings.treated.listing_ttl_s, told_s)), default=None)
+
+    async def _make(self, attempt: _Attempt) -> None:
+        outside_of_turns()  # whoever's call it is that waits for this, the server may not ask its client
+        try:
+            if attempt.before is not None:  # one at a time, so that listings come in order
+                await attempt.before.gone(is_given_up=attempt.before.session is not attempt.session)
+                attempt.before = None
+            attempt.hints, attempt.has_begun = self._hints, True
+            listing = await self._read(attempt.session)
+            await self._judge(listing, attempt.session)
+        except asyncio.CancelledError:
+            attempt.fails(self._words.unavailable("its connection was closed before its tools were listed"))
+            raise
+        except ToolSearchError as error:
+            attempt.fails(error)
+            return
+        except Exception as error:
+            attempt.fails(error)
+            raise
+        attempt.at_s = self._clock()
+        self._judged = attempt
+        attempt.outcome.set_result(None)
+        if self._store is not None:
+            await asyncio.to_thread(self._store.save, listing, is_old=attempt.session.shook_hands)
+
+    async def _read(self, session: McpSession) -> Listing:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await read_server(self._settings.server, session)
+        except (MCPError, TimeoutError) as error:
+            raise self._could_not(error, session) from error
+
+    async def _judge(self, listing: Listing, session: McpSession) -> None:
+        try:
+            await self._publish(listing)
+        except ToolSearchError as error:
+            self.failures += 1
+            failure = self._words.not_judged(error)
+            self._failed(None, session, failure)
+            raise failure from error
+        self.failures = 0
+        self.is_listed = True
+        self._told_ttl_s = listing.ttl_s
+        self._warning.is_well()
+        self._listed()
+
+    def _could_not(self, error: MCPError | TimeoutError, session: McpSession) -> ToolSearchError:
+        fault = fault_of_request(error) if isinstance(error, MCPError) else silence(self._timeout_s)
+        self.failures += 1
+        if fault is not None and fault.kind is FaultKind.LOGIN:
+            failure: ServerUnavailableError = self._words.login_required(fault)
+        else:
+            failure = self._words.unavailable(f"its tools could not be listed: {fault.reason if fault else error}")
+        self._failed(fault, session, failure)
+        return failure
+
+
+@dataclass(eq=False, slots=True)
+class _Attempt:
+    """One listing over *session*, on its way to be judged. *hints* is how many there were when it began."""
+
+    session: McpSession
+    outcome: asyncio.Future[None]
+    before: _Attempt | None
+    task: asyncio.Task[None] | None = None
+    hints: int = 0
+    has_begun: bool = False
+    at_s: float = 0.0  # when it was judged
+
+    def serves(self, session: McpSession, hints: int) -> bool:
+        """Whether its outcome is that of an attempt which begins now."""
+        return self.session is session and not self.outcome.done() and (not self.has_begun or self.hints == hints)
+
+    def fails(self, error: Exception) -> None:
+        self.outcome.set_exception(error)
+        self.outcome.exception()  # nobody has to wait for it
+
+    async def gone(self, *, is_given_up: bool) -> None:
+        """Wait until it is over."""
+        if self.task is None:
+            return
+        if is_given_up:
+            self.task.cancel()
+        await asyncio.wait([self.task])

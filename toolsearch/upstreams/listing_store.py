@@ -1,0 +1,78 @@
+"""Keeps the last listing of a server on disk, so that its tools can be found before it has been started."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+from toolsearch.documents.json_values import is_object
+from toolsearch.storage.private_files import write_private
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.refusal import Refusal
+from toolsearch.upstreams.config import McpServer
+from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.identity import identity_hash
+from toolsearch.upstreams.protocol import Listing
+from toolsearch.upstreams.tools import GatewayTool
+
+logger = logging.getLogger(__name__)
+
+_FORMAT = 1
+
+
+class ListingStore:
+    """Of one server. Its file is named after how the server is reached: another command has another listing."""
+
+    def __init__(self, server: McpServer, state_folder: Path) -> None:
+        self._server = server
+        self._path = state_folder / "listings" / f"{identity_hash(server)}.json"
+
+    def load(self) -> tuple[Listing, bool] | None:
+        """The listing, and whether the server speaks the older protocol; None where there is nothing sound."""
+        try:
+            kept = json.loads(self._path.read_bytes())
+            if kept["format"] != _FORMAT:
+                return None
+            return self._listing(kept), kept["is_old"] is True
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            logger.warning("the listing kept of %s cannot be read: %r", self._server.name, error)
+            return None
+
+    def save(self, listing: Listing, *, is_old: bool) -> None:
+        kept = {
+            "format": _FORMAT,
+            "server": self._server.name,
+            "is_old": is_old,
+            "tools": [tool.raw for tool in listing.tools],
+            "refused": [[refusal.name, refusal.reason] for refusal in listing.refused],
+            "instructions": listing.instructions,
+            "prompts": listing.prompts,
+            "resources": listing.resources,
+            "resource_templates": listing.resource_templates,
+        }
+        try:
+            write_private(self._path, json.dumps(kept, separators=(",", ":")).encode())
+        except (OSError, ValueError) as error:  # a lone surrogate, a full disk: it is only a cache
+            logger.warning("the listing of %s cannot be kept: %s", self._server.name, error)
+
+    def _listing(self, kept: dict[str, Any]) -> Listing:
+        name = self._server.name
+        listed, _ = read_listing(name, kept["tools"], name)
+        return Listing(
+            name,
+            tuple(GatewayTool(name, tool.remote_name, tool.definition, tool.raw) for tool in listed),
+            tuple(Refusal(tool, name, reason) for tool, reason in kept["refused"]),
+            instructions=kept["instructions"],
+            is_cached=True,
+            prompts=_objects(kept["prompts"]),
+            resources=_objects(kept["resources"]),
+            resource_templates=_objects(kept["resource_templates"]),
+        )
+
+
+def _objects(entries: list[Any]) -> tuple[JsonObject, ...]:
+    return tuple(filter(is_object, entries))

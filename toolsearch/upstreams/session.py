@@ -1,0 +1,236 @@
+"""Opens one MCP session over stdio or HTTP, and hands results on as they came, however badly formed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TextIO, TypeAlias
+
+import httpx2
+from mcp import ClientSession, MCPError, types
+from mcp.client.session import ElicitationFnT, ListRootsFnT, MessageHandlerFnT, SamplingFnT
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.dispatcher import CallOptions, ProgressFnT
+from mcp.shared.inbound import find_invalid_x_mcp_header, mcp_param_headers, x_mcp_header_map
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.transport_context import TransportContext
+from mcp.types import CLIENT_CAPABILITIES_META_KEY, UNSUPPORTED_PROTOCOL_VERSION
+from pydantic import ValidationError
+
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.upstreams.config import McpServer, Mode, StdioServer
+from toolsearch.upstreams.http import FaultTolerantClient
+from toolsearch.upstreams.sse import sse_streams
+from toolsearch.upstreams.stdio import stdio_streams
+from toolsearch.upstreams.streams import PacedReading, Streams
+
+ParameterHeaders: TypeAlias = dict[str, Mapping[tuple[str, ...], str]]  # tool -> path into its arguments -> header
+
+_RAW = "toolsearch/raw"
+_CAPABILITIES = "toolsearch/capabilities"
+_EMPTY_LISTING: Mapping[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+_EMPTY_RESULTS: Mapping[str, Mapping[str, Any]] = {  # each fits its method in every version of the protocol
+    "tools/list": {"tools": [], **_EMPTY_LISTING},
+    "tools/call": {"content": [], "resultType": "complete"},
+    "resources/list": {"resources": [], **_EMPTY_LISTING},
+    "resources/templates/list": {"resourceTemplates": [], **_EMPTY_LISTING},
+    "resources/read": {"contents": [], **_EMPTY_LISTING},
+    "prompts/list": {"prompts": [], **_EMPTY_LISTING},
+    "prompts/get": {"messages": [], "resultType": "complete"},
+    "completion/complete": {"completion": {"values": []}, "resultType": "complete"},
+    "resources/subscribe": {},
+    "resources/unsubscribe": {},
+    "logging/setLevel": {},
+}
+_CLIENT = types.Implementation(name="toolsearch", version="0.1.0")
+_HTTP_TIMEOUT = httpx2.Timeout(30.0, read=None)  # how long an answer may take is set per call
+_LARGEST_EVENT = 32 * 1024 * 1024  # bytes, as of a line of a child process
+
+for _name in (
+    "mcp",
+    "client",
+):  # the SDK logs every line of junk from a server; where nobody listens, not to the terminal
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPeer:
+    """What a server may send to its client, and ask of it; what is None is not declared, and refused.
+
+    on_message  every notification but cancellations and progress, and what on the connection was no message at all
+    """
+
+    on_message: MessageHandlerFnT | None = None
+    elicit: ElicitationFnT | None = None
+    sample: SamplingFnT | None = None
+    list_roots: ListRootsFnT | None = None
+
+
+class _RawRequest(types.Request[dict[str, Any], str]):
+    """Any request, sent as it is."""
+
+
+class McpSession:
+    """A session that is past its handshake. *ended* is set once the server has closed the connection."""
+
+    def __init__(self, session: ClientSession, ended: asyncio.Event) -> None:
+        self.sdk = session  # what the SDK offers beyond requests: subscriptions, what the server said of itself
+        self.ended = ended
+
+    @property
+    def shook_hands(self) -> bool:
+        """Whether the server speaks a protocol of before 2026, so that asking for the newer one is in vain."""
+        return self.sdk.initialize_result is not None
+
+    async def list_page(self, cursor: str | None) -> dict[str, Any]:
+        """One page of ``tools/list`` as it was sent. Raises MCPError."""
+        return await self.request("tools/list", {} if cursor is None else {"cursor": cursor})
+
+    async def call(self, name: str, arguments: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """The result of ``tools/call`` as it was sent. Raises MCPError; a cancellation is passed on to the server."""
+        return await self.request("tools/call", {"name": name, "arguments": dict(arguments)}, timeout_s=timeout_s)
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        timeout_s: float | None = None,
+        on_progress: ProgressFnT | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Send *params* as they are and return the result as it was sent, of whatever version, however badly formed.
+
+        *capabilities* stand in for this client's own, towards a server of 2026, which is told with each request.
+        Raises MCPError; a cancellation is passed on to the server.
+        """
+        sent = dict(params)
+        if capabilities is not None:
+            sent["_meta"] = {**sent.get("_meta", {}), _CAPABILITIES: dict(capabilities)}
+        result = await self.sdk.send_request(
+            _RawRequest(method=method, params=sent),
+            types.Result,
+            request_read_timeout_seconds=timeout_s,
+            progress_callback=on_progress,
+        )
+        raw: dict[str, Any] = (result.meta or {})[_RAW]
+        return raw
+
+
+class _RawResultsDispatcher(JSONRPCDispatcher[TransportContext]):
+    """Slips results past the session's validation, which would refuse a whole listing for one malformed tool.
+
+    The session gets an empty result that fits every version of the protocol, with the received one in its ``_meta``.
+    """
+
+    def __init__(self, reading: Any, writing: Any, parameter_headers: ParameterHeaders) -> None:
+        super().__init__(reading, writing)
+        self.ended = asyncio.Event()
+        self._parameter_headers = parameter_headers
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **more: Any
+    ) -> dict[str, Any]:
+        if method == "tools/call" and params is not None and opts is not None:
+            places = self._parameter_headers.get(params["name"], {})
+            opts.setdefault("headers", {}).update(mcp_param_headers(places, params.get("arguments") or {}))
+        raw = await super().send_raw_request(method, _with_own_capabilities(params), opts, **more)
+        if method == "tools/list":
+            self._parameter_headers.update(_parameter_headers(raw))
+        if method in _EMPTY_RESULTS:
+            return {**_EMPTY_RESULTS[method], "_meta": {_RAW: raw}}
+        return raw
+
+    async def run(self, *handlers: Any, **options: Any) -> None:
+        try:
+            await super().run(*handlers, **options)
+        finally:
+            self.ended.set()  # nothing else tells that the peer is gone
+
+
+def _parameter_headers(listing: Mapping[str, Any]) -> ParameterHeaders:
+    """Which arguments of which tools the protocol of 2026 wants in HTTP headers as well."""
+    entries = listing.get("tools")
+    return {
+        str(entry.get("name")): x_mcp_header_map(entry.get("inputSchema"))
+        for entry in (entries if is_list(entries) else [])
+        if is_object(entry) and find_invalid_x_mcp_header(entry.get("inputSchema")) is None
+    }
+
+
+def _with_own_capabilities(params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Put the capabilities that a request brought along in the place of those that the SDK stamps on all."""
+    meta = (params or {}).get("_meta")
+    if params is None or not is_object(meta) or _CAPABILITIES not in meta:
+        return params
+    kept = {key: value for key, value in meta.items() if key != _CAPABILITIES}
+    if CLIENT_CAPABILITIES_META_KEY in kept:
+        kept[CLIENT_CAPABILITIES_META_KEY] = meta[_CAPABILITIES]
+    return {**params, "_meta": kept}
+
+
+@asynccontextmanager
+async def open_session(
+    server: McpServer,
+    *,
+    mode: Mode,
+    stderr: TextIO,
+    parameter_headers: ParameterHeaders,
+    peer: SessionPeer | None = None,
+    auth: httpx2.Auth | None = None,
+) -> AsyncGenerator[McpSession]:
+    """Connect and shake hands. Must be left in the task that entered it; waits for a silent server without end.
+
+    *parameter_headers* is filled by listing and used by calls; it is of the server, and outlives its sessions.
+    """
+    async with AsyncExitStack() as stack:
+        reading, writing = await stack.enter_async_context(_streams(server, stderr, auth))
+        dispatcher = _RawResultsDispatcher(PacedReading(reading), writing, parameter_headers)
+        peer = peer or SessionPeer()
+        client_session = ClientSession(
+            dispatcher=dispatcher,
+            client_info=_CLIENT,
+            message_handler=peer.on_message,
+            elicitation_callback=peer.elicit,
+            sampling_callback=peer.sample,
+            list_roots_callback=peer.list_roots,
+        )
+        session = await stack.enter_async_context(client_session)
+        await _shake_hands(session, mode)
+        yield McpSession(session, dispatcher.ended)
+
+
+@asynccontextmanager
+async def _streams(server: McpServer, stderr: TextIO, auth: httpx2.Auth | None) -> AsyncGenerator[Streams]:
+    if isinstance(server, StdioServer):
+        async with stdio_streams(server, stderr) as streams:
+            yield streams
+    elif server.kind == "sse":
+        async with sse_streams(server, auth) as streams:
+            yield streams
+    else:
+        async with (
+            FaultTolerantClient(headers=dict(server.headers), timeout=_HTTP_TIMEOUT, auth=auth) as client,
+            streamable_http_client(server.url, http_client=client, max_sse_event_size=_LARGEST_EVENT) as streams,
+        ):
+            yield streams
+
+
+async def _shake_hands(session: ClientSession, mode: Mode) -> None:
+    """Agree on a version: the newest that both speak, in 2026's way or in the older one."""
+    if mode == "auto":
+        try:
+            await session.discover()
+        except (MCPError, ValidationError, RuntimeError):
+            pass  # anything but a clear yes means an older server
+        else:
+            return
+    try:
+        await session.initialize()
+    except MCPError as error:
+        if mode == "legacy" or error.code != UNSUPPORTED_PROTOCOL_VERSION:
+            raise
+        await session.discover()  # a slow starter, which answered the first question when we no longer listened

@@ -1,0 +1,193 @@
+"""A child process as a transport, of which a line may have no end and no sense: what it takes of memory is bounded.
+
+The SDK's own keeps all that comes until a newline does, and logs every line of junk with a traceback.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from itertools import islice
+from typing import TextIO, cast
+
+import anyio
+from anyio.abc import ByteReceiveStream, ByteSendStream, ObjectReceiveStream, ObjectSendStream, Process
+from mcp.client.stdio import get_default_environment
+from mcp.os.posix.utilities import terminate_posix_process_tree
+from mcp.os.win32.utilities import (
+    ServerProcess,
+    close_process_job,
+    create_windows_process,
+    get_windows_executable_command,
+    terminate_windows_process_tree,
+)
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
+
+from toolsearch.upstreams.config import StdioServer
+from toolsearch.upstreams.orphans import guard
+from toolsearch.upstreams.streams import Streams
+
+_LONGEST_LINE = 32 * 1024 * 1024  # bytes; a picture or a whole listing is a fraction of that
+# A program that shows its progress may write a message behind that, on the same line. Ours, not a pattern from outside.
+_MESSAGE = re.compile(rb'\{\s*"(?:jsonrpc|id|method|params|result|error)"\s*:')
+_MOST_BEGINNINGS = 4
+_GRACE_S = 2.0  # to end once its stdin is closed, and again after SIGTERM
+_FLUSH_S = 0.5
+_POLL_S = 0.01
+_GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+
+
+class OverlongLineError(ValueError):
+    """A line was given up, since it had no end."""
+
+
+@asynccontextmanager
+async def stdio_streams(server: StdioServer, stderr: TextIO) -> AsyncGenerator[Streams]:
+    """Start *server* in a group of its own; on leaving, end it and whatever it has started, whoever cancels us.
+
+    Raises OSError if it cannot be started.
+    """
+    process = await _start(server, stderr)
+    guard.add(process.pid)
+    # no await before the task group is entered: a cancellation in between would leak the process
+    arriving, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    writing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
+    flushed = anyio.Event()
+
+    async def end() -> None:
+        reading.close()  # the reader now throws away what still comes, so that a full pipe keeps nobody from ending
+        writing.close()
+        with anyio.move_on_after(_FLUSH_S):
+            await flushed.wait()
+        await _stop(process)
+        guard.discard(process.pid)  # takes milliseconds, and a thread may not start any more when the interpreter ends
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(_read, process, arriving)
+        group.start_soon(_write, process, leaving, arriving, flushed)
+        try:
+            yield reading, writing
+        finally:
+            with anyio.CancelScope(shield=True):
+                await end()
+            group.cancel_scope.cancel()
+
+
+async def lines(chunks: AsyncIterable[bytes], longest: int = _LONGEST_LINE) -> AsyncIterator[bytes | OverlongLineError]:
+    """Split what comes at newlines; of a line of more than *longest* bytes nothing is kept. The rest without one is
+    no line.
+    """
+    parts: list[bytes] = []
+    size = 0
+    is_overlong = False
+    async for chunk in chunks:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            if is_overlong or size + len(end) > longest:
+                yield OverlongLineError(f"a line of more than {longest} bytes")
+            else:
+                yield b"".join([*parts, end])
+            parts, size, is_overlong = [], 0, False
+        size += len(rest)
+        is_overlong = is_overlong or size > longest
+        if is_overlong:
+            parts.clear()
+        else:
+            parts.append(rest)
+
+
+async def _read(process: ServerProcess, arriving: ObjectSendStream[SessionMessage | Exception]) -> None:
+    stdout = _stdout(process)
+    with suppress(*_GONE):
+        async with arriving:
+            async for line in lines(stdout):
+                try:
+                    await arriving.send(_message(line))
+                except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                    break  # the session is over
+        while True:
+            await stdout.receive()
+
+
+def _message(line: bytes | OverlongLineError) -> SessionMessage | Exception:
+    if isinstance(line, OverlongLineError):
+        return line
+    try:
+        return _parsed(line)
+    except ValueError as error:
+        for begin in islice(_MESSAGE.finditer(line), _MOST_BEGINNINGS):
+            with suppress(ValueError):
+                return _parsed(line[begin.start() :])
+        return error
+
+
+def _parsed(line: bytes) -> SessionMessage:
+    return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False))
+
+
+async def _write(
+    process: ServerProcess,
+    leaving: ObjectReceiveStream[SessionMessage],
+    arriving: ObjectSendStream[SessionMessage | Exception],
+    flushed: anyio.Event,
+) -> None:
+    stdin = _stdin(process)
+    try:
+        async with leaving:
+            async for sent in leaving:
+                line = sent.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
+                await stdin.send(line.encode(errors="replace"))
+    except _GONE:
+        await arriving.aclose()  # it takes nothing any more, so nobody should wait for its answers
+    finally:
+        flushed.set()
+
+
+async def _start(server: StdioServer, stderr: TextIO) -> ServerProcess:
+    environment = get_default_environment() | dict(server.env)
+    if sys.platform == "win32":
+        command = await anyio.to_thread.run_sync(get_windows_executable_command, server.command)
+        return await create_windows_process(command, list(server.args), environment, stderr, server.cwd)
+    return await anyio.open_process(
+        [server.command, *server.args], env=environment, stderr=stderr, cwd=server.cwd, start_new_session=True
+    )
+
+
+async def _stop(process: ServerProcess) -> None:
+    """Close its stdin, give it time, then end it and its children by force. Every wait has an end."""
+    with suppress(*_GONE):
+        await _stdin(process).aclose()
+    if not await _has_ended(process, _GRACE_S):
+        if sys.platform == "win32":
+            await terminate_windows_process_tree(process)
+        else:
+            await terminate_posix_process_tree(cast("Process", process), _GRACE_S)
+        await _has_ended(process, _GRACE_S)
+    close_process_job(process)
+    with suppress(*_GONE):
+        await _stdout(process).aclose()
+    transport = getattr(getattr(process, "_process", None), "_transport", None)
+    if transport is not None:  # stays open, and complains of it, while a grandchild holds an end of a pipe
+        with suppress(PermissionError):
+            transport.close()
+
+
+def _stdin(process: ServerProcess) -> ByteSendStream:
+    return cast("ByteSendStream", process.stdin)  # it was started with pipes
+
+
+def _stdout(process: ServerProcess) -> ByteReceiveStream:
+    return cast("ByteReceiveStream", process.stdout)
+
+
+async def _has_ended(process: ServerProcess, within_s: float) -> bool:
+    """Polls, since waiting for a process also waits for its pipes, which a grandchild may have inherited."""
+    ends_at = anyio.current_time() + within_s
+    while process.returncode is None:
+        if anyio.current_time() >= ends_at:
+            return False
+        await anyio.sleep(_POLL_S)
+    return True

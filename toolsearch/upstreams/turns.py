@@ -1,0 +1,139 @@
+"""Whose requests run at one server now, and, where it cannot be told whom the server means, one session at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from toolsearch.upstreams.protocol import Downstream
+
+
+@dataclass(eq=False, slots=True)
+class Turn:
+    """One request while it runs. Its clock measures the server, and so stops while that waits for a person."""
+
+    downstream: Downstream | None
+    clock: asyncio.Timeout
+    pauses: int = 0
+    left_s: float | None = None  # of the time that it may take, while paused
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        loop = asyncio.get_running_loop()
+        when = self.clock.when()
+        if not self.pauses and when is not None and not self.clock.expired():
+            self.left_s = when - loop.time()
+            self.clock.reschedule(None)
+        self.pauses += 1
+        try:
+            yield
+        finally:
+            self.pauses -= 1
+            if not self.pauses and self.left_s is not None:
+                self.clock.reschedule(loop.time() + self.left_s)
+                self.left_s = None
+
+
+# The SDK's HTTP transport handles what arrives on a request's own stream in the context of whoever sent the request.
+_turn: ContextVar[Turn | None] = ContextVar("toolsearch_turn", default=None)
+
+
+_LEFT_BEHIND_S = 60.0  # in which a server may yet ask about a request that was cancelled
+
+
+class Turns:
+    """The requests that run at one server. Once *apart*, those of one session wait for those of another, first come
+    first served; the gateway's own, which nobody can be asked for, never wait.
+    """
+
+    def __init__(self) -> None:
+        self.apart = False
+        self._running: list[Turn] = []  # oldest first
+        self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
+        self._left: list[tuple[str, float]] = []  # the session of each that was given up, and until when that counts
+        self._admitted: list[str] = []  # the session of each turn that runs, or that has just been let in
+
+    @asynccontextmanager
+    async def turn(self, downstream: Downstream | None, timeout_s: float | None) -> AsyncGenerator[Turn]:
+        """Held while a request for *downstream* runs. Raises TimeoutError; to wait for the turn counts too."""
+        async with asyncio.timeout(timeout_s) as clock:
+            turn = Turn(downstream, clock)
+            key = downstream.session_key if downstream else None
+            if key is not None:
+                await self._admit(key)
+            token = _turn.set(turn)
+            self._running.append(turn)
+            try:
+                yield turn
+            except asyncio.CancelledError:  # and so no answer; it is of the timeout, too
+                if key is not None:
+                    self._left.append((key, asyncio.get_running_loop().time() + _LEFT_BEHIND_S))
+                raise
+            finally:
+                _turn.reset(token)
+                self._running.remove(turn)
+                if key is not None:
+                    self._admitted.remove(key)
+                    self._let_in()
+
+    def meant(self) -> list[Turn]:
+        """The running requests that a message being handled now may belong to, all of one session, the newest last:
+        the one on whose own stream it came, where the transport tells, or else all, if they are all of one session.
+        """
+        if is_of_a_stream():
+            turn = _turn.get()
+            return [turn] if turn in self._running else []
+        turns = [turn for turn in self._running if turn.downstream is not None]
+        keys = {turn.downstream.session_key for turn in turns if turn.downstream is not None}
+        return turns if len(keys | self._left_behind()) == 1 else []
+
+    def forget(self) -> None:
+        """The server is another one from here on, and knows of no request of before."""
+        self._left.clear()
+
+    def _left_behind(self) -> set[str]:
+        """The sessions for which the server may be at work still, since it has not answered what they gave up."""
+        now_s = asyncio.get_running_loop().time()
+        self._left = [(key, until_s) for key, until_s in self._left if until_s > now_s]
+        return {key for key, _ in self._left}
+
+    async def _admit(self, key: str) -> None:
+        if not self._waiting and self._fits(key):
+            self._admitted.append(key)
+            return
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (key, ready)
+        self._waiting.append(entry)
+        try:
+            await ready
+        except asyncio.CancelledError:
+            if ready.done() and not ready.cancelled():  # let in at the same moment
+                self._admitted.remove(key)
+            elif entry in self._waiting:  # `_let_in` may have passed over it already
+                self._waiting.remove(entry)
+            self._let_in()
+            raise
+
+    def _fits(self, key: str) -> bool:
+        return not self.apart or all(other == key for other in self._admitted)
+
+    def _let_in(self) -> None:
+        while self._waiting and self._fits(self._waiting[0][0]):
+            key, ready = self._waiting.popleft()
+            if not ready.done():  # else whoever waited has given up, and is about to say so
+                self._admitted.append(key)
+                ready.set_result(None)
+
+
+def is_of_a_stream() -> bool:
+    """Whether the message being handled now came on the own stream of a request, running or not."""
+    return _turn.get() is not None
+
+
+def outside_of_turns() -> None:
+    """Have the tasks made from here on belong to no request, whoever's request it is that they are made in."""
+    _turn.set(None)
