@@ -13,7 +13,7 @@ import pytest
 from tests.poisoned_tools import tool
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.errors import BadSettingError, SessionStoreError
+from toolsearch.errors import BadSettingError, PinStoreError
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust import scan, scan_cache
@@ -226,7 +226,7 @@ def test_a_store_names_an_unknown_server_and_a_file_that_is_none(tmp_path):
         PinStore.of(config(tmp_path)).approve("sum", "add", "0" * 64, "ann")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "trust.db").write_text("no database " * 100)
-    with pytest.raises(SessionStoreError, match="approved tools"):
+    with pytest.raises(PinStoreError, match="approved tools"):
         make_gate(config(tmp_path / "broken"))
 
 
@@ -325,7 +325,7 @@ def test_pins_that_were_emptied_are_no_first_sight(tmp_path):
     judge(make_gate(config(tmp_path)), PLAIN)
     (tmp_path / "trust.db").write_bytes(b"")
 
-    with pytest.raises(SessionStoreError, match="is empty; restore it, or remove it to approve everything anew"):
+    with pytest.raises(PinStoreError, match="is empty; restore it, or remove it to approve everything anew"):
         make_gate(config(tmp_path))
 
 
@@ -335,7 +335,7 @@ def test_a_definition_that_is_damaged_in_the_pins_is_an_error_and_no_first_sight
         pins.execute("UPDATE pins SET entry = '{'")
         pins.commit()
 
-    with pytest.raises(SessionStoreError, match="the definition of 'add' that was kept of sums is damaged"):
+    with pytest.raises(PinStoreError, match="the definition of 'add' that was kept of sums is damaged"):
         judge(make_gate(config(tmp_path)), OTHER)
 
 

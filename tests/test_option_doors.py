@@ -40,6 +40,7 @@ from toolsearch.evaluation.queries import LabelledQuery
 from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
 from toolsearch.sessions.eviction import EvictionStrategy
 from toolsearch.sessions.state import SessionState
+from toolsearch.storage.memory import InMemorySessionPersistence
 
 NAMES = ["send_mail", "list_events", "pay_bill"]
 
@@ -254,30 +255,13 @@ def test_a_tenant_is_a_text_too(tenant: Any) -> None:
 # What was kept of a session
 
 
-class Kept:
-    """A `SessionPersistence` in memory."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-
-    def load(self, session_id: str) -> str | None:
-        return self.texts.get(session_id)
-
-    def save(self, session_id: str, text: str) -> None:
-        self.texts[session_id] = text
-
-    def delete(self, session_id: str) -> bool:
-        return self.texts.pop(session_id, None) is not None
-
-    def ids(self) -> list[str]:
-        return sorted(self.texts)
-
-
-def kept_session(**changes: Any) -> Kept:
-    kept = Kept()
+def kept_session(**changes: Any) -> InMemorySessionPersistence:
+    kept = InMemorySessionPersistence()
     with engine_of(sessions=SessionStore(persistence=kept)) as engine:
         engine.session("a", deny=["pay_bill"])
-    kept.texts["a"] = json.dumps({**json.loads(kept.texts["a"]), **changes})
+    stored = kept.load("a")
+    assert stored is not None
+    kept.save("a", json.dumps({**json.loads(stored.text), **changes}), version=stored.version)
     return kept
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.discovered import Budget
-from toolsearch.errors import SessionStoreError, UnknownSessionError
+from toolsearch.errors import SessionConflictError, SessionStoreError, UnknownSessionError
 from toolsearch.sessions.eviction import (
     AlwaysEvictStrategy,
     EvictionStrategy,
@@ -20,7 +20,8 @@ from toolsearch.sessions.eviction import (
 )
 from toolsearch.sessions.state import SessionCounters, SessionState
 from toolsearch.sessions.store import SessionStore
-from toolsearch.storage.sessions import SqliteSessionPersistence
+from toolsearch.storage.memory import InMemorySessionPersistence
+from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
 
 
 class Clock:
@@ -31,30 +32,21 @@ class Clock:
         return self.now_s
 
 
-class MemoryPersistence:
-    """Keeps texts in a dict, and counts what it was asked to do."""
+class MemoryPersistence(InMemorySessionPersistence):
+    """Counts what it was asked to do."""
 
     def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
+        super().__init__()
         self.saved: list[str] = []
 
-    def load(self, session_id: str) -> str | None:
-        return self.texts.get(session_id)
-
-    def save(self, session_id: str, text: str) -> None:
+    def save(self, session_id: str, text: str, *, version: int) -> int:
         self.saved.append(session_id)
-        self.texts[session_id] = text
-
-    def delete(self, session_id: str) -> bool:
-        return self.texts.pop(session_id, None) is not None
-
-    def ids(self) -> list[str]:
-        return sorted(self.texts)
+        return super().save(session_id, text, version=version)
 
 
-class FullDisk(MemoryPersistence):
-    def save(self, session_id: str, text: str) -> None:
-        raise SessionStoreError(f"disk full: no room for {len(text)} characters of {session_id}")
+class FullDisk(InMemorySessionPersistence):
+    def save(self, session_id: str, text: str, *, version: int) -> int:
+        raise SessionStoreError(f"disk full: no room for {len(text)} characters of {session_id} after {version}")
 
 
 @pytest.fixture
@@ -197,7 +189,7 @@ def test_a_session_that_has_ended_cannot_be_saved_back_to_life() -> None:
 
     store.save(state)
 
-    assert kept.texts == {}
+    assert kept.ids() == []
 
 
 def test_all_sessions_in_memory_are_saved_at_the_end() -> None:
@@ -211,13 +203,16 @@ def test_all_sessions_in_memory_are_saved_at_the_end() -> None:
 
 def test_a_damaged_session_starts_anew_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     kept = MemoryPersistence()
-    kept.texts["a"] = '{"version":1,"id":"a","tools":[["x"]]}'
+    kept.save("a", '{"version":1,"id":"a","tools":[["x"]]}', version=0)
     store = SessionStore(persistence=kept)
 
     with pytest.raises(UnknownSessionError):
         store.get("a")
-    assert open_all(store, "a")[0].discovered.tools == {}
+    [state] = open_all(store, "a")
+    assert state.discovered.tools == {}
     assert "the session 'a' starts anew: what was stored is damaged" in caplog.text
+    store.save(state)
+    assert SessionStore(persistence=kept).get("a").created_s == state.created_s
 
 
 def test_a_session_of_another_version_is_not_read() -> None:
@@ -240,10 +235,10 @@ def test_no_lock_on_the_sessions_is_held_while_one_is_written() -> None:
     stuck, go_on = threading.Event(), threading.Event()
 
     class Slow(MemoryPersistence):
-        def save(self, session_id: str, text: str) -> None:
+        def save(self, session_id: str, text: str, *, version: int) -> int:
             stuck.set()
             assert go_on.wait(10)
-            super().save(session_id, text)
+            return super().save(session_id, text, version=version)
 
     store = SessionStore(persistence=Slow())
     a, b = open_all(store, "ab")
@@ -307,14 +302,19 @@ def test_a_session_over_a_shared_catalog_takes_at_most_10_kb() -> None:
     assert size / 50 <= 10_000
 
 
-def test_a_sqlite_file_keeps_texts_by_session(tmp_path: Path) -> None:
-    with SqliteSessionPersistence(tmp_path / "s.db") as kept:
-        kept.save("b", "1")
-        kept.save("a", "2")
-        kept.save("b", "3")
+def test_of_two_stores_over_one_persistence_the_slower_one_is_told_and_writes_nothing() -> None:
+    kept = InMemorySessionPersistence()
+    slow, fast = SessionStore(persistence=kept), SessionStore(persistence=kept)
+    [before] = open_all(slow, "a")
+    slow.save(before)
+    state = fast.get("a")
+    state.counters.searches = 1
+    fast.save(state)
 
-        assert (kept.load("b"), kept.load("missing"), kept.ids()) == ("3", None, ["a", "b"])
-        assert (kept.delete("b"), kept.delete("b"), kept.ids()) == (True, False, ["a"])
+    before.counters.searches = 7
+    with pytest.raises(SessionConflictError, match="'a' was changed by another writer"):
+        slow.save(before)
+    assert SessionStore(persistence=kept).get("a").counters.searches == 1
 
 
 def test_a_file_of_another_version_or_kind_is_refused(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_a_file_of_another_version_or_kind_is_refused(tmp_path: Path) -> None:
     database.close()
     (tmp_path / "no.db").write_text("this is no database at all" * 100)
 
-    with pytest.raises(SessionStoreError, match=r"another version \(9, not 1\); move the file away"):
+    with pytest.raises(SessionStoreError, match=r"another version \(9, not 2\); move the file away"):
         SqliteSessionPersistence(tmp_path / "newer.db")
     with pytest.raises(SessionStoreError, match="file is not a database"):
         SqliteSessionPersistence(tmp_path / "no.db")

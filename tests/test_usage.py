@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.errors import BadSettingError, SessionStoreError
+from toolsearch.errors import BadSettingError, UsageStoreError
 from toolsearch.sessions.usage.contribution import Credit, SessionContribution
 from toolsearch.sessions.usage.evidence import Cell, LearntUse
 from toolsearch.sessions.usage.log import DAY_S, UsageLog
@@ -282,7 +282,7 @@ def test_a_file_that_fails_is_logged_and_fails_no_call(tmp_path: Path, caplog: p
 
     assert log.favour("", MAIL)
     assert "in memory only" in caplog.text
-    with pytest.raises(SessionStoreError):
+    with pytest.raises(UsageStoreError):
         log.reset()
 
 
@@ -291,7 +291,7 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
     database.execute("PRAGMA user_version = 7")
     database.close()
 
-    with pytest.raises(SessionStoreError, match="counts of use"):
+    with pytest.raises(UsageStoreError, match="counts of use"):
         SqliteUsageStore(tmp_path / "usage.sqlite")
 
 

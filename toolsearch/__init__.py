@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from toolsearch.sessions.usage.log import UsageLog
     from toolsearch.sessions.usage.store import SqliteUsageStore
     from toolsearch.settings import Settings
-    from toolsearch.storage.sessions import SqliteSessionPersistence
+    from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
     from toolsearch.telemetry import Telemetry
     from toolsearch.tools.augmentation import AugmentedArguments, AugmentedToolProvider, augmented
     from toolsearch.tools.decorator import tool
@@ -107,7 +107,7 @@ _MODULES = {
     "SessionStore": "sessions.store",
     "Settings": "settings",
     "SqliteMessageStore": "chat.memory_sqlite",
-    "SqliteSessionPersistence": "storage.sessions",
+    "SqliteSessionPersistence": "storage.sqlite.sessions",
     "SqliteUsageStore": "sessions.usage.store",
     "StaticToolCallbackResolver": "calling.resolvers",
     "SystemMessage": "chat.messages",

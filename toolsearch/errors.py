@@ -16,7 +16,13 @@ ToolSearchError
 │   ├── ServerBusyError     it has all the calls that it may have; this one was not sent
 │   └── LoginRequiredError  it wants a person to log in first
 ├── UnknownSessionError     no such session: never made, or evicted
-├── SessionStoreError       sessions cannot be kept, or read back
+├── StorageError            what is kept cannot be read or written
+│   ├── SessionStoreError   sessions cannot be kept, or read back
+│   │   └── SessionConflictError  another writer was faster
+│   ├── UsageStoreError     what was learnt from use cannot
+│   ├── MessageStoreError   conversations cannot
+│   ├── PinStoreError       what was approved cannot; nothing counts as approved then
+│   └── AuditStoreError     the record of decisions cannot
 ├── BadArgumentsError       a tool call's arguments do not fit the tool's schema
 ├── UnfinishedCallError     the reply that made a call did not finish, so that it may be half a call
 ├── ToolExecutionError      a tool ran and failed
@@ -43,6 +49,7 @@ from toolsearch_indexes.errors import (
 )
 
 __all__ = [
+    "AuditStoreError",
     "BadArgumentsError",
     "BadPatternError",
     "BadQueryError",
@@ -55,12 +62,16 @@ __all__ = [
     "EncoderError",
     "IndexStoreError",
     "LoginRequiredError",
+    "MessageStoreError",
     "MissingExtraError",
+    "PinStoreError",
     "RepeatedCallError",
     "ServerBusyError",
     "ServerUnavailableError",
+    "SessionConflictError",
     "SessionStoreError",
     "SourceError",
+    "StorageError",
     "ToolExecutionError",
     "ToolSearchError",
     "ToolTimeoutError",
@@ -69,6 +80,7 @@ __all__ = [
     "UnfinishedCallError",
     "UnknownSessionError",
     "UnknownToolError",
+    "UsageStoreError",
 ]
 
 
@@ -183,10 +195,53 @@ class UnknownSessionError(ToolSearchError, LookupError):
         self.session_id = session_id
 
 
-class SessionStoreError(ToolSearchError):
+class StorageError(ToolSearchError):
+    """What outlives the process cannot be written or read back; the message says what of it, where, and what to do."""
+
+    code = "storage_error"
+
+
+class SessionStoreError(StorageError):
     """Sessions cannot be written to where they are kept, or what was read back is not one."""
 
     code = "session_store_error"
+
+
+class SessionConflictError(SessionStoreError):
+    """A session was saved, or ended, by another writer since it was read; nothing was written."""
+
+    code = "session_conflict"
+    status = 409
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"the session {session_id!r} was changed by another writer since it was read; read it again and repeat"
+        )
+        self.session_id = session_id
+
+
+class UsageStoreError(StorageError):
+    """What searches have learnt from use cannot be kept, or read back."""
+
+    code = "usage_store_error"
+
+
+class MessageStoreError(StorageError):
+    """A conversation cannot be kept, or read back."""
+
+    code = "message_store_error"
+
+
+class PinStoreError(StorageError):
+    """It cannot be told which definitions are approved, so that none counts as approved."""
+
+    code = "pin_store_error"
+
+
+class AuditStoreError(StorageError):
+    """What was decided cannot be recorded, or read back."""
+
+    code = "audit_store_error"
 
 
 class BadArgumentsError(ToolSearchError, ValueError):

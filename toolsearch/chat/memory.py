@@ -27,7 +27,7 @@ class ChatMemory(Protocol):
 
 
 class MessageStore(Protocol):
-    """Where a memory keeps its messages. Safe to share between threads. Each method may raise SessionStoreError."""
+    """Where a memory keeps its messages. Safe to share between threads. Each method may raise MessageStoreError."""
 
     def load(self, conversation_id: str) -> list[Message]: ...
 

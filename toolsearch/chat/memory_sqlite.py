@@ -5,24 +5,21 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from toolsearch.chat.message_json import message_from_text, message_to_text
 from toolsearch.chat.messages import Message
-from toolsearch.errors import SessionStoreError
-from toolsearch.storage.sqlite_file import SqliteFile
+from toolsearch.errors import MessageStoreError
+from toolsearch.storage.sqlite.file import SqliteFile
 
-_VERSION = 1  # of the table
-_TABLE = "CREATE TABLE IF NOT EXISTS conversations (id TEXT PRIMARY KEY, messages TEXT NOT NULL) WITHOUT ROWID"
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 
 
 class SqliteMessageStore(SqliteFile):
-    """A `MessageStore` in one file. What cannot be read or written is a SessionStoreError."""
+    """A `MessageStore` in one file. What cannot be read or written is a MessageStoreError."""
 
-    def __init__(self, path: str | Path) -> None:
-        super().__init__(path, holds="conversations", table=_TABLE, version=_VERSION)
+    holds = "conversations"
+    fault = MessageStoreError
 
     def load(self, conversation_id: str) -> list[Message]:
         with self.opened() as database:
@@ -44,6 +41,6 @@ class SqliteMessageStore(SqliteFile):
         try:
             return [message_from_text(text) for text in json.loads(row[0])] if row else []
         except _UNREADABLE as error:
-            raise SessionStoreError(
+            raise MessageStoreError(
                 f"the conversation {conversation_id!r} in {self._path} cannot be read ({error}); clear it to go on"
             ) from error

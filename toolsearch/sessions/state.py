@@ -46,6 +46,7 @@ class SessionState:
     counters: SessionCounters = field(default_factory=SessionCounters)
     unused: set[str] = field(default_factory=set[str])  # found by a search and not called since; not kept
     tenant: str = ""  # whose use the session's searches learn from, and add to
+    version: int = 0  # of what was last read or saved where it is kept
 
     @classmethod
     def new(

@@ -48,6 +48,7 @@ class SessionStore:
         self._io_lock = threading.Lock()
         self._states: dict[str, SessionState] = {}
         self._leaving: dict[str, SessionState] = {}  # evicted, not saved yet
+        self._unreadable: dict[str, int] = {}  # the versions of what was kept, to be replaced
 
     def get_or_create(
         self, session_id: str, factory: Callable[[], SessionState], *, may_replace: bool = True
@@ -83,14 +84,17 @@ class SessionStore:
         return state
 
     def save(self, state: SessionState) -> None:
-        """Write what a restart should bring back. A state that is no longer in memory is not written: `get` it anew."""
+        """Write what a restart should bring back. A state that is no longer in memory is not written: `get` it anew.
+
+        Raises SessionConflictError if another process has saved or ended the session since it was read.
+        """
         if self._persistence is None:
             return
         with self._io_lock:
             with self._lock:
                 is_live = self._states.get(state.id) is state
             if is_live:
-                self._persistence.save(state.id, state.to_json())
+                state.version = self._persistence.save(state.id, state.to_json(), version=state.version)
 
     def save_all(self) -> None:
         """Save every session in memory, as before the end of the process."""
@@ -143,11 +147,12 @@ class SessionStore:
         if self._persistence is None:
             return None
         with self._io_lock:
-            text = self._persistence.load(session_id)
-            if text is None:
+            stored = self._persistence.load(session_id)
+            if stored is None:
                 return None
             try:
-                state = SessionState.from_json(text, budget=self._budget, clock=self._clock)
+                state = SessionState.from_json(stored.text, budget=self._budget, clock=self._clock)
+                state.version = stored.version
             except SessionStoreError as error:
                 if not may_replace:
                     raise SessionStoreError(
@@ -155,12 +160,14 @@ class SessionStore:
                         "reach, or evict it"
                     ) from error
                 _logger.warning("the session %r starts anew: %s", session_id, error)
+                self._unreadable[session_id] = stored.version
                 return None
             return self._admit(state)
 
     def _admit(self, state: SessionState) -> SessionState:
         """Take *state* into memory, unless another thread was faster; return the one that is in memory."""
         with self._lock:
+            state.version = self._unreadable.pop(state.id, state.version)
             state = self._find(state.id) or self._states.setdefault(state.id, state)
             self._use(state)
             return state
@@ -173,7 +180,7 @@ class SessionStore:
                 leaving = list(self._leaving.values())
             for state in leaving:
                 try:
-                    self._persistence.save(state.id, state.to_json())
+                    state.version = self._persistence.save(state.id, state.to_json(), version=state.version)
                 except SessionStoreError as error:  # it must not fail the session that happens to be in use
                     _logger.error("the evicted session %r could not be saved: %s", state.id, error)  # noqa: TRY400
                 with self._lock:

@@ -19,7 +19,7 @@ _Key: TypeAlias = tuple[Kind, str]
 
 
 def make_gate(config: GatewayConfig) -> ToolGate:
-    """The gate of *config*, with its pins in the state folder. Raises SessionStoreError if they cannot be kept."""
+    """The gate of *config*, with its pins in the state folder. Raises PinStoreError if they cannot be kept."""
     trust = config.settings.trust
     if trust.first_seen == trust.changed == trust.suspicious == "allow":
         return OpenGate()

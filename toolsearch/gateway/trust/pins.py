@@ -12,31 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from toolsearch.errors import BadSettingError, SessionStoreError
+from toolsearch.errors import BadSettingError, PinStoreError
 from toolsearch.gateway.settings import GatewayConfig
-from toolsearch.storage.sqlite_file import SqliteFile
+from toolsearch.storage.sqlite.file import SqliteFile
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.identity import server_identity
 from toolsearch.upstreams.pinned import Entry, Kind
 
 FIRST_SIGHT: Final = "first sight"  # who approved what nobody has looked at
 FILE: Final = "trust.db"
-_VERSION = 1
-
-# A server that changes a definition with every listing fills one row and not the disk: only the last waits.
-_TABLE = """
-CREATE TABLE IF NOT EXISTS pins (
-    server TEXT NOT NULL,          -- its identity, with the kind of what is no tool
-    tool TEXT NOT NULL,            -- the name that the server gives it
-    is_approved INTEGER NOT NULL,  -- or waits to be
-    pin TEXT NOT NULL,
-    entry TEXT NOT NULL,           -- the definition as JSON
-    seen_s REAL NOT NULL,          -- when this definition was first seen, since 1970
-    by TEXT NOT NULL,              -- who approved it, or has withdrawn that
-    decided_us INTEGER NOT NULL,   -- when a person did, in microseconds since 1970; 0: nobody did
-    PRIMARY KEY (server, tool, is_approved)
-) WITHOUT ROWID
-"""
 _APPROVE = "INSERT OR REPLACE INTO pins VALUES (?, ?, 1, ?, ?, ?, ?, ?)"
 _HOLD = """
 INSERT INTO pins VALUES (?, ?, 0, ?, ?, ?, ?, ?)
@@ -59,7 +43,7 @@ class PinStore:
     """The pins of the servers of one configuration, which are named here as they are there.
 
     *identities* gives each server's identity; where a name is pointed elsewhere, nothing of it is approved any more.
-    Safe to share between threads and processes. Raises SessionStoreError if the file cannot be used, and
+    Safe to share between threads and processes. Raises PinStoreError if the file cannot be used, and
     BadSettingError for a server that the configuration does not have.
     """
 
@@ -69,7 +53,7 @@ class PinStore:
         _make(path)
         self._seen_version: int | None = None
         self._decided_us = 0
-        self._file = _opened(path)
+        self._file = _PinFile(path)
 
     @classmethod
     def of(cls, config: GatewayConfig) -> Self:
@@ -99,7 +83,7 @@ class PinStore:
         return self._pins(server, kind, is_approved=False)
 
     def entry(self, server: str, name: str, kind: Kind = Kind.TOOL, *, is_approved: bool) -> JsonObject | None:
-        """The definition that is approved, or that waits; None if there is none. Raises SessionStoreError."""
+        """The definition that is approved, or that waits; None if there is none. Raises PinStoreError."""
         with self._file.opened() as database:
             row = database.execute(
                 "SELECT entry FROM pins WHERE server = ? AND tool = ? AND is_approved = ?",
@@ -108,7 +92,7 @@ class PinStore:
         try:
             entry: JsonObject | None = json.loads(row[0]) if row else None
         except ValueError as error:
-            raise SessionStoreError(f"the definition of {name!r} that was kept of {server} is damaged") from error
+            raise PinStoreError(f"the definition of {name!r} that was kept of {server} is damaged") from error
         return entry
 
     def keep(
@@ -184,24 +168,25 @@ class PinStore:
         return identity if kind is Kind.TOOL else f"{identity} {kind.value}"
 
 
-def _opened(path: Path) -> SqliteFile:
-    return SqliteFile(path, holds="approved tools", table=_TABLE, version=_VERSION)
+class _PinFile(SqliteFile):
+    holds = "approved tools"
+    fault = PinStoreError
 
 
 def _make(path: Path) -> None:
     """Have the file, and what SQLite puts beside it, readable by its owner alone from its first byte on.
 
     It comes into being whole, however many begin at once, so that an empty one is one that was lost: SQLite would take
-    it for new, and everything for seen for the first time. Raises SessionStoreError for that.
+    it for new, and everything for seen for the first time. Raises PinStoreError for that.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
             new = Path(scratch) / path.name
             os.close(os.open(new, os.O_CREAT | os.O_RDWR, 0o600))
-            _opened(new).close()
+            _PinFile(new).close()
             with suppress(FileExistsError):  # somebody was quicker
                 os.link(new, path)
     if not path.stat().st_size:
-        raise SessionStoreError(f"{path} is empty; restore it, or remove it to approve everything anew")
+        raise PinStoreError(f"{path} is empty; restore it, or remove it to approve everything anew")
     path.chmod(0o600)

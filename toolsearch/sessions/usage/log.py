@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from toolsearch.errors import BadSettingError, SessionStoreError
+from toolsearch.errors import BadSettingError, UsageStoreError
 from toolsearch.sessions.usage.contribution import Credit, SessionContribution
 from toolsearch.sessions.usage.evidence import Cell, Evidence, LearntUse
 from toolsearch.sessions.usage.store import UsageStore
@@ -96,13 +96,13 @@ class UsageLog:
             return self._evidence(tenant).learnt(self._clock())
 
     def tenants(self) -> list[str]:
-        """Those of whom something is known, sorted. Raises SessionStoreError."""
+        """Those of whom something is known, sorted. Raises UsageStoreError."""
         with self._lock:
             stored = self._store.tenants() if self._store is not None else []
             return sorted({*stored, *(tenant for tenant, evidence in self._tenants.items() if not evidence.is_empty)})
 
     def reset(self, tenant: str | None = None) -> None:
-        """Forget one tenant, or all. Raises SessionStoreError if it cannot be forgotten where it is kept."""
+        """Forget one tenant, or all. Raises UsageStoreError if it cannot be forgotten where it is kept."""
         with self._lock:
             if self._store is not None:
                 self._store.reset(tenant)
@@ -126,7 +126,7 @@ class UsageLog:
         """Learning is an extra: what it cannot keep must fail no search and no call."""
         try:
             return action()
-        except SessionStoreError as error:
+        except UsageStoreError as error:
             logger.error("learning from use goes on in memory only: %s", error)  # noqa: TRY400
             return None
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
+from toolsearch.errors import UsageStoreError
 from toolsearch.sessions.usage.evidence import Cell
-from toolsearch.storage.sqlite_file import SqliteFile
-
-_VERSION = 1  # of the table
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS usage (tenant TEXT, term TEXT, tool TEXT, weight REAL NOT NULL, at_s REAL NOT NULL, "
-    "PRIMARY KEY (tenant, term, tool)) WITHOUT ROWID"
-)
+from toolsearch.storage.sqlite.file import SqliteFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +21,7 @@ class StoredWeight:
 
 
 class UsageStore(Protocol):
-    """Keeps weights by tenant and cell; safe to share between threads. Each method may raise SessionStoreError."""
+    """Keeps weights by tenant and cell; safe to share between threads. Each method may raise UsageStoreError."""
 
     def load(self, tenant: str) -> list[StoredWeight]: ...
 
@@ -49,8 +43,8 @@ class UsageStore(Protocol):
 class SqliteUsageStore(SqliteFile):
     """One SQLite file. Of processes that share it, each adds what it sees, and reads what others saw when it starts."""
 
-    def __init__(self, path: str | Path) -> None:
-        super().__init__(path, holds="counts of use", table=_TABLE, version=_VERSION)
+    holds = "counts of use"
+    fault = UsageStoreError
 
     def load(self, tenant: str) -> list[StoredWeight]:
         with self.opened() as database:

@@ -1,4 +1,4 @@
-"""A SQLite file of ours with one table, for many threads and processes: opened, checked, its errors told as ours."""
+"""A SQLite file of ours, for many threads and processes: opened, checked, migrated, its errors told as ours."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
-from toolsearch.errors import SessionStoreError
+from toolsearch.errors import StorageError
+from toolsearch.storage.sqlite.schema import VERSION, UnusableFileError, migrate, version_of
 
 _BUSY_S = 5.0  # how long to wait for another process that writes
 _RETRY_S = 0.01
@@ -20,22 +21,21 @@ _RETRY_S = 0.01
 class SqliteFile:
     """The file at *path*, made if it is not there, and closed at the latest when this object goes.
 
-    holds    what is in it, in the plural, for messages
-    table    the definition of its table, ``CREATE TABLE IF NOT EXISTS ...``
-    version  of that table; a file of another version is refused
-
-    Whatever goes wrong is a SessionStoreError.
+    A subclass says what of it it uses: *holds* is that in the plural, for messages, and *fault* the error that tells
+    whatever goes wrong. Several may use one file.
     """
 
-    def __init__(self, path: str | Path, *, holds: str, table: str, version: int) -> None:
+    holds: ClassVar[str]
+    fault: ClassVar[type[StorageError]]
+
+    def __init__(self, path: str | Path) -> None:
         self._path = path
-        self._holds = holds
         self._lock = threading.Lock()
         with self._translated():
             self._database = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
         try:
             with self.opened() as database:
-                self._prepare(database, table, version)
+                self._prepare(database)
         except BaseException:
             self._database.close()
             raise
@@ -49,14 +49,8 @@ class SqliteFile:
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
         """The same for one transaction, from before its first reading, so that no other process writes in between."""
-        with self.opened() as database:
-            database.execute("BEGIN IMMEDIATE")
-            try:
-                yield database
-            except BaseException:
-                database.execute("ROLLBACK")
-                raise
-            database.execute("COMMIT")
+        with self.opened() as database, _transaction(database):
+            yield database
 
     def close(self) -> None:
         """May be called twice."""
@@ -75,24 +69,33 @@ class SqliteFile:
         if hasattr(self, "_database"):  # not if the file could not be opened
             self._database.close()
 
-    def _prepare(self, database: sqlite3.Connection, table: str, version: int) -> None:
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        version = version_of(database)  # before anything is changed in a file that is not ours
         _log_ahead(database)
         database.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost the last writes, not the file
-        found = database.execute("PRAGMA user_version").fetchone()[0]
-        if found not in (0, version):
-            raise SessionStoreError(
-                f"the {self._holds} in {self._path} were written by another version ({found}, not {version}); "
-                "move the file away to start without them"
-            )
-        database.execute(table)
-        database.execute(f"PRAGMA user_version = {version}")
+        if version != VERSION:
+            with _transaction(database):
+                migrate(database)
 
     @contextmanager
     def _translated(self) -> Generator[None]:
         try:
             yield
+        except UnusableFileError as error:
+            raise self.fault(f"the {self.holds} in {self._path} {error}") from error
         except (sqlite3.Error, UnicodeError) as error:
-            raise SessionStoreError(f"cannot use the {self._holds} in {self._path}: {error}") from error
+            raise self.fault(f"cannot use the {self.holds} in {self._path}: {error}") from error
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection) -> Generator[None]:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
+    database.execute("COMMIT")
 
 
 def _log_ahead(database: sqlite3.Connection) -> None:

@@ -1,0 +1,90 @@
+"""The tables of our SQLite files, and how a file of an earlier version gets them.
+
+Every file has all of the tables, so that whatever is kept may share one file. `user_version` in its header says how
+many of the steps it has been through. A step that was released is never changed; a change of the tables is a new one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+# A server that changes a definition with every listing fills one row and not the disk: only the last waits.
+_PINS = """
+CREATE TABLE IF NOT EXISTS pins (
+    server TEXT NOT NULL,          -- its identity, with the kind of what is no tool
+    tool TEXT NOT NULL,            -- the name that the server gives it
+    is_approved INTEGER NOT NULL,  -- or waits to be
+    pin TEXT NOT NULL,
+    entry TEXT NOT NULL,           -- the definition as JSON
+    seen_s REAL NOT NULL,          -- when this definition was first seen, since 1970
+    by TEXT NOT NULL,              -- who approved it, or has withdrawn that
+    decided_us INTEGER NOT NULL,   -- when a person did, in microseconds since 1970; 0: nobody did
+    PRIMARY KEY (server, tool, is_approved)
+) WITHOUT ROWID
+"""
+_USAGE = """
+CREATE TABLE IF NOT EXISTS usage (
+    tenant TEXT, term TEXT, tool TEXT, weight REAL NOT NULL, at_s REAL NOT NULL,
+    PRIMARY KEY (tenant, term, tool)
+) WITHOUT ROWID
+"""
+_FIRST_TABLES = (
+    "CREATE TABLE IF NOT EXISTS sessions (id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS conversations (id TEXT PRIMARY KEY, messages TEXT NOT NULL) WITHOUT ROWID",
+    _USAGE,
+    _PINS,
+)
+_AUDIT = """
+CREATE TABLE audit (
+    position INTEGER PRIMARY KEY,
+    at_us INTEGER NOT NULL,  -- microseconds since 1970
+    who TEXT NOT NULL,
+    action TEXT NOT NULL,
+    subject TEXT NOT NULL,   -- what it was done to
+    outcome TEXT NOT NULL
+)
+"""
+_STEPS: Final = (
+    _FIRST_TABLES,
+    (
+        *_FIRST_TABLES,  # a file of 0.1.0 has one of them
+        "ALTER TABLE sessions ADD COLUMN version INTEGER NOT NULL DEFAULT 1",
+        "CREATE TABLE session_versions (last INTEGER NOT NULL)",  # so that a session that comes anew has a new version
+        "INSERT INTO session_versions VALUES (1)",
+        _AUDIT,
+    ),
+)
+VERSION: Final = len(_STEPS)
+_TABLES: Final = frozenset({"audit", "conversations", "pins", "session_versions", "sessions", "usage"})
+
+
+class UnusableFileError(Exception):
+    """The file is not ours, of a newer version, or lacks what it should have; the message says which."""
+
+
+def migrate(database: sqlite3.Connection) -> None:
+    """Bring the file up to date, within the transaction that is open. Raises UnusableFileError."""
+    for step in _STEPS[version_of(database) :]:
+        for statement in step:
+            database.execute(statement)
+    database.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def version_of(database: sqlite3.Connection) -> int:
+    """Return the version of a file that can be used as it is, or be migrated. Raises UnusableFileError."""
+    version: int = database.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise UnusableFileError(
+            f"were written by another version ({version}, not {VERSION}); move the file away to start without them, or "
+            "use the newer toolsearch that wrote them"
+        )
+    tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if version == VERSION and not tables >= _TABLES:
+        missing = ", ".join(sorted(_TABLES - tables))
+        raise UnusableFileError(
+            f"are damaged: there is no table {missing}; restore the file from a backup, or move it away"
+        )
+    if tables and not tables & _TABLES:
+        raise UnusableFileError("cannot be kept there: it is a database of something else; name another file")
+    return version
