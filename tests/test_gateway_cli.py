@@ -24,7 +24,7 @@ from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.upstreams.entries import read_listing
-from toolsearch.upstreams.tools import GatewayTool
+from toolsearch.upstreams.pinned import tool_entry
 
 
 @dataclass
@@ -136,9 +136,8 @@ CHANGED = {**ADD, "description": "Adds two numbers.\x1b[2K Twice."}
 
 def seen(config: str, *entries: dict[str, Any], server: str = "sums") -> None:
     """Have a gateway of *config* judge a listing of *server*."""
-    listed, _ = read_listing(server, entries, server)
-    tools = [GatewayTool(server, each.remote_name, each.definition, each.raw) for each in listed]
-    make_gate(read_gateway_config(config, {})).judge(server, tools, others=[])
+    tools, _ = read_listing(server, entries, server)
+    make_gate(read_gateway_config(config, {})).judge(server, list(map(tool_entry, tools)), others=[])
 
 
 def approvals(config: str, server: str = "sums") -> dict[str, str]:

@@ -17,16 +17,16 @@ from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.protocol import OpenGate
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.protocol import Listing
-from toolsearch.upstreams.tools import GatewayTool
 
 
 def listing(server: str, *tools: str) -> Listing:
     """A server with one prompt, a resource of its own, and one that all servers list."""
     listed = [
-        GatewayTool(server, tool, ToolDefinition(name=namespaced(server, tool), server=server), {}) for tool in tools
+        Tool(ToolDefinition(name=namespaced(server, tool), server=server), origin=ToolOrigin(server, tool, {}))
+        for tool in tools
     ]
     return Listing(
         server,

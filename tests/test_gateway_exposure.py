@@ -21,6 +21,7 @@ from toolsearch.gateway.server import make_server
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.protocol import Held, Hold, OpenGate, ToolGate, Verdict
 from toolsearch.tokens import O200kTokenCounter
+from toolsearch.tools.definition import Tool
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.protocol import (
     Listing,
@@ -30,7 +31,6 @@ from toolsearch.upstreams.protocol import (
     UpstreamStatus,
 )
 from toolsearch.upstreams.settings import UpstreamSettings
-from toolsearch.upstreams.tools import GatewayTool
 
 OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
 
@@ -67,10 +67,9 @@ class FakeServer:
 
     async def lists(self, *tools: str | dict[str, Any], **content: Any) -> None:
         entries = [tool if isinstance(tool, dict) else entry(tool) for tool in tools]
-        listed, refused = read_listing(self.name, entries, self.name)
+        found, refused = read_listing(self.name, entries, self.name)
         assert not refused
         self.state = UpstreamState.READY
-        found = [GatewayTool(self.name, tool.remote_name, tool.definition, tool.raw) for tool in listed]
         await self._sinks.listing(Listing(self.name, tuple(found), **content))
 
     def is_now(self, state: UpstreamState) -> None:
@@ -760,9 +759,9 @@ FAULTY = {
 }
 
 
-def tool_of(raw: dict[str, Any]) -> GatewayTool:
+def tool_of(raw: dict[str, Any]) -> Tool:
     ((tool,), _) = read_listing("a", [raw], "a")
-    return GatewayTool("a", tool.remote_name, tool.definition, tool.raw)
+    return tool
 
 
 @pytest.mark.parametrize(("era", "version"), [(Era.LEGACY, "2025-11-25"), (Era.MODERN, "2026-07-28")])

@@ -27,9 +27,8 @@ from toolsearch.gateway.http import http_app
 from toolsearch.gateway.http_guard import HostPort
 from toolsearch.gateway.log_guard import LogGuard
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.upstreams.protocol import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
-from toolsearch.upstreams.tools import GatewayTool
 
 ALICE, BOB = "alice-token-0123456789", "bob-token-abcdefghij"
 ENVIRONMENT = {"ALICE": ALICE, "BOB": BOB}
@@ -64,7 +63,7 @@ class Fake:
         schema = {"type": "object", "properties": {"region": region}, "required": ["region"]}
         raw = {"name": "tax", "description": "Computes a tax.", "inputSchema": schema}
         definition = ToolDefinition("a__tax", server="a", description="Computes a tax.", input_schema=schema)
-        await self._sinks.listing(Listing(self.name, (GatewayTool("a", "tax", definition, raw),)))
+        await self._sinks.listing(Listing(self.name, (Tool(definition, origin=ToolOrigin("a", "tax", raw)),)))
 
     async def aclose(self) -> None: ...
 

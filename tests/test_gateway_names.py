@@ -11,10 +11,10 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.protocol import OpenGate
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.naming import is_legal_name
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.protocol import Listing
-from toolsearch.upstreams.tools import GatewayTool
 
 # Few characters, so that names often differ only in what cannot be kept of them, or in their ends.
 server_names = st.text("ab_- .é", min_size=1, max_size=40).filter(str.strip)
@@ -23,11 +23,11 @@ tool_names = st.lists(
 )
 
 
-def listed(server: str, tools: list[str]) -> list[GatewayTool]:
+def listed(server: str, tools: list[str]) -> list[Tool]:
     entries: list[Any] = [{"name": name, "inputSchema": {"type": "object"}} for name in tools]
     found, refused = read_listing(server, entries, server)
     assert not refused
-    return [GatewayTool(server, tool.remote_name, tool.definition, tool.raw) for tool in found]
+    return found
 
 
 @given(server_names, tool_names)
@@ -55,13 +55,14 @@ async def test_the_registry_finds_for_every_name_its_one_tool_of_its_one_server(
     for upstream in config.upstreams:
         found = listed(upstream.name, tools[upstream.name])
         await registry.publish(Listing(upstream.name, tuple(found)))
-        published |= {tool.name: (tool.server, tool.remote_name) for tool in found}
+        published |= {tool.name: (upstream.name, tool.remote_name) for tool in found}
 
     assert len(published) == sum(len(tools[upstream.name]) for upstream in config.upstreams)
     for name, whose in published.items():
         tool = registry.find(name)
         assert tool is not None
-        assert (tool.server, tool.remote_name) == whose
+        assert tool.origin is not None
+        assert (tool.origin.server, tool.origin.remote_name) == whose
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.protocol import Held, Hold, Verdict
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.protocol import (
     Listing,
@@ -30,7 +30,6 @@ from toolsearch.upstreams.protocol import (
     UpstreamStatus,
 )
 from toolsearch.upstreams.settings import UpstreamSettings
-from toolsearch.upstreams.tools import GatewayTool
 
 SERVERS = ("alpha", "beta", "gamma")
 LOCAL_NAMES = ("read_file", "read_files", "write_file", "delete_file", "list_mail", "send_mail")
@@ -65,7 +64,7 @@ class Spec:
     def mark(self) -> str:
         return f"mark{SERVERS.index(self.server)}{LOCAL_NAMES.index(self.local)}x"
 
-    def listed(self) -> GatewayTool:
+    def listed(self) -> Tool:
         verb, noun = self.local.split("_")
         text = f"{verb.capitalize()} a {noun}, says {self.mark}."
         schema = {
@@ -81,7 +80,7 @@ class Spec:
         definition = ToolDefinition(
             self.name, server=self.server, description=text, input_schema=schema, annotations=self.annotations or {}
         )
-        return GatewayTool(self.server, self.local, definition, raw)
+        return Tool(definition, origin=ToolOrigin(self.server, self.local, raw))
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,14 @@ from tests.poisoned_tools import HARMLESS, NEIGHBOURS, POISONED, UNSEEN, UNSEEN_
 from toolsearch.gateway.exposure.call_tools import call_tool_entries
 from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.scan import Scanner
-from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import namespaced
-from toolsearch.upstreams.tools import GatewayTool
+from toolsearch.upstreams.pinned import Entry, Kind
 
 REAL = Path(__file__).parents[2] / "shared" / "eval"
 
 
 def listed(server, entry):
-    return GatewayTool(server, entry["name"], ToolDefinition(namespaced(server, entry["name"])), entry)
+    return Entry(server, Kind.TOOL, entry["name"], namespaced(server, entry["name"]), entry)
 
 
 OTHERS = [listed(server, {"name": name}) for server, names in NEIGHBOURS.items() for name in names]
@@ -97,7 +96,7 @@ def test_hardly_any_real_tool_is_held(name):
         real = json.loads(line)
         entry = {"name": real["name"], "description": real["description"], "inputSchema": real["input_schema"]}
         server = real.get("server") or name
-        servers[server].append(GatewayTool(server, real["name"], ToolDefinition("any"), entry))
+        servers[server].append(Entry(server, Kind.TOOL, real["name"], "any", entry))
     every = [each for tools in servers.values() for each in tools] if len(servers) < 100 else []
     held = 0
     for server, tools in servers.items():

@@ -13,7 +13,7 @@ import pytest
 from tests.poisoned_tools import tool
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.errors import BadSettingError, PinStoreError
+from toolsearch.errors import BadSettingError, BadToolError, PinStoreError
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust import scan, scan_cache
@@ -21,11 +21,11 @@ from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import FIRST_SIGHT, PinStore
 from toolsearch.gateway.trust.protocol import Hold, OpenGate
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.identity import server_identity
+from toolsearch.upstreams.pinned import Kind, content_entry, instructions_entry, tool_entry
 from toolsearch.upstreams.protocol import Listing
-from toolsearch.upstreams.tools import GatewayTool
 
 PLAIN = tool("Adds two numbers.")
 OTHER = tool("Adds two numbers, and rounds.")
@@ -40,18 +40,20 @@ def config(folder: Path, trust: dict[str, str] | None = None, **entry: Any) -> A
     return read_gateway_config(document, {"TOKEN": "s3cret-token", "ROTATED": "another-secret"})
 
 
-def listed(entry: dict[str, Any], server: str = "sums") -> GatewayTool:
+def listed(entry: dict[str, Any], server: str = "sums") -> Tool:
     name = namespaced(server, entry["name"])
-    return GatewayTool(
-        server,
-        entry["name"],
+    return Tool(
         ToolDefinition(name, server=server, description=entry["description"], input_schema=entry["inputSchema"]),
-        entry,
+        origin=ToolOrigin(server, entry["name"], entry),
     )
 
 
+def pin(entry: dict[str, Any]) -> str:
+    return tool_entry(listed(entry)).pin()
+
+
 def judge(gate: Any, *entries: dict[str, Any]) -> Any:
-    return gate.judge("sums", [listed(entry) for entry in entries], others=[])
+    return gate.judge("sums", [tool_entry(listed(entry)) for entry in entries], others=[])
 
 
 def why(verdict: Any) -> list[Hold]:
@@ -62,8 +64,8 @@ def test_what_is_seen_first_is_admitted_and_pinned(tmp_path):
     verdict = judge(make_gate(config(tmp_path)), PLAIN)
 
     assert [each.name for each in verdict.admitted] == ["sums__add"]
-    pin = PinStore.of(config(tmp_path)).approved("sums")["add"]
-    assert (pin.pin, pin.by) == (listed(PLAIN).pin(), FIRST_SIGHT)
+    kept = PinStore.of(config(tmp_path)).approved("sums")["add"]
+    assert (kept.pin, kept.by) == (pin(PLAIN), FIRST_SIGHT)
 
 
 def test_a_definition_that_changes_leaves_until_it_is_approved_and_tells_what_changed(tmp_path):
@@ -74,7 +76,7 @@ def test_a_definition_that_changes_leaves_until_it_is_approved_and_tells_what_ch
     assert changed.admitted == ()
     assert why(changed) == [Hold.CHANGED]
     assert changed.held[0].changes == ("~ description",)
-    assert PinStore.of(config(tmp_path)).approve("sums", "add", listed(OTHER).pin(), "ann")
+    assert PinStore.of(config(tmp_path)).approve("sums", "add", pin(OTHER), "ann")
     assert judge(gate, OTHER).held == ()
     assert why(judge(gate, PLAIN)) == [Hold.CHANGED]
 
@@ -110,7 +112,7 @@ def test_a_withdrawn_approval_holds_every_later_definition_too(tmp_path):
     assert why(judge(gate, PLAIN)) == [Hold.WITHDRAWN]
     assert why(judge(gate, OTHER)) == [Hold.WITHDRAWN]
     assert store.waiting("sums")["add"].by == "ann"
-    assert store.approve("sums", "add", listed(OTHER).pin(), "ann")
+    assert store.approve("sums", "add", pin(OTHER), "ann")
     assert why(judge(gate, OTHER)) == []
 
 
@@ -301,8 +303,11 @@ def test_a_start_scans_only_what_is_new_and_all_of_it_once_the_rules_are_others(
 
 
 def test_a_verdict_from_the_cache_is_that_of_the_scan(tmp_path):
-    neighbour = listed(tool("Sends.", name="send_mail"), "mail")
-    entries = [listed(POISON), listed(tool("Calls send_mail first.", name="shadow")), listed(tool("Adds.", name="x"))]
+    neighbour = tool_entry(listed(tool("Sends.", name="send_mail"), "mail"))
+    entries = [
+        tool_entry(listed(each))
+        for each in (POISON, tool("Calls send_mail first.", name="shadow"), tool("Adds.", name="x"))
+    ]
     first, again = (make_gate(config(tmp_path)).judge("sums", entries, others=[neighbour]) for _ in range(2))
     assert [each.name for each in first.held] == ["sums__add", "sums__shadow"]
     assert again.held == first.held
@@ -346,3 +351,54 @@ def test_many_gateways_may_make_the_pins_at_once(tmp_path):
     judge(gates[0], PLAIN)
     assert why(judge(gates[7], OTHER)) == [Hold.CHANGED]
     assert {file.name.partition("-")[0] for file in tmp_path.iterdir() if file.is_file()} == {"trust.db"}
+
+
+ENTRIES = [
+    (
+        tool_entry(
+            listed(
+                {
+                    "name": "add",
+                    "description": "Add two numbers – sum",
+                    "inputSchema": {"properties": {"a": {"type": "number"}, "b": {"type": "number"}}},
+                    "_meta": {"x": [1, True, None, 1.5]},
+                    "annotations": {"title": "Add", "readOnlyHint": True},
+                }
+            )
+        ),
+        "1a3971efe0aa31c92c81bf8a85203f9fa1d2db22edb74d57cd58b8f0ca9088fb",
+    ),
+    (
+        content_entry("sums", Kind.PROMPT, {"name": "p", "description": "d"}),
+        "1900d5473e88e7f2832e8b81f9d61dca8d1519590b15de681fef385ed9d40c81",
+    ),
+    (
+        content_entry(
+            "sums",
+            Kind.RESOURCE,
+            {
+                "uri": "file:///a",
+                "name": "p",
+                "size": 3,
+                "annotations": {"lastModified": "2025-01-12T15:00:58Z", "audience": ["user"]},
+            },
+        ),
+        "4d0bdc9823ff4157df371fb811748f0845ab5ed3a70be8a9629dde5617b4ca85",
+    ),
+    (
+        content_entry("sums", Kind.TEMPLATE, {"uriTemplate": "file:///{a}", "name": "p"}),
+        "426744e0f15d11ef04153192840e6ed9daf6edc5380176846f78058480239971",
+    ),
+    (instructions_entry("sums", "Be brief."), "6cdc9eb9eddedcd2719cf9c36872288a6d4af88dcf028cd172309e4b246e27c7"),
+]
+
+
+@pytest.mark.parametrize(("entry", "pin"), ENTRIES, ids=[entry.kind.name for entry, _ in ENTRIES])
+def test_a_pin_is_the_one_that_version_0_1_0_gave(entry, pin):
+    """Approvals are kept by it: another one would hold everything that people have approved."""
+    assert entry.pin() == pin
+
+
+def test_what_no_server_lists_cannot_be_approved():
+    with pytest.raises(BadToolError, match="local: no server lists it"):
+        tool_entry(Tool(ToolDefinition("local")))

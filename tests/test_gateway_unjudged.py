@@ -238,7 +238,7 @@ async def test_a_change_in_silence_is_found_in_time(server, tmp_path):
         await told.until(lambda: bool(told.listings))
         server.lists(CHANGED, update)
         await actor.request(call("update silently"))
-        await told.until(lambda: told.listings[-1].tools[0].raw["description"] == CHANGED["description"])
+        await told.until(lambda: told.listings[-1].tools[0].origin.raw["description"] == CHANGED["description"])
 
 
 async def test_no_call_relies_on_a_listing_that_is_twice_too_old(server, tmp_path):

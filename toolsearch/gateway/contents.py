@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.upstreams.pinned import KEYS, ContentEntry, Entry, Kind, content_entry, instructions_entry
+from toolsearch.upstreams.pinned import KEYS, Entry, Kind, content_entry, instructions_entry
 from toolsearch.upstreams.protocol import Listing
 
 
@@ -25,7 +25,7 @@ class Contents:
     held: frozenset[str] = frozenset()
 
 
-def content_entries(listing: Listing) -> list[ContentEntry]:
+def content_entries(listing: Listing) -> list[Entry]:
     """All that is to be judged of *listing* beside its tools."""
     entries = [content_entry(listing.server, kind, raw) for kind, raw in _listed(listing)]
     if listing.instructions:

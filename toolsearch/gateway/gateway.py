@@ -176,7 +176,7 @@ class Gateway:
         best = next(iter(found.answer.structured.get("tools", ())), None)
         tool = self.registry.find(best["name"]) if best is not None else None
         if tool is not None:
-            self.upstreams[tool.server].wake()
+            self.upstreams[tool.definition.server].wake()
 
     def status(self) -> GatewayStatus:
         rows = [self._row(upstream) for upstream in self.upstreams.values()]

@@ -16,9 +16,8 @@ from toolsearch.gateway.contents import Contents, content_entries, contents_of
 from toolsearch.gateway.trust.protocol import Held, ToolGate
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.refusal import Refusal
-from toolsearch.upstreams.pinned import Entry, Kind
+from toolsearch.upstreams.pinned import Entry, Kind, tool_entry
 from toolsearch.upstreams.protocol import Listing
-from toolsearch.upstreams.tools import GatewayTool
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +28,7 @@ class ServerTools:
     and *ruled_out* is what the rules that hold for everybody leave out. *warnings* are of tools that were admitted.
     """
 
-    admitted: tuple[GatewayTool, ...] = ()
+    admitted: tuple[Tool, ...] = ()
     held: tuple[Held, ...] = ()
     refused: tuple[Refusal, ...] = ()
     ruled_out: tuple[str, ...] = ()
@@ -50,8 +49,8 @@ class Registry:
         self._listings: dict[str, Listing] = {}
         self._servers: dict[str, ServerTools] = {}
         self._contents: dict[str, Contents] = {}
-        self._tools: dict[str, GatewayTool] = {}
-        self._held: Mapping[str, GatewayTool] = {}
+        self._tools: dict[str, Tool] = {}
+        self._held: Mapping[str, Tool] = {}
         self._writing = asyncio.Lock()
         self._listeners: list[Callable[[frozenset[str]], None]] = []
 
@@ -69,12 +68,12 @@ class Registry:
         """What each server offers beside tools, as far as it is admitted."""
         return MappingProxyType(self._contents)
 
-    def find(self, name: str) -> GatewayTool | None:
+    def find(self, name: str) -> Tool | None:
         """The tool of that name, whoever may see it: what a caller may see is for a `View` to say."""
         return self._tools.get(name)
 
     @property
-    def held(self) -> Mapping[str, GatewayTool]:
+    def held(self) -> Mapping[str, Tool]:
         """The tools that wait for approval, by name; whom they may be named to is to be asked of its reach."""
         return self._held
 
@@ -104,10 +103,11 @@ class Registry:
         sound, refused = _sift(listing.tools, listing.server)
         in_rules = [tool for tool in sound if self._rules.allows(tool.definition)]
         others = self._of_others(listing.server)
-        entries: list[Entry] = [*in_rules, *content_entries(listing)]
+        entries = [*map(tool_entry, in_rules), *content_entries(listing)]
         verdict = await asyncio.to_thread(self._gate.judge, listing.server, entries, others=others)
+        names = {entry.name for entry in verdict.admitted if entry.kind is Kind.TOOL}
         outcome = ServerTools(
-            admitted=tuple(each for each in verdict.admitted if isinstance(each, GatewayTool)),
+            admitted=tuple(tool for tool in in_rules if tool.name in names),
             held=verdict.held,
             refused=(*listing.refused, *refused),
             ruled_out=tuple(tool.name for tool in sound if not self._rules.allows(tool.definition)),
@@ -118,7 +118,7 @@ class Registry:
         changed = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
         self._servers[listing.server] = outcome
         self._held = {
-            **{name: tool for name, tool in self._held.items() if tool.server != listing.server},
+            **{name: tool for name, tool in self._held.items() if tool.definition.server != listing.server},
             **_named(in_rules, verdict.held),
         }
         for name in before:
@@ -141,28 +141,28 @@ class Registry:
         for listener in self._listeners:
             listener(names)
 
-    def _of_others(self, server: str) -> list[GatewayTool]:
-        return [tool for tool in self._tools.values() if tool.server != server]
+    def _of_others(self, server: str) -> list[Entry]:
+        return [tool_entry(tool) for tool in self._tools.values() if tool.definition.server != server]
 
-    def _write(self, put: Sequence[GatewayTool], gone: Sequence[str]) -> None:
+    def _write(self, put: Sequence[Tool], gone: Sequence[str]) -> None:
         """Indexing computes, so this runs in a worker thread."""
         if gone:
             self.catalog.remove(*gone)
         if put:
-            self.catalog.put(*(Tool(tool.definition, source=tool.server) for tool in put))
+            self.catalog.put(*put)
 
 
-def _named(tools: Sequence[GatewayTool], held: Sequence[Held]) -> dict[str, GatewayTool]:
+def _named(tools: Sequence[Tool], held: Sequence[Held]) -> dict[str, Tool]:
     names = {each.name for each in held if each.kind is Kind.TOOL}
     return {tool.name: tool for tool in tools if tool.name in names}
 
 
-def _sift(tools: Sequence[GatewayTool], server: str) -> tuple[list[GatewayTool], list[Refusal]]:
-    sound: list[GatewayTool] = []
+def _sift(tools: Sequence[Tool], server: str) -> tuple[list[Tool], list[Refusal]]:
+    sound: list[Tool] = []
     refused: list[Refusal] = []
     for tool in tools:
         try:
-            check_tool(Tool(tool.definition))
+            check_tool(tool)
         except BadToolError as error:
             refused.append(Refusal(tool.name, server, str(error)))
         else:

@@ -91,11 +91,25 @@ class ToolCallback(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolOrigin:
+    """Which tool of which server it is.
+
+    remote_name  the name that the server itself gives it
+    raw          the entry as the server sent it, with fields that we know nothing of
+    """
+
+    server: str
+    remote_name: str
+    raw: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
 class Tool:
     """A definition and how to run it; without a callback it can be found and shown, not called.
 
     source  where it came from, for people: ``function statistics.mean``, ``mcp.json#git``, ``api.yaml``
     spec    what `open_source` takes to give this tool again, from any working directory; empty if nothing does
+    origin  of a tool that a server lists; it is not stored
     """
 
     definition: ToolDefinition
@@ -103,10 +117,16 @@ class Tool:
     metadata: ToolMetadata = ToolMetadata()
     source: str = ""
     spec: str = ""
+    origin: ToolOrigin | None = None
 
     @property
     def name(self) -> str:
         return self.definition.name
+
+    @property
+    def remote_name(self) -> str:
+        """What its server calls it."""
+        return self.origin.remote_name if self.origin else self.name
 
     @property
     def owner(self) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from toolsearch.documents.json_values import is_object
-from toolsearch.tools.definition import NO_PARAMETERS, ToolDefinition, legal_name
+from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition, ToolOrigin, legal_name
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import distinct, namespaced
 from toolsearch.tools.refusal import Refusal
@@ -17,20 +16,11 @@ _HEADER_KEY = "x-mcp-header"  # in the schema of an argument that the protocol o
 _LONGEST_REASON = 200  # characters of what the SDK says, which quotes the server
 
 
-@dataclass(frozen=True, slots=True)
-class ListedTool:
-    """A definition, and the name by which the server itself knows the tool; *raw* is the whole entry as it was sent."""
-
-    remote_name: str
-    definition: ToolDefinition
-    raw: JsonObject
-
-
 class _MalformedToolError(Exception):
     """An entry is no tool; the text is the reason to report."""
 
 
-def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[list[ListedTool], list[Refusal]]:
+def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[list[Tool], list[Refusal]]:
     """Return the tools among *entries* in their order, and why each other entry is none.
 
     Names that differ for the server and would be one for a model are kept apart by a tail, in whatever order they are
@@ -39,11 +29,11 @@ def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[lis
     listed = list(entries)
     names = _names_for_models(server, listed)
     taken: set[str] = set()
-    tools: list[ListedTool] = []
+    tools: list[Tool] = []
     refused: list[Refusal] = []
     for place, entry in enumerate(listed, start=1):
         try:
-            tool = _read_tool(server, entry, names)
+            tool = _read_tool(server, entry, names, source)
             if tool.remote_name in taken:
                 raise _MalformedToolError(f"the server lists {tool.remote_name!r} before, under the same name")  # noqa: TRY301
         except _MalformedToolError as reason:
@@ -70,7 +60,7 @@ def _remote_name(entry: Json) -> str | None:
     return name if isinstance(name, str) and name.strip() else None
 
 
-def _read_tool(server: str, entry: Json, names: Mapping[str, str]) -> ListedTool:
+def _read_tool(server: str, entry: Json, names: Mapping[str, str], source: str) -> Tool:
     if not is_object(entry):
         raise _MalformedToolError("the entry is not an object")
     name = _remote_name(entry)
@@ -86,7 +76,7 @@ def _read_tool(server: str, entry: Json, names: Mapping[str, str]) -> ListedTool
         annotations=annotations,
         server=server,
     )
-    return ListedTool(name, definition, entry)
+    return Tool(definition, source=source, origin=ToolOrigin(server, name, entry))
 
 
 def _input_schema(fields: JsonObject) -> JsonObject:

@@ -18,7 +18,6 @@ from toolsearch.upstreams.pages import read_pages
 from toolsearch.upstreams.protocol import Listing
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.upstreams.session import McpSession
-from toolsearch.upstreams.tools import GatewayTool
 
 _TTL = "ttlMs"
 _Objects: TypeAlias = tuple[Mapping[str, Any], ...]
@@ -43,8 +42,7 @@ class _Reading:
         has_tools = declared is not None and declared.tools is not None
         entries = await self._entries("tools/list", "tools", must=has_tools)
         # thousands of definitions take a second to read, in which no other server's answer should wait
-        listed, refused = await asyncio.to_thread(read_listing, self._server.name, entries, self._server.name)
-        tools = [GatewayTool(self._server.name, tool.remote_name, tool.definition, tool.raw) for tool in listed]
+        tools, refused = await asyncio.to_thread(read_listing, self._server.name, entries, self._server.name)
         prompts: _Objects = ()
         resources: _Objects = ()
         templates: _Objects = ()

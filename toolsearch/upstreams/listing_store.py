@@ -15,7 +15,6 @@ from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.identity import identity_hash
 from toolsearch.upstreams.protocol import Listing
-from toolsearch.upstreams.tools import GatewayTool
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ class ListingStore:
             "format": _FORMAT,
             "server": self._server.name,
             "is_old": is_old,
-            "tools": [tool.raw for tool in listing.tools],
+            "tools": [tool.origin.raw for tool in listing.tools if tool.origin],
             "refused": [[refusal.name, refusal.reason] for refusal in listing.refused],
             "instructions": listing.instructions,
             "prompts": listing.prompts,
@@ -64,7 +63,7 @@ class ListingStore:
         listed, _ = read_listing(name, kept["tools"], name)
         return Listing(
             name,
-            tuple(GatewayTool(name, tool.remote_name, tool.definition, tool.raw) for tool in listed),
+            tuple(listed),
             tuple(Refusal(tool, name, reason) for tool, reason in kept["refused"]),
             instructions=kept["instructions"],
             is_cached=True,

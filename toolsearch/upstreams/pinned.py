@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 from toolsearch.documents.json_values import is_object
+from toolsearch.errors import BadToolError
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import SEPARATOR, namespaced
 
@@ -23,46 +25,25 @@ class Kind(Enum):
     INSTRUCTIONS = "instructions"  # what the server says of itself; each has one at most
 
 
-class Entry(Protocol):
-    """*remote_name* is what the server knows it by, *name* what people are told."""
-
-    @property
-    def server(self) -> str: ...
-
-    @property
-    def kind(self) -> Kind: ...
-
-    @property
-    def remote_name(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def raw(self) -> JsonObject: ...
-
-    def pin(self) -> str:
-        """Another one once anything in the entry has changed that a person has looked at."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class ContentEntry:
-    """An entry that is no tool. *remote_name* is a prompt's name, the URI of a resource or template, or empty."""
+class Entry:
+    """One entry as its server sent it. *name* is what people are told.
+
+    remote_name  what the server knows it by: a name, the URI of a resource or template; empty for instructions
+    """
 
     server: str
     kind: Kind
     remote_name: str
+    name: str
     raw: JsonObject
 
-    @property
-    def name(self) -> str:
-        return shown_name(self.server, self.kind, self.remote_name)
-
     def pin(self) -> str:
-        """SHA-256 (hex) over the server's name, the kind and the entry; what follows a resource's contents, its size
-        and when it was last modified, does not count.
+        """SHA-256 (hex) over the server's name and the entry, and the kind of what is no tool. What follows a
+        resource's contents, its size and when it was last modified, does not count.
         """
+        if self.kind is Kind.TOOL:
+            return pin_of([self.server, self.raw])
         steady = _without_contents(self.raw) if self.kind is Kind.RESOURCE else self.raw
         return pin_of([self.server, self.kind.value, steady])
 
@@ -100,10 +81,18 @@ def _is_date(value: object) -> bool:
 KEYS: Mapping[Kind, str] = {Kind.PROMPT: "name", Kind.RESOURCE: "uri", Kind.TEMPLATE: "uriTemplate"}
 
 
-def content_entry(server: str, kind: Kind, raw: JsonObject) -> ContentEntry:
-    """The entry *raw*, which has what its kind is known by."""
-    return ContentEntry(server, kind, str(raw[KEYS[kind]]) if kind in KEYS else "", raw)
+def tool_entry(tool: Tool) -> Entry:
+    """Raises BadToolError for a tool that no server has listed."""
+    if tool.origin is None:
+        raise BadToolError(f"{tool.name}: no server lists it, so there is no entry of it that could be approved")
+    return Entry(tool.origin.server, Kind.TOOL, tool.origin.remote_name, tool.name, tool.origin.raw)
 
 
-def instructions_entry(server: str, text: str) -> ContentEntry:
-    return ContentEntry(server, Kind.INSTRUCTIONS, "", {"instructions": text})
+def content_entry(server: str, kind: Kind, raw: JsonObject) -> Entry:
+    """The entry *raw* of what is no tool, which has what its kind is known by."""
+    remote_name = str(raw[KEYS[kind]]) if kind in KEYS else ""
+    return Entry(server, kind, remote_name, shown_name(server, kind, remote_name), raw)
+
+
+def instructions_entry(server: str, text: str) -> Entry:
+    return content_entry(server, Kind.INSTRUCTIONS, {"instructions": text})

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.refusal import Refusal
-from toolsearch.upstreams.tools import GatewayTool
 
 
 class UpstreamState(Enum):
@@ -32,13 +32,13 @@ class UpstreamState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server lists, whole; the same from its last start where *is_cached*.
+    """What a server lists, whole; the same from its last start where *is_cached*. All tools have their origin.
 
     ttl_s  how long it may be relied on by the server's own word; None where it gave none
     """
 
     server: str
-    tools: tuple[GatewayTool, ...]
+    tools: tuple[Tool, ...]
     refused: tuple[Refusal, ...] = ()
     prompts: tuple[Mapping[str, Any], ...] = ()
     resources: tuple[Mapping[str, Any], ...] = ()

@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.output import ToolOutput
 from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.config import read_mcp_config
-from toolsearch.upstreams.entries import ListedTool, read_listing
+from toolsearch.upstreams.entries import read_listing
 
 if TYPE_CHECKING:
     from toolsearch.upstreams.connection import McpConnection, State
@@ -70,7 +70,7 @@ class McpToolCallback:
 class _ServerLoad:
     """What starting one server gave."""
 
-    tools: tuple[ListedTool, ...] = ()
+    tools: tuple[Tool, ...] = ()
     refused: tuple[Refusal, ...] = ()
     seconds: float = 0.0
     error: str = ""
@@ -136,7 +136,7 @@ class McpSource:
         refused = list(self._config.refused)
         for server, loaded in self._loads.items():
             refused += loaded.refused
-            tools += [self._tool(pool, server, listed) for listed in loaded.tools]
+            tools += [self._callable(pool, server, tool) for tool in loaded.tools]
         return LoadReport(tuple(tools), tuple(refused))
 
     def close(self) -> None:
@@ -169,9 +169,8 @@ class McpSource:
             refused.append(Refusal(name, self._origin(name), cut_short))
         return _ServerLoad(tuple(tools), tuple(refused), self._clock() - started_s)
 
-    def _tool(self, pool: ConnectionPool, server: str, listed: ListedTool) -> Tool:
-        callback = McpToolCallback(pool, server, listed.remote_name, self._call_timeout_s)
-        return Tool(listed.definition, callback, source=self._origin(server))
+    def _callable(self, pool: ConnectionPool, server: str, tool: Tool) -> Tool:
+        return replace(tool, callback=McpToolCallback(pool, server, tool.remote_name, self._call_timeout_s))
 
     def _origin(self, server: str) -> str:
         return f"{self._config.origin}#{server}"

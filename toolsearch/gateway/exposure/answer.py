@@ -9,9 +9,9 @@ from typing import Any
 
 from toolsearch.discovery.search_tool import render_answer, with_confidence
 from toolsearch.gateway.exposure.call_tools import call_tool_for
+from toolsearch.gateway.exposure.wire_tools import raw_entry
 from toolsearch.tokens import TokenCounter
-from toolsearch.tools.definition import ToolReference
-from toolsearch.upstreams.tools import GatewayTool
+from toolsearch.tools.definition import Tool, ToolReference
 
 _SHOWN = ("title", "description", "inputSchema", "annotations")
 
@@ -52,7 +52,7 @@ def answer_with_names(
 
 def answer_with_schemas(
     references: Sequence[ToolReference],
-    tools: Sequence[GatewayTool],
+    tools: Sequence[Tool],
     *,
     hint: str,
     is_split: bool,
@@ -88,6 +88,7 @@ def _noted(structured: dict[str, Any], note: str) -> dict[str, Any]:
     return {**structured, "note": note} if note else structured
 
 
-def _entry(tool: GatewayTool, *, is_split: bool) -> dict[str, Any]:
-    shown = {key: tool.raw[key] for key in _SHOWN if tool.raw.get(key)}
+def _entry(tool: Tool, *, is_split: bool) -> dict[str, Any]:
+    raw = raw_entry(tool)
+    shown = {key: raw[key] for key in _SHOWN if raw.get(key)}
     return {"name": tool.name, "callWith": call_tool_for(tool, is_split=is_split), **shown}

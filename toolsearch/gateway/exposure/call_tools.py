@@ -9,10 +9,10 @@ from typing import Any
 from toolsearch.calling.arguments import parse_arguments
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadArgumentsError, CallDeniedError
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import SEARCH_TOOL
-from toolsearch.tools.safety import SafetyClass
-from toolsearch.upstreams.tools import GatewayTool
+from toolsearch.tools.safety import SafetyClass, worst_safety_of
 
 CALL_TOOL = "callTool"
 _NAMES = {safety: f"{CALL_TOOL}{safety.value.capitalize()}" for safety in SafetyClass}
@@ -30,9 +30,9 @@ _ANNOTATIONS: Mapping[SafetyClass, JsonObject] = {
 }
 
 
-def call_tool_for(tool: GatewayTool, *, is_split: bool) -> str:
+def call_tool_for(tool: Tool, *, is_split: bool) -> str:
     """The name of the call tool that runs *tool*."""
-    return _NAMES[tool.worst_safety] if is_split else CALL_TOOL
+    return _NAMES[worst_safety_of(tool.definition.annotations)] if is_split else CALL_TOOL
 
 
 def called_tool(name: str, arguments: object) -> str:
@@ -73,10 +73,10 @@ class InnerCall:
     name: str
     arguments: JsonObject
 
-    def require_allowed(self, tool: GatewayTool) -> None:
+    def require_allowed(self, tool: Tool) -> None:
         """Raise CallDeniedError if *tool* may do worse than what the call tool has told the client of itself."""
         allowed = _ALLOWED[self.call_tool]
-        if not allowed.covers(tool.worst_safety):
+        if not allowed.covers(worst_safety_of(tool.definition.annotations)):
             needed = call_tool_for(tool, is_split=True)
             raise CallDeniedError(f"{self.call_tool} runs {_WHICH[allowed]}; call {tool.name!r} with {needed}")
 

@@ -23,9 +23,8 @@ from toolsearch.gateway.exposure.wire_tools import wire_entry, within_bound
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
 from toolsearch.session import Session
-from toolsearch.tools.definition import ToolReference
+from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.upstreams.protocol import UpstreamState
-from toolsearch.upstreams.tools import GatewayTool
 
 _JOINED_LIST = "They are in your tool list from now on; call them by name."
 _IN_LIST = "They are in your tool list; call them by name."
@@ -101,7 +100,7 @@ class Surface:
             return Found(self._with_schemas(caller, asked, found, _EITHER_WAY), list_changed=changed)
         return Found(self._with_names(caller, asked, found, _JOINED_LIST, before), list_changed=changed)
 
-    def resolve(self, caller: Caller, name: str) -> GatewayTool:
+    def resolve(self, caller: Caller, name: str) -> Tool:
         """The tool of that name in the caller's reach; counts as its use.
 
         Raises UnknownToolError with near names, or UnapprovedToolError for one in reach that waits for approval.
@@ -143,7 +142,7 @@ class Surface:
             names |= dict.fromkeys(tool.name for tool in self._session(caller).shown() if tool.name != TOOL_NAME)
         return names
 
-    def _shown(self, name: str) -> GatewayTool | None:
+    def _shown(self, name: str) -> Tool | None:
         """The tool of that name as clients are shown it; None if it is gone, or too long for any of them."""
         tool = self._registry.find(name)
         budget = self._engine.options.budget
@@ -198,7 +197,9 @@ class Surface:
         )
 
     def _note(self, caller: Caller, asked: SearchArguments, found: list[ToolReference]) -> str:
-        servers = [tool.server for reference in found if (tool := self._registry.find(reference.name)) is not None]
+        servers = [
+            tool.definition.server for reference in found if (tool := self._registry.find(reference.name)) is not None
+        ]
         reach = caller.principal.reach
         notes = [
             asked.note,

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from toolsearch.discovery.exposure import render_definition
 from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.gateway.caller import Era
-from toolsearch.upstreams.tools import GatewayTool
+from toolsearch.tools.definition import Tool
+from toolsearch.tools.json_types import JsonObject
 
 _VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the strictest of each era
 _AROUND = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -21,7 +22,7 @@ _WITH_PARTS = frozenset({"annotations", "inputSchema"})  # of these, what is wro
 _MAX_PASSES = 4
 
 
-def within_bound(tool: GatewayTool, definitions: ShownDefinitions, max_tokens: int | None) -> GatewayTool | None:
+def within_bound(tool: Tool, definitions: ShownDefinitions, max_tokens: int | None) -> Tool | None:
     """*tool* as clients are shown it, whose definition takes at most *max_tokens*; None if it cannot be made so short.
 
     Fields that no version knows are left out where the entry is too long with them.
@@ -29,18 +30,23 @@ def within_bound(tool: GatewayTool, definitions: ShownDefinitions, max_tokens: i
     shown = definitions.of(tool.definition, max_tokens).definition
     if shown is None:
         return None
-    if shown is tool.definition and definitions.fits(tool.raw, max_tokens):
+    if shown is tool.definition and definitions.fits(raw_entry(tool), max_tokens):
         return tool
-    return replace(tool, definition=shown, raw=render_definition(shown, "mcp"))
+    return replace(tool, definition=shown, origin=None)
 
 
-def wire_entry(tool: GatewayTool, era: Era) -> dict[str, Any]:
+def raw_entry(tool: Tool) -> JsonObject:
+    """The entry as its server sent it, or as we write it where there is none."""
+    return tool.origin.raw if tool.origin else render_definition(tool.definition, "mcp")
+
+
+def wire_entry(tool: Tool, era: Era) -> dict[str, Any]:
     """The raw entry renamed, with the input schema as it was mended, and without what would spoil a whole list.
 
     Clients refuse a list for one optional field of one tool that is not as their version has it; such a field is left
     out here. What no version knows stays.
     """
-    entry = {**tool.raw, "name": tool.name, "inputSchema": tool.definition.input_schema}
+    entry = {**raw_entry(tool), "name": tool.name, "inputSchema": tool.definition.input_schema}
     if tool.definition.output_schema is None:
         entry.pop("outputSchema", None)
     for _ in range(_MAX_PASSES):

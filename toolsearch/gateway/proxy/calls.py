@@ -17,9 +17,9 @@ from toolsearch.gateway.exposure.call_tools import InnerCall
 from toolsearch.gateway.exposure.surface import Surface
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.tools.blocks import text_block
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.protocol import Downstream
-from toolsearch.upstreams.tools import GatewayTool
 
 logger = logging.getLogger(__name__)
 
@@ -46,12 +46,12 @@ class CallProxy:
             tool, arguments = find()
             sent = {**params, "name": tool.remote_name, "arguments": dict(arguments)}
             admit = _finding(tool, find)
-            return await self._relay.send(caller, tool.server, "tools/call", sent, downstream, admit)
+            return await self._relay.send(caller, tool.definition.server, "tools/call", sent, downstream, admit)
         except ToolSearchError as error:
             logger.info("call of %r failed: %s", shown_name(name), error.code)
             return failure(error)
 
-    def _admitted(self, caller: Caller, name: str, given: JsonObject) -> tuple[GatewayTool, JsonObject]:
+    def _admitted(self, caller: Caller, name: str, given: JsonObject) -> tuple[Tool, JsonObject]:
         """The tool that a call means, and with what arguments, where *caller* may call it so."""
         inner = InnerCall.parse(name, given)
         if inner is None:
@@ -62,7 +62,7 @@ class CallProxy:
             schema_hint = f"; query select:{tool.name} for its inputSchema"
         return tool, _checked(tool, arguments, schema_hint)
 
-    def _named(self, caller: Caller, name: str) -> GatewayTool:
+    def _named(self, caller: Caller, name: str) -> Tool:
         try:
             return self._surface.resolve(caller, name)
         except UnknownToolError as error:
@@ -71,7 +71,7 @@ class CallProxy:
             raise MCPError(INVALID_PARAMS, str(error)) from error
 
 
-def _finding(tool: GatewayTool, find: Callable[[], tuple[GatewayTool, JsonObject]]) -> Callable[[], None]:
+def _finding(tool: Tool, find: Callable[[], tuple[Tool, JsonObject]]) -> Callable[[], None]:
     """Raises, as *find* does, once the call that was meant for *tool* may not be sent to it any more: when its server
     has been connected and listed, the tool may be held, gone, of another class, or want other arguments.
     """
@@ -83,7 +83,7 @@ def _finding(tool: GatewayTool, find: Callable[[], tuple[GatewayTool, JsonObject
     return admit
 
 
-def _checked(tool: GatewayTool, arguments: JsonObject, schema_hint: str) -> JsonObject:
+def _checked(tool: Tool, arguments: JsonObject, schema_hint: str) -> JsonObject:
     """Whichever way the call came: a client that was listed the tool need not have checked them either."""
     try:
         return checked_arguments(tool.definition, arguments)

@@ -15,8 +15,7 @@ from toolsearch.gateway.trust.pins import FILE, PinStore
 from toolsearch.gateway.trust.protocol import Held, ToolGate
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.entries import read_listing
-from toolsearch.upstreams.pinned import Entry, Kind, content_entry
-from toolsearch.upstreams.tools import GatewayTool
+from toolsearch.upstreams.pinned import Entry, Kind, content_entry, tool_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +46,7 @@ def waiting_entries(config: GatewayConfig, store: PinStore) -> list[Waiting]:
     with gate_that_only_looks(config) as gate:
         for server, entries in known.items():
             others = [
-                entry
-                for name, theirs in known.items()
-                if name != server
-                for entry in theirs
-                if isinstance(entry, GatewayTool)
+                entry for name, theirs in known.items() if name != server for entry in theirs if entry.kind is Kind.TOOL
             ]
             held = {(each.kind, each.name): each for each in gate.judge(server, entries, others=others).held}
             waiting += [
@@ -70,12 +65,11 @@ def _copy(source: Path, target: Path) -> None:
 
 def _known(store: PinStore, server: str) -> Sequence[Entry]:
     """The last definition of each entry of *server* that was ever approved or held."""
-    listed, _ = read_listing(server, _kept(store, server, Kind.TOOL), server)
-    tools = [GatewayTool(server, tool.remote_name, tool.definition, tool.raw) for tool in listed]
+    tools, _ = read_listing(server, _kept(store, server, Kind.TOOL), server)
     others = [
         content_entry(server, kind, raw) for kind in Kind if kind is not Kind.TOOL for raw in _kept(store, server, kind)
     ]
-    return [*tools, *others]
+    return [*map(tool_entry, tools), *others]
 
 
 def _kept(store: PinStore, server: str, kind: Kind) -> list[JsonObject]:

@@ -13,7 +13,6 @@ from toolsearch.gateway.trust.protocol import Finding, Held, Hold, OpenGate, Too
 from toolsearch.gateway.trust.scan import Scanner
 from toolsearch.gateway.trust.scan_cache import ScanCache
 from toolsearch.upstreams.pinned import Entry, Kind
-from toolsearch.upstreams.tools import GatewayTool
 
 _Key: TypeAlias = tuple[Kind, str]
 
@@ -41,7 +40,7 @@ class PinGate:
     def version(self) -> int:
         return self._store.version()
 
-    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[GatewayTool]) -> Verdict:
+    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:
         kinds = {entry.kind for entry in entries}
         approved = {(kind, name): pin for kind in kinds for name, pin in self._store.approved(server, kind).items()}
         waiting = {(kind, name): pin for kind in kinds for name, pin in self._store.waiting(server, kind).items()}
@@ -82,7 +81,7 @@ class PinGate:
         held = Held(entry.name, entry.server, current, why, tuple(found), changes, entry.kind)
         return _Judged(entry, current, held, not self._holds(why))
 
-    def _findings(self, server: str, entries: Sequence[Entry], others: Sequence[GatewayTool]) -> list[list[Finding]]:
+    def _findings(self, server: str, entries: Sequence[Entry], others: Sequence[Entry]) -> list[list[Finding]]:
         if self._settings.suspicious == "allow":
             return [[] for _ in entries]
         return self._scanner.scan(server, entries, others)

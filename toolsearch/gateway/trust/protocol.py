@@ -8,7 +8,6 @@ from enum import Enum
 from typing import Protocol
 
 from toolsearch.upstreams.pinned import Entry, Kind
-from toolsearch.upstreams.tools import GatewayTool
 
 
 class Hold(Enum):
@@ -72,7 +71,7 @@ class ToolGate(Protocol):
         """Another number once judging again may give another verdict: somebody has approved, or withdrawn that."""
         ...
 
-    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[GatewayTool]) -> Verdict:
+    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:
         """Judge all that *server* lists now. *others* are the tools of other servers, whose names it may shadow."""
         ...
 
@@ -83,5 +82,5 @@ class OpenGate:
     def version(self) -> int:
         return 0
 
-    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[GatewayTool]) -> Verdict:  # noqa: ARG002
+    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:  # noqa: ARG002
         return Verdict(tuple(entries))

@@ -13,7 +13,6 @@ from toolsearch.gateway.trust.texts import Text, evidence, fold, printable
 from toolsearch.tools.naming import SEARCH_TOOL
 from toolsearch.tools.safety import SafetyClass
 from toolsearch.upstreams.pinned import Entry
-from toolsearch.upstreams.tools import GatewayTool
 
 _re2: Any = untyped_re2
 
@@ -32,7 +31,7 @@ class Neighbours:
     folded: Mapping[str, str]  # name of another's tool by how it looks
 
     @classmethod
-    def of(cls, own: Collection[Entry], others: Collection[GatewayTool]) -> Neighbours:
+    def of(cls, own: Collection[Entry], others: Collection[Entry]) -> Neighbours:
         names = {name: tool.server for tool in others for name in (tool.remote_name, tool.name)}
         mine = frozenset(name for tool in own for name in (tool.remote_name, tool.name))
         return cls(mine, names, {fold(tool.remote_name): tool.remote_name for tool in others})

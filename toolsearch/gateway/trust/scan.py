@@ -15,7 +15,6 @@ from toolsearch.gateway.trust.scan_cache import Said, ScanCache, Scanned
 from toolsearch.gateway.trust.texts import printable, texts_of
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.pinned import Entry, Kind
-from toolsearch.upstreams.tools import GatewayTool
 
 _MAX_FINDINGS = 8  # of one definition; one is enough to hold it
 
@@ -38,7 +37,7 @@ class Scanner:
         self._cache = cache
         self._known: dict[str, Scanned] = {}
 
-    def scan(self, server: str, entries: Sequence[Entry], others: Sequence[GatewayTool]) -> list[list[Finding]]:
+    def scan(self, server: str, entries: Sequence[Entry], others: Sequence[Entry]) -> list[list[Finding]]:
         """The findings of each of *entries*, which are all that *server* lists; the order is that of its texts."""
         neighbours = Neighbours.of(entries, others)
         before = self._before(server)
