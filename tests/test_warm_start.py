@@ -18,6 +18,7 @@ from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.errors import EncoderError, IndexStoreError
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.vector_cache import VectorCache
 
 QUERIES = ("send an email", "calender", "/^list/", "select:list_events", "weather of a city")
 
@@ -50,6 +51,24 @@ def tools() -> Catalog:
 
 def answers(engine: ToolSearch) -> list[object]:
     return [engine.search(query, strategy=strategy) for query in QUERIES for strategy in engine.strategies]
+
+
+def test_closing_an_engine_leaves_a_cache_that_it_was_given_to_the_other_engines(tmp_path: Path) -> None:
+    with VectorCache(tmp_path / "vectors.db") as cache:
+        first, second = (ToolSearch(tools(), encoder=Counting(), cache=cache) for _ in range(2))
+        first.close()
+
+        second.catalog.add(definition("book_flight", "Book a flight"))
+        assert second.search("book a flight", strategy="semantic")[0].name == "book_flight"
+        second.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["vectors.db"]
+
+
+def test_closing_an_engine_closes_the_cache_that_it_opened_itself(tmp_path: Path) -> None:
+    engine = ToolSearch(tools(), encoder=Counting(), index_dir=tmp_path)
+    engine.close()
+
+    assert not (tmp_path / "vectors.sqlite-wal").exists()
 
 
 def test_the_second_start_answers_the_same_and_embeds_nothing_again(tmp_path: Path) -> None:

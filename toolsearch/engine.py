@@ -53,7 +53,7 @@ class ToolSearch:
                model; None searches without meaning
     index_dir  where the index is kept between starts; None keeps it in memory
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
-    cache      of vectors, to share with other engines; it is closed with the engine
+    cache      of vectors, to share with other engines; whoever made it closes it. None: one of its own
     usage      lets searches learn from what sessions call; None, the default, learns nothing
 
     An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except under "auto":
@@ -95,6 +95,7 @@ class ToolSearch:
         self._strategy = strategy
         self._directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
         self._encoder_spec = str(encoder) if isinstance(encoder, str | Path) else None
+        self._owns_cache = cache is None
         self._cache = cache or (
             self._directory.vector_cache() if self._directory and encoder not in (None, BUILT_IN) else VectorCache()
         )
@@ -240,7 +241,8 @@ class ToolSearch:
         """Save the sessions, if they are kept anywhere, and close the catalog."""
         self.sessions.save_all()
         self._followed.close()
-        self._cache.close()
+        if self._owns_cache:
+            self._cache.close()
         self.catalog.close()
 
     def __enter__(self) -> Self:
