@@ -281,6 +281,16 @@ async def test_a_result_whose_hook_failed_is_withheld_and_its_siblings_stay():
     assert other.text == "paid 2 to account 4711"
 
 
+async def test_a_hook_that_gives_something_else_than_a_result_withholds_it():
+    def shorten(call: ToolCall, tool: Tool, result: ToolResult) -> Any:
+        return result.text[:4]
+
+    [result] = await ToolCallingManager(after=[shorten]).execute(calls(10), pay(Account()))
+
+    assert result.error_code == "tool_failed"
+    assert result.text == "the tool 'pay' ran, but its result is withheld: what had to look at it failed"
+
+
 async def test_a_replaced_result_stays_that_of_its_call_and_a_failure_is_never_returned_directly():
     def swap(call: ToolCall, tool: Tool, result: ToolResult) -> ToolResult:
         return replace(result, call_id="other", name="other", is_error=True)

@@ -422,7 +422,7 @@ async def test_a_batch_without_calls_has_no_results():
 
 
 async def test_each_call_is_logged_with_its_outcome_and_how_long_it_took(caplog: pytest.LogCaptureFixture):
-    caplog.set_level(logging.DEBUG, logger="toolsearch.calling.manager")
+    caplog.set_level(logging.DEBUG, logger="toolsearch.calling.pipeline")
     times = iter([1.0, 1.25, 2.0, 2.5])
     manager = ToolCallingManager(clock=lambda: next(times), max_parallel=1)
 

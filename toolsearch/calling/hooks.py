@@ -16,22 +16,15 @@ To have a person approve what changes something:
 
 from __future__ import annotations
 
-import copy
-import logging
-from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from inspect import isawaitable
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar, cast
 
 from toolsearch.calling.result import ToolResult
-from toolsearch.calling.validation import checked_arguments
 from toolsearch.calling.wire import ToolCall
-from toolsearch.errors import BadSettingError, CallDeniedError, ToolExecutionError
-from toolsearch.tools.containment import contained
+from toolsearch.errors import BadSettingError
 from toolsearch.tools.definition import Tool, ToolContext
 from toolsearch.tools.json_types import JsonObject
-
-logger = logging.getLogger(__name__)
 
 HookType = TypeVar("HookType")
 
@@ -88,65 +81,3 @@ def checked_hooks(given: Iterable[HookType], option: str) -> tuple[HookType, ...
     if hooks is None or not all(callable(hook) for hook in hooks):
         raise BadSettingError(f"{option} must be a list of functions; write {option}=[function]")
     return hooks
-
-
-async def decide(
-    hooks: Sequence[BeforeCall], call: ToolCall, arguments: JsonObject, tool: Tool, context: ToolContext
-) -> JsonObject:
-    """Ask *hooks* in order, each about what the one before has left, and return the arguments to run with.
-
-    Raises CallDeniedError, or BadArgumentsError for an edit that does not fit.
-    """
-    for hook in hooks:
-        decision = await _decision(hook, replace(call, arguments=arguments), tool, context)
-        match decision:
-            case Allow():
-                pass
-            case Deny(reason):
-                raise CallDeniedError(f"the call was denied: {reason}")
-            case Edit(edited):
-                arguments = checked_arguments(tool.definition, edited)
-    return arguments
-
-
-async def _decision(hook: BeforeCall, call: ToolCall, tool: Tool, context: ToolContext) -> Decision:
-    try:
-        with contained("a hook"):
-            returned = hook(copy.deepcopy(call), tool, context)  # only an Edit, which is checked, changes arguments
-            decision = cast("object", await returned if isawaitable(returned) else returned)
-    except CallDeniedError:
-        raise
-    except Exception as error:
-        logger.exception("a hook failed before the call of %s", tool.name)
-        raise CallDeniedError("the call was denied: what had to approve it failed") from error
-    if not isinstance(decision, Allow | Deny | Edit):
-        logger.error("a hook returned a %s before the call of %s", type(decision).__name__, tool.name)
-        raise CallDeniedError("the call was denied: what had to approve it gave no decision")
-    return decision
-
-
-async def revise(hooks: Sequence[AfterCall], call: ToolCall, tool: Tool, result: ToolResult) -> ToolResult:
-    """Show *result* to the hooks in order, each what the one before has made of it; it stays the result of *call*.
-
-    Raises ToolExecutionError if it is withheld.
-    """
-    for hook in hooks:
-        try:
-            with contained("a hook"):
-                returned = hook(call, tool, result)
-                revised = await returned if isawaitable(returned) else returned
-        except Exception as error:
-            logger.exception("a hook failed after the call of %s", tool.name)
-            raise ToolExecutionError(
-                f"the tool {tool.name!r} ran, but its result is withheld: what had to look at it failed"
-            ) from error
-        if revised is not None:
-            result = _sound(revised, call)
-    return result
-
-
-def _sound(result: ToolResult, call: ToolCall) -> ToolResult:
-    """What a hook made up, with what others rely on: whose result it is, and what goes with a failure."""
-    code = (result.error_code or ToolExecutionError.code) if result.is_error else None
-    is_direct = result.return_direct and not result.is_error
-    return replace(result, call_id=call.id, name=call.name, return_direct=is_direct, error_code=code)

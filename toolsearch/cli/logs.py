@@ -11,7 +11,7 @@ from toolsearch.cli.output import legible
 
 _PACKAGES = ("toolsearch", "toolsearch_indexes")
 # How many tools a source had refused, and how a call failed: the commands themselves tell it, and better.
-_TOLD_BY_THE_COMMANDS = ("toolsearch.catalog.catalog", "toolsearch.calling.manager")
+_TOLD_BY_THE_COMMANDS = ("toolsearch.catalog.catalog", "toolsearch.calling.model_face")
 
 
 class _Line(logging.Formatter):

@@ -1,0 +1,42 @@
+"""Whether a call may run at all: its tool is known and in reach, and its arguments fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolsearch.calling.arguments import parse_arguments
+from toolsearch.calling.validation import checked_arguments
+from toolsearch.calling.wire import ToolCall
+from toolsearch.errors import ToolSearchError, UnfinishedCallError
+from toolsearch.tools.definition import Tool
+from toolsearch.tools.json_types import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A call that may run: its tool is known and in reach, and *arguments* fit. *key* is the turn counter's, if any."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: JsonObject
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A call that will not be run."""
+
+    call: ToolCall
+    error: ToolSearchError
+
+
+def admit(call: ToolCall, resolve: Callable[[str], Tool]) -> Admitted:
+    """Return *call* with its tool, which *resolve* finds by name within the caller's reach, and its checked arguments.
+
+    Raises what *resolve* does, UnfinishedCallError before that, and BadArgumentsError.
+    """
+    if call.unfinished:
+        raise UnfinishedCallError(call.unfinished)
+    tool = resolve(call.name)
+    return Admitted(call, tool, checked_arguments(tool.definition, parse_arguments(call.arguments)))

@@ -1,0 +1,152 @@
+"""What becomes of a call once it is admitted: reviewed by the hooks, run, and delivered. The same for every face.
+
+admit (`toolsearch.calling.admission`)  known, in reach, its arguments fit
+review                                  the hooks may deny it or change its arguments
+run, deliver (a `Face`)                 by a callback and converted for a model, or by a server and passed on whole
+review                                  the hooks may withhold the result or put another in its place
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+from toolsearch.calling.admission import Admitted, Refused
+from toolsearch.calling.hooks import AfterCall, BeforeCall, checked_hooks
+from toolsearch.calling.result import ToolResult
+from toolsearch.calling.review import decide, revise
+from toolsearch.calling.wire import ToolCall
+from toolsearch.errors import (
+    CallLimitError,
+    ToolExecutionError,
+    ToolSearchError,
+    UnfinishedCallError,
+    UnknownToolError,
+    shown_name,
+)
+from toolsearch.telemetry import Telemetry, ToolCallSpan
+from toolsearch.tools.definition import ToolContext
+
+logger = logging.getLogger(__name__)
+
+Delivered = TypeVar("Delivered")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[Delivered]):
+    """What became of a call.
+
+    delivered   in the face's own form
+    result      the same as hooks, limits and spans see it; None if the call has not ended yet
+    was_run     False if the tool was not run after all; the hooks are not shown such a result
+    ends_turn   is for the application to handle, and the result all the same for the history
+    """
+
+    delivered: Delivered
+    result: ToolResult | None
+    was_run: bool = True
+    ends_turn: Exception | None = None
+
+
+class Face(Protocol[Delivered]):
+    """What differs between those who have tools called: how a tool is run, and in what form they get the result."""
+
+    async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[Delivered]:
+        """Run the call and deliver what it gave; a failure that the caller is to read is an outcome as well."""
+        ...
+
+    def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[Delivered]:
+        """Deliver *error*, for which a call is not run, or its result withheld."""
+        ...
+
+    def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[Delivered]:
+        """Deliver *result*, which a hook has put in the place of what the tool gave."""
+        ...
+
+
+class CallPipeline:
+    """Holds nothing of a call: one serves them all, also on several loops.
+
+    before, after  hooks around each call, in this order; see `toolsearch.calling.hooks`
+    clock          gives seconds for the log; only differences count
+    """
+
+    def __init__(
+        self,
+        *,
+        before: Sequence[BeforeCall] = (),
+        after: Sequence[AfterCall] = (),
+        telemetry: Telemetry | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._before = checked_hooks(before, "before")
+        self._after = checked_hooks(after, "after")
+        self._telemetry = telemetry or Telemetry()
+        self._clock = clock
+
+    async def complete(
+        self,
+        item: Admitted | Refused,
+        face: Face[Delivered],
+        context: ToolContext,
+        room: AbstractAsyncContextManager[Any] = nullcontext(),  # noqa: B008  holds nothing
+    ) -> Outcome[Delivered]:
+        """Take a call through to its end. *room* is entered once it may run: waiting there is no part of its span."""
+        if isinstance(item, Admitted):
+            item = await self._reviewed(item, context)
+        if isinstance(item, Refused):
+            return self._refuse(item, face)
+        async with room:
+            return await self._observed(item, face, context)
+
+    async def _reviewed(self, admitted: Admitted, context: ToolContext) -> Admitted | Refused:
+        """Let the hooks decide; outside the room for parallel calls, since they may wait for a person."""
+        try:
+            return await decide(self._before, admitted, context)
+        except ToolSearchError as error:
+            return Refused(admitted.call, error)
+
+    def _refuse(self, refused: Refused, face: Face[Delivered]) -> Outcome[Delivered]:
+        call, error = refused.call, refused.error
+        logger.info("call of %r refused: %s", shown_name(call.name), error.code)
+        # At a limit, and for half a call, nothing was looked up.
+        is_known = not isinstance(error, UnknownToolError | CallLimitError | UnfinishedCallError)
+        with self._telemetry.tool_call(call.name, call_id=call.id, is_known=is_known) as span:
+            span.failed(error.code)
+        return face.failed(call, error)
+
+    async def _observed(self, admitted: Admitted, face: Face[Delivered], context: ToolContext) -> Outcome[Delivered]:
+        call, name = admitted.call, admitted.tool.name
+        started_s = self._clock()
+        with self._telemetry.tool_call(name, call_id=call.id, arguments=admitted.arguments) as span:
+            outcome = await face.run(admitted, context)
+            if self._after and outcome.was_run and outcome.result is not None:
+                outcome = await self._revised(admitted, face, outcome, outcome.result)
+            code = _told(span, outcome.result)
+        logger.debug("tool %s: %s after %.1f ms", name, code or "answered", (self._clock() - started_s) * 1_000)
+        return outcome
+
+    async def _revised(
+        self, admitted: Admitted, face: Face[Delivered], outcome: Outcome[Delivered], result: ToolResult
+    ) -> Outcome[Delivered]:
+        try:
+            revised = await revise(self._after, admitted, result)
+        except ToolExecutionError as error:
+            seen = face.failed(admitted.call, error)
+        else:
+            seen = outcome if revised is result else face.replaced(admitted, revised)
+        return replace(seen, ends_turn=outcome.ends_turn)
+
+
+def _told(span: ToolCallSpan, result: ToolResult | None) -> str | None:
+    """Tell *span* of *result*; return the code of the error, if it is one."""
+    if result is None:
+        return None
+    if result.error_code is not None:
+        span.failed(result.error_code)
+    span.answered(result.text)
+    return result.error_code
