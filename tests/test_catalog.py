@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from toolsearch.catalog.changes import CatalogChange
 from toolsearch.catalog.loading import open_source
 from toolsearch.catalog.source import LoadReport
 from toolsearch.errors import BadToolError, DuplicateToolError, SourceError, UnknownToolError
-from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced, near_names
 from toolsearch.tools.refusal import Refusal
 
@@ -275,3 +276,104 @@ def test_an_argument_that_means_nothing_is_refused_with_what_to_give(spec: str, 
 def test_no_tool_can_take_the_name_of_the_search_tool():
     with pytest.raises(BadToolError, match="taken by the search tool itself"):
         Catalog([ToolDefinition("toolSearchTool")])
+
+
+# ---- what an owner has, exchanged as a whole
+
+
+def heard(catalog: Catalog) -> list[tuple[list[str], list[str]]]:
+    """The names added and removed by each change from now on."""
+    told: list[tuple[list[str], list[str]]] = []
+    catalog.subscribe(lambda change: told.append(([tool.name for tool in change.added], sorted(change.removed))))
+    return told
+
+
+def test_a_sync_replaces_all_that_its_owner_had_in_one_change() -> None:
+    catalog = Catalog([made("mine")])
+    catalog.sync("git", [made("log"), made("diff"), made("gone")])
+    catalog.sync("files", [made("read")])
+    told = heard(catalog)
+    report = catalog.sync("git", [made("diff", "another"), made("log"), made("blame")])
+
+    assert catalog.names() == ["mine", "log", "diff", "read", "blame"]
+    assert told == [(["diff", "blame"], ["diff", "gone"])]
+    assert [tool.name for tool in report.tools] == ["diff", "log", "blame"]
+    assert report.refused == ()
+
+
+def test_a_sync_that_defines_all_tools_as_before_is_no_change_though_they_run_otherwise() -> None:
+    catalog = Catalog()
+    catalog.sync("git", [made("log")])
+    before, told = catalog.snapshot(), heard(catalog)
+    catalog.sync("git", [Tool(ToolDefinition("log"), origin=ToolOrigin("git", "log", {"name": "log", "_meta": {}}))])
+
+    assert told == []
+    assert catalog.snapshot().version == before.version
+    assert catalog.get("log").definition is before.tools["log"].definition
+    assert catalog.get("log").origin is not None
+    assert catalog.snapshot().tools["log"].origin is not None
+
+
+def test_definitions_are_compared_as_json_where_one_is_not_true() -> None:
+    def schema(default: object) -> dict[str, object]:
+        return {"type": "object", "properties": {"all": {"default": default}}}
+
+    catalog = Catalog()
+    catalog.sync("git", [Tool(ToolDefinition("log", input_schema=schema(1)))])
+    told = heard(catalog)
+    catalog.sync("git", [Tool(ToolDefinition("log", input_schema=schema(True)))])
+
+    assert told == [(["log"], ["log"])]
+    assert catalog.get("log").definition.input_schema["properties"] == {"all": {"default": True}}
+
+
+def test_a_sync_is_refused_what_another_has_and_what_is_bad_and_takes_the_rest() -> None:
+    catalog = Catalog([made("mine", source="me")])
+    catalog.sync("files", [made("read", source="files")])
+    tools = [made("mine", "theirs"), made("read", source="git"), made("bad name"), made("log"), made("log")]
+    report = catalog.sync("git", tools)
+
+    assert catalog.names() == ["mine", "read", "log"]
+    assert catalog.get("mine").definition.description == ""
+    assert [refusal.name for refusal in report.refused] == ["bad name", "mine", "read", "log"]
+    assert "one from files, one from git" in report.refused[2].reason
+    assert catalog.refused == list(report.refused)
+
+
+def test_what_is_refused_of_an_owner_is_forgotten_with_its_next_sync() -> None:
+    catalog = Catalog()
+    catalog.sync("git", [made("bad name")])
+    catalog.sync("files", [made("worse name")])
+    catalog.sync("git", [made("log")])
+
+    assert [refusal.name for refusal in catalog.refused] == ["worse name"]
+
+
+@pytest.mark.parametrize("by_hand", [Catalog.put, Catalog.replace])
+def test_what_is_put_by_name_is_its_owners_no_more(by_hand: Callable[..., None]) -> None:
+    catalog = Catalog()
+    catalog.sync("git", [made("log")])
+    by_hand(catalog, made("log", "by hand"))
+    catalog.sync("git", [made("log", "by git")])
+    catalog.sync("git", [])
+
+    assert [tool.definition.description for tool in catalog] == ["by hand"]
+
+
+def test_what_was_removed_comes_back_with_the_next_sync_and_another_may_take_its_name_meanwhile() -> None:
+    catalog = Catalog()
+    catalog.sync("git", [made("log")])
+    catalog.remove("log")
+    catalog.sync("files", [made("log")])
+    assert [refusal.name for refusal in catalog.sync("git", [made("log")]).refused] == ["log"]
+    catalog.sync("files", [])
+
+    assert [tool.name for tool in catalog.sync("git", [made("log")]).tools] == ["log"]
+
+
+def test_what_one_source_gave_another_load_of_the_same_source_does_not_replace() -> None:
+    catalog = Catalog()
+    source = StubSource(made("a"))
+    catalog.load(source)
+    assert [refusal.name for refusal in catalog.load(source).refused] == ["a"]
+    assert [refusal.name for refusal in catalog.refused] == ["a"]

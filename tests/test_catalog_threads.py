@@ -9,13 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from toolsearch.catalog import catalog as catalog_module
 from toolsearch.catalog import changes, indexing
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.following import Following
 from toolsearch.catalog.indexing import CatalogIndex
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch.catalog.source import LoadReport
+from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.refusal import Refusal
 from toolsearch_indexes import index as index_module
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.hashing import HashingEncoder
@@ -239,3 +244,187 @@ def test_an_index_that_two_threads_change_at_once_keeps_both_changes(went_on: th
 
     assert ended(first, second)
     assert sorted(index.names()) == ["clock", "watch"]
+
+
+# ---- live sources
+
+
+class LiveStub:
+    """A source that tells of changes when it is asked to, as from an event loop of its own."""
+
+    description = "a live stub"
+
+    def __init__(self, *names: str) -> None:
+        self.report = report(*names)
+        self.tell: Callable[[LoadReport], None] = lambda _: None
+        self.is_closed = False
+
+    def load(self) -> LoadReport:
+        return self.report
+
+    def follow(self, changed: Callable[[LoadReport], None]) -> None:
+        self.tell = changed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def report(*names: str, refused: Sequence[str] = ()) -> LoadReport:
+    tools = tuple(Tool(ToolDefinition(name, f"Watch a {name}")) for name in names)
+    return LoadReport(tools, tuple(Refusal(name, "a live stub", "no tool") for name in refused))
+
+
+def applied(catalog: Catalog) -> threading.Semaphore:
+    """Let through once for each change that is told of from now on."""
+    told = threading.Semaphore(0)
+    catalog.subscribe(lambda _: told.release())
+    return told
+
+
+def test_a_catalog_follows_a_live_source_until_it_is_closed() -> None:
+    catalog = Catalog([ToolDefinition("mine")])
+    source = LiveStub("clock", "glacier")
+    catalog.load(source)
+    told = applied(catalog)
+    threads: list[int] = []
+    catalog.subscribe(lambda _: threads.append(threading.get_ident()))
+
+    source.tell(report("glacier", "mine", "crater", refused=["broken"]))
+    assert told.acquire(timeout=_AT_MOST_S)
+    assert catalog.names() == ["mine", "glacier", "crater"]
+    assert [refusal.name for refusal in catalog.refused] == ["broken", "mine"]
+    assert threading.get_ident() not in threads
+
+    source.tell(report("glacier"))
+    assert told.acquire(timeout=_AT_MOST_S)
+    assert (catalog.names(), catalog.refused) == (["mine", "glacier"], [])
+
+
+def test_what_a_live_source_tells_after_the_catalog_was_closed_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what it told before, and what had not been applied by then."""
+    applying, let_go, done = threading.Event(), threading.Event(), threading.Event()
+    sift = catalog_module.sift
+
+    def held(*args: Any) -> Any:
+        applying.set()
+        assert let_go.wait(_AT_MOST_S)
+        return sift(*args)
+
+    class Watched(Following):
+        def _next(self) -> LoadReport | None:
+            if (following := super()._next()) is None:
+                done.set()
+            return following
+
+    monkeypatch.setattr(catalog_module, "Following", Watched)
+    catalog = Catalog()
+    source = LiveStub("clock")
+    catalog.load(source)
+    monkeypatch.setattr(catalog_module, "sift", held)
+    source.tell(report("glacier"))
+    assert applying.wait(_AT_MOST_S)
+    catalog.close()
+    let_go.set()
+
+    assert done.wait(_AT_MOST_S)
+    assert source.is_closed
+    assert catalog.names() == ["clock"]
+
+
+def test_of_the_changes_that_come_while_one_is_indexed_only_the_last_is_applied_and_in_order() -> None:
+    encoder = HeldEncoder()
+    catalog = Catalog()
+    followed = CatalogIndex(catalog, ToolSearchIndex(encoder=encoder))
+    source = LiveStub("clock")
+    catalog.load(source)
+    told: list[list[str]] = []
+    catalog.subscribe(lambda change: told.append([tool.name for tool in change.added]))
+    ended_with_crater = threading.Event()
+    catalog.subscribe(lambda _: ended_with_crater.set() if "crater" in catalog else None)
+
+    source.tell(report("volcano"))
+    assert encoder.stopped.wait(_AT_MOST_S)
+    source.tell(report("glacier"))  # neither call waits for the one that is being indexed
+    source.tell(report("crater"))
+    encoder.let_go.set()
+
+    assert ended_with_crater.wait(_AT_MOST_S)
+    assert told == [["volcano"], ["crater"]]
+    assert found(followed.index, "watch") == ["crater"]
+
+
+def test_a_change_that_cannot_be_applied_does_not_keep_the_next_from_being(caplog: pytest.LogCaptureFixture) -> None:
+    catalog = Catalog()
+    source = LiveStub("clock")
+    catalog.load(source)
+    told = applied(catalog)
+    failed = threading.Event()
+    bad = SimpleNamespace(tools=Unreadable(failed), refused=())
+
+    source.tell(cast("LoadReport", bad))
+    assert failed.wait(_AT_MOST_S)
+    source.tell(report("glacier"))
+    assert told.acquire(timeout=_AT_MOST_S)
+    assert catalog.names() == ["glacier"]
+    assert "a change of a source could not be taken over" in caplog.text
+
+
+class Unreadable:
+    def __init__(self, read: threading.Event) -> None:
+        self._read = read
+
+    def __iter__(self) -> Any:
+        self._read.set()
+        raise OSError("the disk is gone")
+
+
+def test_a_search_during_a_sync_finds_nothing_that_has_gone_and_all_that_is_new_at_once_after_it() -> None:
+    encoder = HeldEncoder()
+    catalog = Catalog()
+    followed = CatalogIndex(catalog, ToolSearchIndex(encoder=encoder))
+    catalog.sync("mountains", report("clock", "glacier").tools)
+
+    def search() -> set[str]:
+        return {reference.name for reference in followed.search("watch", limit=5)}
+
+    assert search() == {"clock", "glacier"}
+    sync = started(lambda: catalog.sync("mountains", report("glacier", "volcano", "crater").tools))
+    assert encoder.stopped.wait(_AT_MOST_S)
+    meanwhile = (search(), set(catalog.names()))
+    encoder.let_go.set()
+
+    assert ended(sync)
+    assert meanwhile == ({"glacier"}, {"glacier", "volcano", "crater"})
+    assert search() == {"glacier", "volcano", "crater"}
+
+
+def test_who_reads_a_catalog_while_it_is_synced_sees_what_was_before_or_what_is_after() -> None:
+    """No lock is taken to find a tool, so the tools are exchanged at once: here a reader looks after every one of them
+    that is being put or taken out.
+    """
+    seen: set[tuple[str, ...]] = set()
+    names = [f"new_{number}" for number in range(3)], [f"old_{number}" for number in range(3)]
+
+    class Spied(dict[str, Tool]):
+        def copy(self) -> Spied:
+            return Spied(self)
+
+        def update(self, *args: Any, **kwargs: Any) -> None:
+            for name, tool in dict(*args, **kwargs).items():
+                self[name] = tool
+                look()
+
+        def __delitem__(self, name: str) -> None:
+            super().__delitem__(name)
+            look()
+
+    def look() -> None:
+        seen.add(tuple(name for name in (*names[0], *names[1]) if catalog.find(name)))
+
+    catalog = Catalog.over(Spied(), refused=(), source=LiveStub())
+    catalog.sync("a", report(*names[1]).tools)
+    seen.clear()
+    catalog.sync("a", report(*names[0]).tools)
+    look()
+
+    assert seen == {tuple(names[0]), tuple(names[1])}

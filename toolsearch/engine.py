@@ -14,10 +14,11 @@ from weakref import WeakKeyDictionary
 
 from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.catalog.catalog import Catalog, ToolLike
+from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.generation import Generation
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.snapshot import CatalogSnapshot
+from toolsearch.catalog.taking import ToolLike
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.discovery.view import View, ViewCache

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
-from toolsearch.catalog.checks import check_tool
+from toolsearch.catalog.following import Following
 from toolsearch.catalog.loading import open_source, portable_spec
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache
-from toolsearch.catalog.source import LoadReport, Source
+from toolsearch.catalog.source import LiveSource, LoadReport, Source
+from toolsearch.catalog.taking import ToolLike, by_name, refusal, sift, with_spec
 from toolsearch.errors import BadToolError, DuplicateToolError, UnknownToolError
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json
@@ -26,14 +27,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ToolLike: TypeAlias = object  # a ToolDefinition, or what `as_tools` takes
-
 
 class CopyableMapping(Protocol):
     """What the catalog keeps tools in: a dict, or a stored table that reads them when they are asked for."""
 
-    def copy(self) -> Mapping[str, Tool]: ...
+    def copy(self) -> Self: ...
     def get(self, name: str, /) -> Tool | None: ...
+    def keys(self) -> KeysView[str]: ...
     def update(self, tools: Mapping[str, Tool], /) -> None: ...
     def values(self) -> Iterable[Tool]: ...
     def __contains__(self, name: object, /) -> bool: ...
@@ -54,8 +54,9 @@ class Catalog:
         """*tools* are definitions, or what `as_tools` takes: tools, functions, objects with `@tool` methods, lists."""
         if not isinstance(cast("object", tools), Iterable):
             raise BadToolError(f"a catalog is made of a list of tools, not of a {type(tools).__name__}; write [tool]")
-        self._tools: CopyableMapping = {}
-        self._refused: list[Refusal] = []
+        self._tools: CopyableMapping = dict[str, Tool]()
+        self._owners: dict[str, object] = {}  # of each tool that came with others, which only they replace
+        self._refused: dict[object, tuple[Refusal, ...]] = {}  # by owner
         self._sources: list[Source] = []
         self._version = 0
         self._fingerprints = FingerprintCache()
@@ -68,7 +69,7 @@ class Catalog:
     def over(cls, tools: CopyableMapping, *, refused: Iterable[Refusal], source: Source) -> Self:
         """Take *tools* as they are, with what came of loading them; for the store, which checked them when it wrote."""
         catalog = cls()
-        catalog._tools, catalog._refused, catalog._sources = tools, list(refused), [source]
+        catalog._tools, catalog._refused, catalog._sources = tools, {source: tuple(refused)}, [source]
         return catalog
 
     @classmethod
@@ -124,7 +125,7 @@ class Catalog:
 
     def add(self, *tools: ToolLike) -> None:
         """Add new tools. Raises DuplicateToolError, which names both owners, or BadToolError."""
-        new = _by_name(tools)
+        new = by_name(tools)
         with self._lock:
             for name, tool in new.items():
                 if name in self._tools:
@@ -134,7 +135,7 @@ class Catalog:
 
     def replace(self, *tools: ToolLike) -> None:
         """Put tools in the place of those of the same names. Raises UnknownToolError where there is none."""
-        new = _by_name(tools)
+        new = by_name(tools)
         with self._lock:
             self._require(new)
             self._put(new)
@@ -142,7 +143,7 @@ class Catalog:
 
     def put(self, *tools: ToolLike) -> None:
         """Add the tools whose names are new and replace the others."""
-        new = _by_name(tools)
+        new = by_name(tools)
         with self._lock:
             self._put(new)
         self._feed.deliver()
@@ -154,14 +155,15 @@ class Catalog:
             self._require(gone)
             for name in gone:
                 del self._tools[name]
-                self._fingerprints.forget(name)
+                self._forget(name)
             self._changed(CatalogChange(removed=gone))
         self._feed.deliver()
 
     def load(self, source: Source | str | Path, *, spec: str = "") -> LoadReport:
         """Take all good tools of *source*, and the source itself, which `close` closes; a text is for `open_source`.
 
-        *spec* is what gives *source* again (see `Tool.spec`); of a text it is known.
+        *spec* is what gives *source* again (see `Tool.spec`); of a text it is known. A `LiveSource` is followed until
+        `close`: what it has later takes the place of what it had, as `sync` does it, in a thread.
 
         A bad tool, and one whose name is taken, is refused with its reason and costs no other. Returns what was taken
         and refused. Raises SourceError if the source cannot be read at all.
@@ -170,24 +172,20 @@ class Catalog:
             spec, source = portable_spec(str(source)), open_source(str(source))
         with self._lock:
             self._sources.append(source)
-        report = source.load()
-        good, refused = _sift(report.tools, source)
-        new: dict[str, Tool] = {}
-        with self._lock:
-            for tool in good:
-                taken = self._tools.get(tool.name) or new.get(tool.name)
-                if taken is None:
-                    new[tool.name] = replace(tool, spec=spec) if spec and tool.callback else tool
-                else:
-                    clash = DuplicateToolError(tool.name, first=taken.owner, second=tool.owner)
-                    refused.append(_refusal(tool, source, clash))
-            refused[:0] = report.refused
-            self._refused += refused
-            self._put(new)
-        self._feed.deliver()
-        if refused:
-            logger.info("%s: took %d tools and refused %d", source.description, len(new), len(refused))
-        return LoadReport(tuple(new.values()), tuple(refused))
+        owner = object()
+        outcome = self._take(owner, with_spec(source.load(), spec), source.description)
+        if isinstance(source, LiveSource):
+            source.follow(Following(lambda report: self._follow(source, owner, with_spec(report, spec))).changed)
+        return outcome
+
+    def sync(self, owner: str, tools: Iterable[Tool]) -> LoadReport:
+        """Put *tools* in the place of all that *owner* has, in one change. Returns what was taken and refused.
+
+        A bad tool, and one whose name is another's, is refused with its reason and costs no other; `refused` tells of
+        the last time alone. A tool that is defined as before is no change, though it may run otherwise. What is put,
+        replaced or removed by name is *owner*'s no more.
+        """
+        return self._take(owner, LoadReport(tuple(tools)), owner)
 
     def get(self, name: str) -> Tool:
         """Return the tool of that name. Raises UnknownToolError, which knows near names."""
@@ -220,7 +218,7 @@ class Catalog:
     def refused(self) -> list[Refusal]:
         """What the sources so far had that could not be taken, and why."""
         with self._lock:
-            return list(self._refused)
+            return [refusal for refused in self._refused.values() for refusal in refused]
 
     def snapshot(self) -> CatalogSnapshot:
         """Return the catalog as it is now; the same object as long as nothing changes."""
@@ -265,7 +263,66 @@ class Catalog:
     def _put(self, new: Mapping[str, Tool]) -> None:
         replaced = tuple(name for name in new if name in self._tools)
         self._tools.update(new)
+        for name in replaced:
+            self._owners.pop(name, None)
         self._changed(CatalogChange(added=tuple(new.values()), removed=replaced))
+
+    def _follow(self, source: Source, owner: object, report: LoadReport) -> None:
+        self._take(owner, report, source.description, is_open=lambda: any(each is source for each in self._sources))
+
+    def _take(
+        self, owner: object, report: LoadReport, description: str, *, is_open: Callable[[], bool] = lambda: True
+    ) -> LoadReport:
+        """As `sync`, unless the source is closed by then."""
+        good, refused = sift(report.tools, description)
+        good = [self._with_known_definition(tool) for tool in good]
+        new: dict[str, Tool] = {}
+        with self._lock:
+            if not is_open():
+                return LoadReport(())
+            for tool in good:
+                taken = new.get(tool.name) or self._of_another(owner, tool.name)
+                if taken is None:
+                    new[tool.name] = tool
+                else:
+                    clash = DuplicateToolError(tool.name, first=taken.owner, second=tool.owner)
+                    refused.append(refusal(tool, description, clash))
+            self._refused[owner] = outcome_refused = (*report.refused, *refused)
+            self._exchange(owner, new)
+        self._feed.deliver()
+        if outcome_refused:
+            logger.info("%s: took %d tools and refused %d", description, len(new), len(outcome_refused))
+        return LoadReport(tuple(new.values()), outcome_refused)
+
+    def _with_known_definition(self, tool: Tool) -> Tool:
+        """*tool* with the very definition that is known by its name, where it says the same: what is remembered of a
+        definition is remembered of the object. Compared as JSON, since to Python 1 is True.
+        """
+        known = self._tools.get(tool.name)
+        if known is None or self._fingerprints.of(known.definition) != tool.definition.fingerprint():
+            return tool
+        return replace(tool, definition=known.definition)
+
+    def _of_another(self, owner: object, name: str) -> Tool | None:
+        return None if self._owners.get(name) == owner else self._tools.get(name)
+
+    def _exchange(self, owner: object, new: Mapping[str, Tool]) -> None:
+        """Have *owner* own *new* and nothing else. Who reads without the lock sees all of it or nothing."""
+        gone = tuple(name for name, its in self._owners.items() if its == owner and name not in new)
+        before, after = self._tools, self._tools.copy()
+        after.update(new)
+        for name in gone:
+            del after[name]
+            self._forget(name)
+        self._owners |= dict.fromkeys(new, owner)
+        self._tools, self._snapshot = after, None
+        changed = [tool for tool in new.values() if not _is_defined_by(before.get(tool.name), tool.definition)]
+        replaced = tuple(tool.name for tool in changed if tool.name in before)
+        self._changed(CatalogChange(added=tuple(changed), removed=(*gone, *replaced)))
+
+    def _forget(self, name: str) -> None:
+        self._owners.pop(name, None)
+        self._fingerprints.forget(name)
 
     def _changed(self, change: CatalogChange) -> None:
         if change.added or change.removed:
@@ -274,38 +331,5 @@ class Catalog:
             self._feed.append(replace(change, version=self._version))
 
 
-def _by_name(tools: Iterable[ToolLike]) -> dict[str, Tool]:
-    new: dict[str, Tool] = {}
-    for tool in (tool for item in tools for tool in _tools_in(item)):
-        check_tool(tool)
-        if tool.name in new:
-            raise DuplicateToolError(tool.name, first=new[tool.name].owner, second=tool.owner)
-        new[tool.name] = tool
-    return new
-
-
-def _sift(tools: Iterable[Tool], source: Source) -> tuple[list[Tool], list[Refusal]]:
-    good: list[Tool] = []
-    refused: list[Refusal] = []
-    for tool in tools:
-        try:
-            check_tool(tool)
-        except BadToolError as error:
-            refused.append(_refusal(tool, source, error))
-        else:
-            good.append(tool)
-    return good, refused
-
-
-def _refusal(tool: Tool, source: Source, error: Exception) -> Refusal:
-    return Refusal(tool.name, tool.source or source.description, str(error))
-
-
-def _tools_in(item: ToolLike) -> list[Tool]:
-    if isinstance(item, Tool):
-        return [item]
-    if isinstance(item, ToolDefinition):
-        return [Tool(item)]
-    from toolsearch.tools.providers import as_tools
-
-    return as_tools(item)
+def _is_defined_by(tool: Tool | None, definition: ToolDefinition) -> bool:
+    return tool is not None and tool.definition is definition

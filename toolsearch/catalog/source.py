@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.refusal import Refusal
@@ -31,4 +32,17 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Let go of connections and processes; the tools' callbacks stop working. May be called twice."""
+        ...
+
+
+@runtime_checkable
+class LiveSource(Source, Protocol):
+    """A source whose tools change while it is open."""
+
+    def follow(self, changed: Callable[[LoadReport], None]) -> None:
+        """Call *changed* with all that there is by now, each time that this changes, until `close`; called once, after
+        `load`. What has changed since `load` began to read is told at once.
+
+        *changed* returns at once and never raises. It may be called from any thread, one call after the other.
+        """
         ...
