@@ -15,7 +15,7 @@ from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.advisor import TOOL_LOOP_ORDER
 from toolsearch.chat.aggregate import aggregate
 from toolsearch.chat.client import ChatClient, PromptSpec
-from toolsearch.chat.memory import InMemoryMessageStore, MessageStore, MessageWindowMemory
+from toolsearch.chat.memory import MessageWindowMemory
 from toolsearch.chat.memory_advisor import MemoryAdvisor
 from toolsearch.chat.memory_sqlite import SqliteMessageStore
 from toolsearch.chat.messages import (
@@ -29,6 +29,8 @@ from toolsearch.chat.messages import (
 from toolsearch.chat.model import ChatResponse, Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, ChatModelError, MessageStoreError
+from toolsearch.storage.memory import InMemoryMessageStore
+from toolsearch.storage.messages import MessageStore
 from toolsearch.tools.decorator import tool
 
 ADDS = calls(("add", '{"a": 2, "b": 3}'))
@@ -44,7 +46,7 @@ def said(text: str) -> list[Message]:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MessageStore]:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MessageStore[Message]]:
     if request.param == "memory":
         yield InMemoryMessageStore()
         return
@@ -55,7 +57,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MessageSto
 # Windows
 
 
-def test_what_was_added_is_remembered_in_its_order_and_by_conversation(store: MessageStore) -> None:
+def test_what_was_added_is_remembered_in_its_order_and_by_conversation(store: MessageStore[Message]) -> None:
     memory = MessageWindowMemory(store)
 
     memory.add("a", said("one"))
@@ -67,7 +69,7 @@ def test_what_was_added_is_remembered_in_its_order_and_by_conversation(store: Me
     assert memory.get("never was") == []
 
 
-def test_a_cleared_conversation_is_forgotten_and_the_others_are_not(store: MessageStore) -> None:
+def test_a_cleared_conversation_is_forgotten_and_the_others_are_not(store: MessageStore[Message]) -> None:
     memory = MessageWindowMemory(store)
     memory.add("a", said("one"))
     memory.add("b", said("other"))
@@ -78,7 +80,7 @@ def test_a_cleared_conversation_is_forgotten_and_the_others_are_not(store: Messa
     assert (memory.get("a"), memory.get("b")) == ([], said("other"))
 
 
-def test_the_oldest_exchanges_go_first(store: MessageStore) -> None:
+def test_the_oldest_exchanges_go_first(store: MessageStore[Message]) -> None:
     memory = MessageWindowMemory(store, max_messages=5)
 
     for text in ("one", "two", "three"):
@@ -134,7 +136,7 @@ def test_a_window_has_room_for_a_message() -> None:
         MessageWindowMemory(max_messages=0)
 
 
-def test_what_threads_add_together_stays_together(store: MessageStore) -> None:
+def test_what_threads_add_together_stays_together(store: MessageStore[Message]) -> None:
     memory = MessageWindowMemory(store, max_messages=100)
 
     def work(number: int) -> None:

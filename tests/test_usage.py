@@ -7,10 +7,11 @@ import pytest
 
 from toolsearch.errors import BadSettingError, UsageStoreError
 from toolsearch.sessions.usage.contribution import Credit, SessionContribution
-from toolsearch.sessions.usage.evidence import Cell, LearntUse
+from toolsearch.sessions.usage.evidence import LearntUse
 from toolsearch.sessions.usage.log import DAY_S, UsageLog
-from toolsearch.sessions.usage.store import SqliteUsageStore
 from toolsearch.sessions.usage.vocabulary import IndexVocabulary
+from toolsearch.storage.sqlite.usage import SqliteUsageStore
+from toolsearch.storage.usage import Cell
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from toolsearch.cli import main
-from toolsearch.sessions.usage.evidence import Cell
-from toolsearch.sessions.usage.store import SqliteUsageStore
+from toolsearch.storage.sqlite.usage import SqliteUsageStore
+from toolsearch.storage.usage import Cell
 
 SENT_ONCE = {Cell("mail", "send_mail"): 2.0, Cell("mail", ""): 4.0, Cell("", "send_mail"): 2.0, Cell("", ""): 4.0}
 

@@ -9,7 +9,7 @@ from toolsearch import Catalog, PassThrough, SessionOptions, SessionStore, Sqlit
 from toolsearch.access.reach import Reach
 from toolsearch.errors import UnknownSessionError
 from toolsearch.sessions.usage.log import UsageLog
-from toolsearch.sessions.usage.store import SqliteUsageStore
+from toolsearch.storage.sqlite.usage import SqliteUsageStore
 
 SEARCH = "toolSearchTool"
 QUERY = "send a message"

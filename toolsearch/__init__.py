@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from toolsearch.chat.agent_tool import chat_tool
     from toolsearch.chat.aggregate import aggregate
     from toolsearch.chat.client import ChatClient
-    from toolsearch.chat.memory import InMemoryMessageStore, MessageWindowMemory
+    from toolsearch.chat.memory import MessageWindowMemory
     from toolsearch.chat.memory_advisor import MemoryAdvisor
     from toolsearch.chat.memory_sqlite import SqliteMessageStore
     from toolsearch.chat.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
@@ -55,9 +55,10 @@ if TYPE_CHECKING:
     )
     from toolsearch.sessions.store import SessionStore
     from toolsearch.sessions.usage.log import UsageLog
-    from toolsearch.sessions.usage.store import SqliteUsageStore
     from toolsearch.settings import Settings
+    from toolsearch.storage.memory import InMemoryMessageStore
     from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
+    from toolsearch.storage.sqlite.usage import SqliteUsageStore
     from toolsearch.telemetry import Telemetry
     from toolsearch.tools.augmentation import AugmentedArguments, AugmentedToolProvider, augmented
     from toolsearch.tools.decorator import tool
@@ -89,7 +90,7 @@ _MODULES = {
     "Evaluation": "evaluation.evaluation",
     "FunctionToolCallback": "tools.function_tool",
     "ImportPathResolver": "calling.resolvers",
-    "InMemoryMessageStore": "chat.memory",
+    "InMemoryMessageStore": "storage.memory",
     "LabelledQuery": "evaluation.queries",
     "LruEvictionStrategy": "sessions.eviction",
     "MemoryAdvisor": "chat.memory_advisor",
@@ -108,7 +109,7 @@ _MODULES = {
     "Settings": "settings",
     "SqliteMessageStore": "chat.memory_sqlite",
     "SqliteSessionPersistence": "storage.sqlite.sessions",
-    "SqliteUsageStore": "sessions.usage.store",
+    "SqliteUsageStore": "storage.sqlite.usage",
     "StaticToolCallbackResolver": "calling.resolvers",
     "SystemMessage": "chat.messages",
     "Telemetry": "telemetry",

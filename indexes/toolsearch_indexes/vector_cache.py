@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from toolsearch_indexes.encoders.progress import progress_bar
 from toolsearch_indexes.encoders.protocol import Encoder, FloatArray
 from toolsearch_indexes.errors import EncoderError
 from toolsearch_indexes.vector_file import VectorFile
+from toolsearch_indexes.vector_store import MemoryVectorStore, VectorStore
 from toolsearch_indexes.vectors import check_unit_rows
 
 __all__ = ["VectorCache"]
@@ -31,14 +30,15 @@ class VectorCache:
     disk: the last 1,000 are kept in memory.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        """*path* None keeps the documents in memory, the last 100,000 used.
+    def __init__(self, documents: Path | VectorStore | None = None) -> None:
+        """*documents* is the file or another store that keeps them; None is memory, with the last 100,000 used.
 
         Raises IndexStoreError if the file cannot be used; one that is damaged is set aside with a warning.
         """
-        self._file = VectorFile(path) if path is not None else None
-        self._documents: _Vectors = self._file or _MemoryVectors(_MAX_DOCUMENTS_IN_MEMORY)
-        self._queries: _Vectors = _MemoryVectors(_MAX_QUERIES)
+        if isinstance(documents, Path):
+            documents = VectorFile(documents)
+        self._documents: VectorStore = documents or MemoryVectorStore(_MAX_DOCUMENTS_IN_MEMORY)
+        self._queries: VectorStore = MemoryVectorStore(_MAX_QUERIES)
 
     def embed(self, encoder: Encoder, texts: Sequence[str], *, show_progress: bool | None = None) -> FloatArray:
         """Return one row per document, (len(texts), encoder.dimensions); only those not known are embedded.
@@ -73,42 +73,13 @@ class VectorCache:
         return _matrix([known[key]], encoder.dimensions).reshape(-1)
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._documents.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-class _Vectors(Protocol):
-    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]: ...
-
-    def put(self, values: Mapping[bytes, bytes]) -> None: ...
-
-
-class _MemoryVectors:
-    """The *size* most recently used vectors."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._lock = Lock()
-        self._values: OrderedDict[bytes, bytes] = OrderedDict()  # least recently used first
-
-    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        with self._lock:
-            known = [key for key in keys if key in self._values]
-            for key in known:
-                self._values.move_to_end(key)
-            return {key: self._values[key] for key in known}
-
-    def put(self, values: Mapping[bytes, bytes]) -> None:
-        with self._lock:
-            self._values.update(values)
-            while len(self._values) > self._size:
-                self._values.popitem(last=False)
 
 
 def _key(encoder_id: str, kind: str, text: str) -> bytes:

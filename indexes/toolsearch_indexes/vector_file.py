@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 class VectorFile:
-    """A mapping on disk from keys to bytes. What was put is there for every process that opens the file, or gone."""
+    """A `VectorStore` on disk. What was put is there for every process that opens the file, or gone."""
 
     def __init__(self, path: Path) -> None:
         """Open or make the file.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Protocol
 
 from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from toolsearch.errors import BadSettingError
 from toolsearch.option_values import identity
+from toolsearch.storage.memory import InMemoryMessageStore
+from toolsearch.storage.messages import MessageStore
 
 
 class ChatMemory(Protocol):
@@ -26,39 +27,6 @@ class ChatMemory(Protocol):
     def clear(self, conversation_id: str) -> None: ...
 
 
-class MessageStore(Protocol):
-    """Where a memory keeps its messages. Safe to share between threads. Each method may raise MessageStoreError."""
-
-    def load(self, conversation_id: str) -> list[Message]: ...
-
-    def update(self, conversation_id: str, change: Callable[[list[Message]], list[Message]]) -> None:
-        """Replace the messages by what *change* makes of them; nobody else writes meanwhile."""
-        ...
-
-    def delete(self, conversation_id: str) -> None:
-        """Does nothing for a conversation that is not there."""
-        ...
-
-
-class InMemoryMessageStore:
-    """Lives as long as the process."""
-
-    def __init__(self) -> None:
-        self._conversations: dict[str, tuple[Message, ...]] = {}
-        self._lock = threading.Lock()
-
-    def load(self, conversation_id: str) -> list[Message]:
-        return list(self._conversations.get(conversation_id, ()))
-
-    def update(self, conversation_id: str, change: Callable[[list[Message]], list[Message]]) -> None:
-        with self._lock:
-            self._conversations[conversation_id] = tuple(change(self.load(conversation_id)))
-
-    def delete(self, conversation_id: str) -> None:
-        with self._lock:
-            self._conversations.pop(conversation_id, None)
-
-
 class MessageWindowMemory:
     """Remembers the newest exchanges of a conversation, at most *max_messages* messages of them, in *store*.
 
@@ -67,10 +35,10 @@ class MessageWindowMemory:
     front; it counts as well. Raises BadSettingError for a conversation's id that is no text, or blank.
     """
 
-    def __init__(self, store: MessageStore | None = None, *, max_messages: int = 20) -> None:
+    def __init__(self, store: MessageStore[Message] | None = None, *, max_messages: int = 20) -> None:
         if max_messages < 1:
             raise BadSettingError(f"max_messages must be 1 or more, got {max_messages}")
-        self._store = store or InMemoryMessageStore()
+        self._store: MessageStore[Message] = store or InMemoryMessageStore()
         self._max_messages = max_messages
 
     def add(self, conversation_id: str, messages: Sequence[Message]) -> None:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Generic
 
 from toolsearch.errors import SessionConflictError
+from toolsearch.storage.audit import AuditLog, AuditRecord
+from toolsearch.storage.messages import Message
+from toolsearch.storage.pins import FIRST_SIGHT, Pin, SeenEntry, approval, withdrawal
 from toolsearch.storage.sessions import StoredSession
+from toolsearch.storage.usage import Cell, StoredWeight
+from toolsearch.tools.json_types import JsonObject
 
 
 class InMemorySessionPersistence:
@@ -35,3 +42,133 @@ class InMemorySessionPersistence:
     def ids(self) -> list[str]:
         with self._lock:
             return sorted(self._sessions)
+
+
+class InMemoryUsageStore:
+    """A `UsageStore` without a file."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._weights: dict[str, dict[Cell, StoredWeight]] = {}
+
+    def load(self, tenant: str) -> list[StoredWeight]:
+        with self._lock:
+            return [weight for _, weight in sorted(self._weights.get(tenant, {}).items())]
+
+    def add(self, tenant: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
+        with self._lock:
+            known = self._weights.setdefault(tenant, {})
+            for cell, weight in weights.items():
+                left = known[cell].left(at_s, half_life_s) if cell in known else 0.0
+                known[cell] = StoredWeight(cell, left + weight, at_s)
+
+    def drop(self, tenant: str, cells: Collection[Cell]) -> None:
+        with self._lock:
+            for cell in cells:
+                self._weights.get(tenant, {}).pop(cell, None)
+
+    def reset(self, tenant: str | None) -> None:
+        with self._lock:
+            for known in [known for known in self._weights if tenant in (None, known)]:
+                del self._weights[known]
+
+    def tenants(self) -> list[str]:
+        with self._lock:
+            return sorted(tenant for tenant, weights in self._weights.items() if weights)
+
+
+class InMemoryMessageStore(Generic[Message]):
+    """A `MessageStore` without a file."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._conversations: dict[str, tuple[Message, ...]] = {}
+
+    def load(self, conversation_id: str) -> list[Message]:
+        return list(self._conversations.get(conversation_id, ()))
+
+    def update(self, conversation_id: str, change: Callable[[list[Message]], list[Message]]) -> None:
+        with self._lock:
+            self._conversations[conversation_id] = tuple(change(self.load(conversation_id)))
+
+    def delete(self, conversation_id: str) -> None:
+        with self._lock:
+            self._conversations.pop(conversation_id, None)
+
+
+class InMemoryAuditLog:
+    """An `AuditLog` without a file."""
+
+    def __init__(self) -> None:
+        self._records: list[AuditRecord] = []
+
+    def append(self, record: AuditRecord) -> None:
+        self._records.append(record)
+
+    def records(self, *, limit: int) -> list[AuditRecord]:
+        return self._records[-limit:]
+
+
+class InMemoryPins:
+    """A `PinPersistence` without a file, which records what is decided in *audit*."""
+
+    def __init__(self, audit: AuditLog) -> None:
+        self._audit = audit
+        self._lock = threading.RLock()
+        self._version = 0
+        self._entries: dict[tuple[str, str, bool], tuple[SeenEntry, str]] = {}  # by owner, name and whether approved
+
+    def version(self) -> int:
+        return self._version
+
+    def approved(self, owner: str) -> dict[str, Pin]:
+        return self._pins(owner, is_approved=True)
+
+    def waiting(self, owner: str) -> dict[str, Pin]:
+        return self._pins(owner, is_approved=False)
+
+    def entry(self, owner: str, name: str, *, is_approved: bool) -> JsonObject | None:
+        kept = self._entries.get((owner, name, is_approved))
+        return kept[0].raw if kept else None
+
+    def keep(
+        self, *, approve: Sequence[SeenEntry] = (), hold: Sequence[SeenEntry] = (), forget: Sequence[SeenEntry] = ()
+    ) -> None:
+        with self._lock:
+            for entry in approve:
+                self._entries[entry.owner, entry.name, True] = entry, FIRST_SIGHT
+            for entry in hold:
+                _, withdrawn_by = self._entries.get((entry.owner, entry.name, False), (entry, ""))
+                self._entries[entry.owner, entry.name, False] = entry, withdrawn_by
+            for entry in forget:
+                self._entries.pop((entry.owner, entry.name, False), None)
+
+    def approve(self, owner: str, name: str, pin: str, *, by: str, at_s: float) -> bool:
+        with self._lock:
+            kept = [self._entries.get((owner, name, is_approved)) for is_approved in (False, True)]
+            found = next((each for each in kept if each and each[0].pin == pin), None)
+            if found:
+                self._entries.pop((owner, name, False), None)
+                self._entries[owner, name, True] = found[0], by
+            self._decided(approval(owner, name, by=by, at_s=at_s, is_done=found is not None))
+            return found is not None
+
+    def revoke(self, owner: str, name: str, *, by: str, at_s: float) -> bool:
+        with self._lock:
+            found = self._entries.pop((owner, name, True), None)
+            if found:
+                self._entries[owner, name, False] = found[0], by
+            self._decided(withdrawal(owner, name, by=by, at_s=at_s, is_done=found is not None))
+            return found is not None
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def _decided(self, record: AuditRecord) -> None:
+        self._version += 1
+        self._audit.append(record)
+
+    def _pins(self, owner: str, *, is_approved: bool) -> dict[str, Pin]:
+        with self._lock:
+            kept = [each for key, each in sorted(self._entries.items()) if (key[0], key[2]) == (owner, is_approved)]
+        return {entry.name: Pin(entry.name, entry.pin, entry.seen_s, by) for entry, by in kept}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import tempfile
 from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import FILE, PinStore
 from toolsearch.gateway.trust.protocol import Held, ToolGate
+from toolsearch.storage.sqlite.pins import SqlitePins
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.pinned import Entry, Kind, content_entry, tool_entry
@@ -35,7 +35,8 @@ def gate_that_only_looks(config: GatewayConfig) -> Generator[ToolGate]:
     with tempfile.TemporaryDirectory() as scratch:
         pins = config.settings.state_folder / FILE
         if pins.is_file():
-            _copy(pins, Path(scratch) / FILE)
+            with SqlitePins(pins) as kept:
+                kept.copy_to(Path(scratch) / FILE)
         yield make_gate(replace(config, settings=config.settings.model_copy(update={"state_dir": Path(scratch)})))
 
 
@@ -55,12 +56,6 @@ def waiting_entries(config: GatewayConfig, store: PinStore) -> list[Waiting]:
                 if (entry.kind, entry.name) in held
             ]
     return waiting
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Whole, even while a gateway writes to it."""
-    with closing(sqlite3.connect(source)) as reading, closing(sqlite3.connect(target)) as writing:
-        reading.backup(writing)
 
 
 def _known(store: PinStore, server: str) -> Sequence[Entry]:

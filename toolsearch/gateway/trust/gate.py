@@ -8,10 +8,11 @@ from typing import TypeAlias
 
 from toolsearch.gateway.settings import GatewayConfig, TrustSettings
 from toolsearch.gateway.trust.differences import changed_places
-from toolsearch.gateway.trust.pins import FIRST_SIGHT, Pin, PinStore
+from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.protocol import Finding, Held, Hold, OpenGate, ToolGate, Verdict
 from toolsearch.gateway.trust.scan import Scanner
 from toolsearch.gateway.trust.scan_cache import ScanCache
+from toolsearch.storage.pins import FIRST_SIGHT, Pin
 from toolsearch.upstreams.pinned import Entry, Kind
 
 _Key: TypeAlias = tuple[Kind, str]

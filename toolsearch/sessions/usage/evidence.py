@@ -20,9 +20,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from toolsearch.sessions.usage.vocabulary import Terms
+from toolsearch.storage.usage import Cell
 
 _N_HALF = 3.0
 _LIFT = 2.0  # so what is called for half of all queries gets no favour for any
@@ -37,15 +37,6 @@ _FADED = 1e-9
 _MOST_LOG_ODDS = 300.0
 
 _ALL = ""  # the term, or the tool, of a sum over all of them
-
-
-class Cell(NamedTuple):
-    """What is counted: calls of a tool for a term. Without a tool, queries with the term; without a term, calls of the
-    tool; without both, queries.
-    """
-
-    term: str
-    tool: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from toolsearch.errors import BadSettingError, UsageStoreError
 from toolsearch.sessions.usage.contribution import Credit, SessionContribution
-from toolsearch.sessions.usage.evidence import Cell, Evidence, LearntUse
-from toolsearch.sessions.usage.store import UsageStore
+from toolsearch.sessions.usage.evidence import Evidence, LearntUse
 from toolsearch.sessions.usage.vocabulary import Terms
+from toolsearch.storage.usage import Cell, UsageStore
 
 logger = logging.getLogger(__name__)
 

@@ -1,43 +1,15 @@
-"""Where what was learnt outlives the process: one number for each thing that is counted."""
+"""What was learnt from use, in a SQLite file."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Protocol
 
 from toolsearch.errors import UsageStoreError
-from toolsearch.sessions.usage.evidence import Cell
 from toolsearch.storage.sqlite.file import SqliteFile
+from toolsearch.storage.usage import Cell, StoredWeight
 
-
-@dataclass(frozen=True, slots=True)
-class StoredWeight:
-    """What a cell counted at a moment, in seconds of the log's clock."""
-
-    cell: Cell
-    weight: float
-    at_s: float
-
-
-class UsageStore(Protocol):
-    """Keeps weights by tenant and cell; safe to share between threads. Each method may raise UsageStoreError."""
-
-    def load(self, tenant: str) -> list[StoredWeight]: ...
-
-    def add(self, tenant: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
-        """Add to what is there, once that has faded until *at_s*."""
-        ...
-
-    def drop(self, tenant: str, cells: Collection[Cell]) -> None: ...
-
-    def reset(self, tenant: str | None) -> None:
-        """Forget one tenant, or all."""
-        ...
-
-    def tenants(self) -> list[str]:
-        """Sorted."""
-        ...
+_FIND = "SELECT weight, at_s FROM usage WHERE tenant = ? AND term = ? AND tool = ?"
+_SAVE = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?)"
 
 
 class SqliteUsageStore(SqliteFile):
@@ -56,12 +28,11 @@ class SqliteUsageStore(SqliteFile):
     def add(self, tenant: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
         with self.transaction() as database:
             for cell, weight in weights.items():
-                key = (tenant, cell.term, cell.tool)
-                found = database.execute(
-                    "SELECT weight, at_s FROM usage WHERE tenant = ? AND term = ? AND tool = ?", key
-                ).fetchone()
-                left = found[0] * 0.5 ** ((at_s - found[1]) / half_life_s) if found else 0.0
-                database.execute("INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?)", (*key, left + weight, at_s))
+                found = database.execute(_FIND, (tenant, *cell)).fetchone()
+                left = StoredWeight(cell, *found).left(at_s, half_life_s) if found else 0.0
+                database.execute(
+                    "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?)", (tenant, *cell, left + weight, at_s)
+                )
 
     def drop(self, tenant: str, cells: Collection[Cell]) -> None:
         with self.transaction() as database:

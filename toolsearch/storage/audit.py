@@ -1,0 +1,27 @@
+"""A record of what was decided: who did what to what, when, and what came of it. It is only ever added to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """*action* is a verb, such as ``approve``, *outcome* ``done`` or why not. *at_s* is in seconds since 1970."""
+
+    at_s: float
+    who: str
+    action: str
+    subject: str
+    outcome: str
+
+
+class AuditLog(Protocol):
+    """Safe to share between threads. Each method may raise AuditStoreError."""
+
+    def append(self, record: AuditRecord) -> None: ...
+
+    def records(self, *, limit: int) -> list[AuditRecord]:
+        """The newest *limit*, in the order in which they were appended."""
+        ...
