@@ -1,5 +1,6 @@
 """The names that a gateway gives tools: legal, short, the same every time, and each of one tool of one server."""
 
+import json
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.protocol import OpenGate
-from toolsearch.tools.definition import Tool
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import is_legal_name
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.protocol import Listing
@@ -87,3 +88,47 @@ def test_servers_whose_names_only_begin_alike_stand_side_by_side():
     config = read_gateway_config({"mcpServers": {"git": {"command": "x"}, "github": {"command": "x"}}}, {})
 
     assert [upstream.name for upstream in config.upstreams] == ["git", "github"]
+
+
+def alone() -> Registry:
+    return Registry(Catalog(), OpenGate(), Reach())
+
+
+def the_tool(server: str, name: str, **raw: Any) -> Tool:
+    definition = ToolDefinition(name, server=server, input_schema={"type": "object", **raw})
+    return Tool(definition, origin=ToolOrigin(server, "own", {"name": "own", "inputSchema": {"type": "object", **raw}}))
+
+
+async def test_a_name_that_another_server_has_is_refused_and_costs_no_other_tool():
+    registry = alone()
+    await registry.publish(Listing("a", (the_tool("a", "same"),)))
+    outcome = await registry.publish(Listing("b", (the_tool("b", "same"), the_tool("b", "other"))))
+
+    assert [tool.name for tool in outcome.admitted] == ["other"]
+    assert [(refusal.name, refusal.source) for refusal in outcome.refused] == [("same", "b")]
+    assert "two tools are named 'same': one from server a, one from server b" in outcome.refused[0].reason
+    assert registry.servers["b"] == outcome
+    found = registry.find("same")
+    assert found is not None
+    assert found.definition.server == "a"
+
+
+async def test_clients_are_told_of_each_listing_that_says_anything_else_and_of_no_other():
+    """Also where Python sees no difference, as between 1 and true."""
+    registry = alone()
+    told: list[Any] = []
+    registry.on_change(lambda: told.append(registry.catalog.get("same").definition.input_schema["default"]))
+    for default in (1, 1, True, True, 2):
+        await registry.publish(Listing("a", (the_tool("a", "same", default=default),)))
+
+    assert [json.dumps(default) for default in told] == ["1", "true", "2"]
+
+
+async def test_what_a_server_lists_beside_its_tools_is_told_of_too():
+    registry = alone()
+    told: list[int] = []
+    registry.on_change(lambda: told.append(len(registry.contents["a"].prompts)))
+    for prompts in ((), ({"name": "p"},), ({"name": "p"},)):
+        await registry.publish(Listing("a", (), prompts=prompts))
+
+    assert told == [0, 1]

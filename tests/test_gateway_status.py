@@ -137,7 +137,7 @@ async def test_an_approval_by_another_process_is_followed(tmp_path):
     async with Gateway(config, trust_poll_s=0.001) as gateway:
         assert await gateway.list_tools(MODERN)
         assert gateway.status().servers[0].tools == 0
-        gateway.registry.on_change(lambda _: told.set())
+        gateway.registry.on_change(told.set)
         store = PinStore.of(config)
         pins = store.waiting("raw")
         assert store.approve("raw", "pid", pins["pid"].pin, "ann")

@@ -25,7 +25,7 @@ from toolsearch.storage.pins import FIRST_SIGHT
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.identity import server_identity
-from toolsearch.upstreams.pinned import Kind, content_entry, instructions_entry, tool_entry
+from toolsearch.upstreams.pinned import Kind, content_entry, tool_entry
 from toolsearch.upstreams.protocol import Listing
 
 PLAIN = tool("Adds two numbers.")
@@ -390,7 +390,10 @@ ENTRIES = [
         content_entry("sums", Kind.TEMPLATE, {"uriTemplate": "file:///{a}", "name": "p"}),
         "426744e0f15d11ef04153192840e6ed9daf6edc5380176846f78058480239971",
     ),
-    (instructions_entry("sums", "Be brief."), "6cdc9eb9eddedcd2719cf9c36872288a6d4af88dcf028cd172309e4b246e27c7"),
+    (
+        content_entry("sums", Kind.INSTRUCTIONS, {"instructions": "Be brief."}),
+        "6cdc9eb9eddedcd2719cf9c36872288a6d4af88dcf028cd172309e4b246e27c7",
+    ),
 ]
 
 

@@ -62,7 +62,7 @@ class ListChanges:
         self._streams: dict[str, _Streams] = {}
         self._is_stale = False
         self._telling: asyncio.Task[None] | None = None
-        gateway.registry.on_change(lambda _: self._lists_changed())
+        gateway.registry.on_change(self._lists_changed)
         gateway.first_listings.on_complete(self._lists_changed)  # few tools are listed whole from then on
 
     def following(self, handler: Handler[_Params]) -> Handler[_Params]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.upstreams.pinned import KEYS, Entry, Kind, content_entry, instructions_entry
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.pinned import Entry, Kind, content_entry
 from toolsearch.upstreams.protocol import Listing
 
 
@@ -27,18 +28,22 @@ class Contents:
 
 def content_entries(listing: Listing) -> list[Entry]:
     """All that is to be judged of *listing* beside its tools."""
-    entries = [content_entry(listing.server, kind, raw) for kind, raw in _listed(listing)]
-    if listing.instructions:
-        entries.append(instructions_entry(listing.server, listing.instructions))
-    return entries
+    listed = {
+        Kind.PROMPT: listing.prompts,
+        Kind.RESOURCE: listing.resources,
+        Kind.TEMPLATE: listing.resource_templates,
+        Kind.INSTRUCTIONS: [{"instructions": listing.instructions}] if listing.instructions else [],
+    }
+    return [content_entry(listing.server, kind, raw) for kind, raws in listed.items() for raw in raws]
 
 
-def contents_of(listing: Listing, admitted: Iterable[Entry]) -> Contents:
+def contents_of(listing: Listing, admitted: Collection[Entry]) -> Contents:
     """What *admitted* leaves of *listing*."""
     names = {(entry.kind, entry.remote_name) for entry in admitted}
+    held = [entry for entry in content_entries(listing) if (entry.kind, entry.remote_name) not in names]
 
-    def left(kind: Kind) -> tuple[Mapping[str, Any], ...]:
-        return tuple(raw for each, raw in _listed(listing) if each is kind and (kind, str(raw[KEYS[kind]])) in names)
+    def left(kind: Kind) -> tuple[JsonObject, ...]:
+        return tuple(entry.raw for entry in admitted if entry.kind is kind)
 
     return Contents(
         listing.server,
@@ -47,15 +52,5 @@ def contents_of(listing: Listing, admitted: Iterable[Entry]) -> Contents:
         resources=left(Kind.RESOURCE),
         resource_templates=left(Kind.TEMPLATE),
         instructions=listing.instructions if (Kind.INSTRUCTIONS, "") in names else "",
-        held=frozenset(
-            str(raw[KEYS[kind]])
-            for kind, raw in _listed(listing)
-            if kind is not Kind.PROMPT and (kind, str(raw[KEYS[kind]])) not in names
-        ),
+        held=frozenset(entry.remote_name for entry in held if entry.kind in (Kind.RESOURCE, Kind.TEMPLATE)),
     )
-
-
-def _listed(listing: Listing) -> Iterator[tuple[Kind, Mapping[str, Any]]]:
-    yield from ((Kind.PROMPT, raw) for raw in listing.prompts)
-    yield from ((Kind.RESOURCE, raw) for raw in listing.resources)
-    yield from ((Kind.TEMPLATE, raw) for raw in listing.resource_templates)

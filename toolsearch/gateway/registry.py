@@ -1,22 +1,22 @@
-"""What all servers list by now: by name for calls, in the catalog for searches. One place decides what is there."""
+"""What of the servers' listings is admitted to the catalog, and why the rest is not: one place decides it."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.checks import check_tool
-from toolsearch.errors import BadToolError
+from toolsearch.catalog.taking import sift
 from toolsearch.gateway.contents import Contents, content_entries, contents_of
 from toolsearch.gateway.trust.protocol import Held, ToolGate
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.refusal import Refusal
-from toolsearch.upstreams.pinned import Entry, Kind, tool_entry
+from toolsearch.upstreams.pinned import Kind, tool_entry
 from toolsearch.upstreams.protocol import Listing
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,8 @@ class ServerTools:
 
 
 class Registry:
-    """Takes in the servers' listings. To be used from one event loop; the catalog may be read from any thread.
+    """Judges the servers' listings and puts what is admitted into *catalog*, each server's tools as its own. To be used
+    from one event loop; the catalog may be read from any thread.
 
     A tool that a rule for everybody leaves out, or that is held, never enters the catalog: no search, suggestion,
     count or call can come upon it.
@@ -49,10 +50,9 @@ class Registry:
         self._listings: dict[str, Listing] = {}
         self._servers: dict[str, ServerTools] = {}
         self._contents: dict[str, Contents] = {}
-        self._tools: dict[str, Tool] = {}
         self._held: Mapping[str, Tool] = {}
         self._writing = asyncio.Lock()
-        self._listeners: list[Callable[[frozenset[str]], None]] = []
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def servers(self) -> Mapping[str, ServerTools]:
@@ -70,17 +70,15 @@ class Registry:
 
     def find(self, name: str) -> Tool | None:
         """The tool of that name, whoever may see it: what a caller may see is for a `View` to say."""
-        return self._tools.get(name)
+        return self.catalog.find(name)
 
     @property
     def held(self) -> Mapping[str, Tool]:
         """The tools that wait for approval, by name; whom they may be named to is to be asked of its reach."""
         return self._held
 
-    def on_change(self, listener: Callable[[frozenset[str]], None]) -> None:
-        """Have *listener* told, after each change, of the tools' names that came, went, or mean something else now: of
-        none where only prompts or resources did.
-        """
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Have *listener* told after each change of what clients may be listed."""
         self._listeners.append(listener)
 
     async def publish(self, listing: Listing) -> ServerTools:
@@ -100,74 +98,52 @@ class Registry:
                 await self._take(listing)
 
     async def _take(self, listing: Listing) -> ServerTools:
-        sound, refused = _sift(listing.tools, listing.server)
+        judged, contents = await asyncio.to_thread(self._judge, listing)
+        self._hold(listing, judged.held)  # at once: what is indexed first takes a while
+        is_changed = contents != self._contents.get(listing.server)
+        self._contents[listing.server] = contents
+        outcome, are_tools_changed = await asyncio.to_thread(self._admit, listing.server, judged)
+        self._servers[listing.server] = outcome
+        _tell_of(outcome)
+        if is_changed or are_tools_changed:
+            logger.info("%s: %d tools, or what it offers beside them, changed", listing.server, len(outcome.admitted))
+            for listener in self._listeners:
+                listener()
+        return outcome
+
+    def _judge(self, listing: Listing) -> tuple[ServerTools, Contents]:
+        """By the rules, and then by the gate. Thousands of definitions take a while, so this runs in a thread."""
+        sound, refused = sift(listing.tools, listing.server)
         in_rules = [tool for tool in sound if self._rules.allows(tool.definition)]
-        others = self._of_others(listing.server)
         entries = [*map(tool_entry, in_rules), *content_entries(listing)]
-        verdict = await asyncio.to_thread(self._gate.judge, listing.server, entries, others=others)
-        names = {entry.name for entry in verdict.admitted if entry.kind is Kind.TOOL}
-        outcome = ServerTools(
-            admitted=tuple(tool for tool in in_rules if tool.name in names),
+        others = [tool_entry(tool) for tool in self.catalog if tool.definition.server != listing.server]
+        verdict = self._gate.judge(listing.server, entries, others=others)
+        admitted = {entry.name for entry in verdict.admitted if entry.kind is Kind.TOOL}
+        judged = ServerTools(
+            admitted=tuple(tool for tool in in_rules if tool.name in admitted),
             held=verdict.held,
             refused=(*listing.refused, *refused),
             ruled_out=tuple(tool.name for tool in sound if not self._rules.allows(tool.definition)),
             warnings=verdict.warnings,
         )
-        before = {tool.name: tool for tool in self._servers.get(listing.server, ServerTools()).admitted}
-        now = {tool.name: tool for tool in outcome.admitted}
-        changed = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
-        self._servers[listing.server] = outcome
-        self._held = {
-            **{name: tool for name, tool in self._held.items() if tool.definition.server != listing.server},
-            **_named(in_rules, verdict.held),
-        }
-        for name in before:
-            del self._tools[name]
-        self._tools |= now
-        _tell_of(outcome)
-        contents = contents_of(listing, verdict.admitted)
-        if contents != self._contents.get(listing.server):
-            self._contents[listing.server] = contents
-            self._tell(frozenset())
-        if changed:
-            await asyncio.to_thread(
-                self._write, [now[name] for name in now if name in changed], sorted(before.keys() - now.keys())
-            )
-            logger.info("%s: %d tools, %d of them changed", listing.server, len(now), len(changed))
-            self._tell(frozenset(changed))
-        return outcome
+        return judged, contents_of(listing, verdict.admitted)
 
-    def _tell(self, names: frozenset[str]) -> None:
-        for listener in self._listeners:
-            listener(names)
+    def _hold(self, listing: Listing, held: Iterable[Held]) -> None:
+        names = {each.name for each in held if each.kind is Kind.TOOL}
+        others = {name: tool for name, tool in self._held.items() if tool.definition.server != listing.server}
+        self._held = others | {tool.name: tool for tool in listing.tools if tool.name in names}
 
-    def _of_others(self, server: str) -> list[Entry]:
-        return [tool_entry(tool) for tool in self._tools.values() if tool.definition.server != server]
-
-    def _write(self, put: Sequence[Tool], gone: Sequence[str]) -> None:
-        """Indexing computes, so this runs in a worker thread."""
-        if gone:
-            self.catalog.remove(*gone)
-        if put:
-            self.catalog.put(*put)
+    def _admit(self, server: str, judged: ServerTools) -> tuple[ServerTools, bool]:
+        """Into the catalog, which has the tools indexed; also says whether clients would be listed anything else."""
+        before = _entries(self._servers.get(server, ServerTools()).admitted)
+        report = self.catalog.sync(server, judged.admitted)
+        outcome = replace(judged, admitted=report.tools, refused=(*judged.refused, *report.refused))
+        return outcome, before != _entries(report.tools)
 
 
-def _named(tools: Sequence[Tool], held: Sequence[Held]) -> dict[str, Tool]:
-    names = {each.name for each in held if each.kind is Kind.TOOL}
-    return {tool.name: tool for tool in tools if tool.name in names}
-
-
-def _sift(tools: Sequence[Tool], server: str) -> tuple[list[Tool], list[Refusal]]:
-    sound: list[Tool] = []
-    refused: list[Refusal] = []
-    for tool in tools:
-        try:
-            check_tool(tool)
-        except BadToolError as error:
-            refused.append(Refusal(tool.name, server, str(error)))
-        else:
-            sound.append(tool)
-    return sound, refused
+def _entries(tools: Iterable[Tool]) -> dict[str, str]:
+    """By name and as JSON: to Python 1 is True, to a model it is not."""
+    return {tool.name: json.dumps(tool_entry(tool).raw, sort_keys=True) for tool in tools}
 
 
 def _tell_of(outcome: ServerTools) -> None:

@@ -92,7 +92,3 @@ def content_entry(server: str, kind: Kind, raw: JsonObject) -> Entry:
     """The entry *raw* of what is no tool, which has what its kind is known by."""
     remote_name = str(raw[KEYS[kind]]) if kind in KEYS else ""
     return Entry(server, kind, remote_name, shown_name(server, kind, remote_name), raw)
-
-
-def instructions_entry(server: str, text: str) -> Entry:
-    return content_entry(server, Kind.INSTRUCTIONS, {"instructions": text})

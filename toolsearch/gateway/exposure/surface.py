@@ -11,7 +11,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.discovery.exposure import PassThrough, render_definition
 from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, search_tool_definition
 from toolsearch.engine import ToolSearch
-from toolsearch.errors import UnknownSessionError, UnknownToolError
+from toolsearch.errors import UnknownSessionError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.answer import Answer, answer_with_names, answer_with_schemas
 from toolsearch.gateway.exposure.call_tools import call_tool_entries, called_tool
@@ -68,7 +68,7 @@ class Surface:
         self._clients = ClientTable(settings.clients)
         self._pass_through = PassThroughSwitch(PassThrough(settings.pass_through_tools, settings.pass_through_tokens))
         self._is_split = settings.call_tools == "split"
-        registry.on_change(lambda _: self._pass_through.review())
+        registry.on_change(self._pass_through.review)
 
     def entries(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's ``tools/list``, whole: byte for byte the same until something changes.
@@ -106,10 +106,7 @@ class Surface:
         Raises UnknownToolError with near names, or UnapprovedToolError for one in reach that waits for approval.
         """
         self._unapproved.check(name, caller.principal.reach)
-        self._engine.view(caller.principal.reach).get(name)
-        tool = self._registry.find(name)
-        if tool is None or not caller.principal.reach.allows(tool.definition):  # another one between the two looks
-            raise UnknownToolError(name)
+        tool = self._engine.view(caller.principal.reach).get(name)
         if caller.session_key is not None:
             with suppress(UnknownSessionError):  # a client that never searches needs none
                 self._engine.sessions.get(_session_id(caller)).discovered.touch(name)
