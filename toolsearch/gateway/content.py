@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,25 +13,56 @@ from mcp.server.lowlevel import Server
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
 from toolsearch.errors import ToolSearchError
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.callers import Context, caller_of
 from toolsearch.gateway.downstream import SdkDownstream, connection_of, set_log_level
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.raw_results import raw_result
+from toolsearch.gateway.unexpected import Handler
 
 
 def content_handlers(gateway: Gateway) -> dict[str, Any]:
     """The handlers of the SDK's `Server` for these, as keyword arguments; what is not in here is not advertised."""
-    handlers = _ContentHandlers(gateway)
+    content = gateway.content
+    subscribing = _SubscriptionHandlers(gateway)
     return {
-        "on_list_resources": handlers.list_resources,
-        "on_list_resource_templates": handlers.list_resource_templates,
-        "on_read_resource": handlers.read_resource,
-        "on_list_prompts": handlers.list_prompts,
-        "on_get_prompt": handlers.get_prompt,
-        "on_completion": handlers.complete,
-        "on_subscribe_resource": handlers.subscribe,
-        "on_unsubscribe_resource": handlers.unsubscribe,
+        "on_list_resources": _listing(gateway, "resources", content.resources),
+        "on_list_resource_templates": _listing(gateway, "resourceTemplates", content.resource_templates),
+        "on_read_resource": _passing_on(gateway, content.read),
+        "on_list_prompts": _listing(gateway, "prompts", content.prompts),
+        "on_get_prompt": _passing_on(gateway, content.get_prompt),
+        "on_completion": _passing_on(gateway, content.complete),
+        "on_subscribe_resource": subscribing.subscribe,
+        "on_unsubscribe_resource": subscribing.unsubscribe,
     }
+
+
+def require_first_page(params: types.PaginatedRequestParams | None) -> None:
+    """Raise MCPError for a cursor: we give none."""
+    if params is not None and params.cursor is not None:
+        raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
+
+
+def _listing(gateway: Gateway, key: str, entries: Callable[[Caller], list[dict[str, Any]]]) -> Handler[Any]:
+    async def listed(ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
+        require_first_page(params)
+        await gateway.lists_settled()
+        return raw_result(ctx.method, {key: entries(caller_of(ctx))})
+
+    return listed
+
+
+def _passing_on(gateway: Gateway, request: Callable[..., Awaitable[dict[str, Any]]]) -> Handler[Any]:
+    """What the client sent goes on as it came, and not as the SDK has read it."""
+
+    async def passed_on(ctx: Context, _: object) -> Any:
+        await gateway.settled()
+        caller = caller_of(ctx)
+        wire: Mapping[str, Any] = ctx.params or {}
+        with _as_errors():
+            return raw_result(ctx.method, await request(caller, wire, SdkDownstream(ctx, caller)))
+
+    return passed_on
 
 
 def add_logging(server: Server[Any]) -> None:
@@ -45,33 +76,8 @@ async def _set_log_level(ctx: Context, params: types.SetLevelRequestParams) -> t
 
 
 @dataclass(frozen=True, slots=True)
-class _ContentHandlers:
+class _SubscriptionHandlers:
     gateway: Gateway
-
-    async def list_resources(self, ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
-        await self._first_page(params)
-        return raw_result("resources/list", {"resources": self.gateway.content.resources(caller_of(ctx))})
-
-    async def list_resource_templates(self, ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
-        await self._first_page(params)
-        templates = self.gateway.content.resource_templates(caller_of(ctx))
-        return raw_result("resources/templates/list", {"resourceTemplates": templates})
-
-    async def list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
-        await self._first_page(params)
-        return raw_result("prompts/list", {"prompts": self.gateway.content.prompts(caller_of(ctx))})
-
-    async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> Any:
-        del params
-        return await self._passed_on(ctx, self.gateway.content.read)
-
-    async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> Any:
-        del params
-        return await self._passed_on(ctx, self.gateway.content.get_prompt)
-
-    async def complete(self, ctx: Context, params: types.CompleteRequestParams) -> Any:
-        del params
-        return await self._passed_on(ctx, self.gateway.content.complete)
 
     async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         """Only sessions have this; it ends with them. The client hears of the resource by the URI that it asked by."""
@@ -95,18 +101,6 @@ class _ContentHandlers:
         with _as_errors():
             await self.gateway.subscriptions.unsubscribe(address, caller.session_key or "")
         return types.EmptyResult()
-
-    async def _passed_on(self, ctx: Context, method: Any) -> dict[str, Any]:
-        await self.gateway.settled()
-        caller = caller_of(ctx)
-        wire: Mapping[str, Any] = ctx.params or {}
-        with _as_errors():
-            return raw_result(ctx.method, await method(caller, wire, SdkDownstream(ctx, caller)))
-
-    async def _first_page(self, params: types.PaginatedRequestParams | None) -> None:
-        if params is not None and params.cursor is not None:
-            raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
-        await self.gateway.lists_settled()
 
 
 @contextmanager

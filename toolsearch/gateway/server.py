@@ -9,22 +9,20 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import mcp.types as types
-from mcp import MCPError
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
-from mcp.types import INVALID_PARAMS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.callers import Context, caller_of, reach_of_request
 from toolsearch.gateway.changes import ListChanges
-from toolsearch.gateway.content import add_logging, content_handlers
+from toolsearch.gateway.content import add_logging, content_handlers, require_first_page
 from toolsearch.gateway.downstream import SdkDownstream
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.instructions import pass_on_instructions
-from toolsearch.gateway.proxy.raw_results import raw_call_result, raw_tools, send_raw_results
+from toolsearch.gateway.proxy.raw_results import raw_call_result, raw_result, send_raw_results
 from toolsearch.gateway.unexpected import FailureGuard
 from toolsearch.tools.blocks import text_block
 
@@ -96,9 +94,8 @@ class _Handlers:
     changes: ListChanges
 
     async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
-        if params is not None and params.cursor is not None:
-            raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
-        return raw_tools(await self.gateway.list_tools(caller_of(ctx)))
+        require_first_page(params)
+        return raw_result("tools/list", {"tools": await self.gateway.list_tools(caller_of(ctx))})
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         caller = caller_of(ctx)

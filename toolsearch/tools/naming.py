@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import string
+from collections import Counter
 from collections.abc import Iterable
 
 from toolsearch.errors import BadToolError
@@ -46,6 +47,18 @@ def namespaced(server: str, name: str) -> str:
         return whole
     cut = f"{prefix[:_MAX_SERVER_IN_CUT_NAME]}{SEPARATOR}{local}" if prefix else local
     return distinct(cut, whole)
+
+
+def all_namespaced(server: str, names: Iterable[str]) -> dict[str, str]:
+    """The legal name of each of *names* of *server*, by its own. Of those that would become one, only the name that is
+    legal as it is stays without a tail, in whatever order they come.
+    """
+    given = {name: namespaced(server, name) for name in names}
+    shared = Counter(given.values())
+    return {
+        name: legal if shared[legal] == 1 or legal_name(name) == name else distinct(legal, name)
+        for name, legal in given.items()
+    }
 
 
 def distinct(name: str, key: str) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from toolsearch.documents.json_values import is_object
-from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition, ToolOrigin, legal_name
+from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import distinct, namespaced
+from toolsearch.tools.naming import all_namespaced, namespaced
 from toolsearch.tools.refusal import Refusal
 
 _HEADER_KEY = "x-mcp-header"  # in the schema of an argument that the protocol of 2026 wants in an HTTP header as well
@@ -27,7 +26,7 @@ def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[lis
     listed. A second tool of the very same name is refused, since a call could not say which one is meant.
     """
     listed = list(entries)
-    names = _names_for_models(server, listed)
+    names = all_namespaced(server, (name for entry in listed if (name := _remote_name(entry)) is not None))
     taken: set[str] = set()
     tools: list[Tool] = []
     refused: list[Refusal] = []
@@ -42,17 +41,6 @@ def read_listing(server: str, entries: Iterable[Json], source: str) -> tuple[lis
         taken.add(tool.remote_name)
         tools.append(tool)
     return tools, refused
-
-
-def _names_for_models(server: str, entries: Iterable[Json]) -> dict[str, str]:
-    """By the server's own name; of those that become one, only the name that is legal as it is stays without a tail."""
-    remote = dict.fromkeys(name for entry in entries if (name := _remote_name(entry)) is not None)
-    names = {name: namespaced(server, name) for name in remote}
-    shared = Counter(names.values())
-    return {
-        name: given if shared[given] == 1 or legal_name(name) == name else distinct(given, name)
-        for name, given in names.items()
-    }
 
 
 def _remote_name(entry: Json) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -19,7 +18,7 @@ from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.registry import Registry
 from toolsearch.tools.definition import ToolDefinition, legal_name
-from toolsearch.tools.naming import distinct, namespaced
+from toolsearch.tools.naming import all_namespaced
 from toolsearch.upstreams.protocol import Downstream
 
 T = TypeVar("T")
@@ -141,11 +140,6 @@ def _finding_the_same(find: Callable[[], T], found: T) -> Callable[[], None]:
 
 
 def _named_prompts(contents: Contents) -> dict[str, Mapping[str, Any]]:
-    """By the name that clients see; two that would be one are kept apart by a tail."""
+    """By the name that clients see."""
     entries = {str(entry["name"]): entry for entry in contents.prompts if is_object(entry) and "name" in entry}
-    names = {name: namespaced(contents.server, name) for name in entries}
-    shared = Counter(names.values())
-    return {
-        given if shared[given] == 1 or legal_name(name) == name else distinct(given, name): entries[name]
-        for name, given in names.items()
-    }
+    return {given: entries[name] for name, given in all_namespaced(contents.server, entries).items()}

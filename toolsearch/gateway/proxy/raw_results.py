@@ -31,11 +31,6 @@ def raw_result(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
     return {**_EMPTY[method], "resultType": "complete", "_meta": {_RAW: result}}
 
 
-def raw_tools(entries: list[dict[str, Any]]) -> dict[str, Any]:
-    """A ``tools/list`` result of these entries, as they are."""
-    return raw_result("tools/list", {"tools": entries})
-
-
 def raw_call_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """A ``tools/call`` result, as it is."""
     return raw_result("tools/call", result)

@@ -25,7 +25,6 @@ from toolsearch.gateway.proxy.askable import ASKABLE, as_live_request
 from toolsearch.gateway.proxy.conversations import Conversations, Pending
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.log_levels import ServerLevels
-from toolsearch.gateway.proxy.meta import forwarded_meta
 from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
 from toolsearch.upstreams.protocol import Downstream, Upstream, UpstreamRequest
 from toolsearch.upstreams.secrets import redacted
@@ -35,6 +34,7 @@ _ROUND_BACKOFF_S = 0.05  # between rounds in which a server asks for nothing but
 Inspect: TypeAlias = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 _Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Coroutine[Any, Any, dict[str, Any]]]
 _RESPONSES, _STATE = "inputResponses", "requestState"
+_RESERVED_META = "io.modelcontextprotocol/"  # protocol version, capabilities, who the client is: each hop has its own
 _MODERN_FIELDS = ("resultType", "ttlMs", "cacheScope")
 
 
@@ -198,7 +198,10 @@ def for_era(result: Mapping[str, Any], era: Era) -> dict[str, Any]:
 
 
 def _meta(caller: Caller, upstream: Upstream, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-    meta = forwarded_meta(params)
+    """The client's word to the server, such as ``traceparent``, without what is about the hop that it came over."""
+    given = params.get("_meta")
+    own = given if is_object(given) else {}
+    meta = {key: each for key, each in own.items() if key != "progressToken" and not key.startswith(_RESERVED_META)}
     if downstream.log_level is not None and (caller.era is Era.MODERN or upstream.is_modern):
         meta[LOG_LEVEL_META_KEY] = downstream.log_level
     return meta
