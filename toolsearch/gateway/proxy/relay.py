@@ -200,7 +200,7 @@ def for_era(result: Mapping[str, Any], era: Era) -> dict[str, Any]:
 def _meta(caller: Caller, upstream: Upstream, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
     """The client's word to the server, such as ``traceparent``, without what is about the hop that it came over."""
     given = params.get("_meta")
-    own = given if is_object(given) else {}
+    own: Mapping[str, Any] = given if is_object(given) else {}
     meta = {key: each for key, each in own.items() if key != "progressToken" and not key.startswith(_RESERVED_META)}
     if downstream.log_level is not None and (caller.era is Era.MODERN or upstream.is_modern):
         meta[LOG_LEVEL_META_KEY] = downstream.log_level
