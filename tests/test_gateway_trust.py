@@ -1,10 +1,12 @@
 """What becomes of definitions that are new, changed or suspicious, and what a person's word does to that."""
 
 import json
+import re
 import sqlite3
 import stat
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import BadSettingError, BadToolError, PinStoreError
 from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.reports.looking import gate_that_only_looks
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust import scan, scan_cache
 from toolsearch.gateway.trust.differences import changed_places
@@ -22,6 +25,8 @@ from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.protocol import Hold, OpenGate
 from toolsearch.storage.pins import FIRST_SIGHT
+from toolsearch.storage.sqlite.audit import SqliteAuditLog
+from toolsearch.storage.sqlite.schema import _TABLES
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.identity import server_identity
@@ -335,14 +340,16 @@ def test_pins_that_were_emptied_are_no_first_sight(tmp_path):
         make_gate(config(tmp_path))
 
 
-def test_a_definition_that_is_damaged_in_the_pins_is_an_error_and_no_first_sight(tmp_path):
+def test_a_definition_that_is_damaged_in_the_pins_is_an_error_and_no_first_sight(tmp_path, caplog):
     judge(make_gate(config(tmp_path)), PLAIN)
     with closing(sqlite3.connect(tmp_path / "trust.db")) as pins:
         pins.execute("UPDATE pins SET entry = '{'")
         pins.commit()
 
+    assert why(judge(make_gate(config(tmp_path)), OTHER)) == [Hold.UNREADABLE]
+    assert re.search(r"held: the definition of 'add' that was kept of sums@\w+ is damaged", caplog.text)
     with pytest.raises(PinStoreError, match=r"the definition of 'add' that was kept of sums@\w+ is damaged"):
-        judge(make_gate(config(tmp_path)), OTHER)
+        PinStore.of(config(tmp_path)).entry("sums", "add", is_approved=True)
 
 
 def test_many_gateways_may_make_the_pins_at_once(tmp_path):
@@ -406,3 +413,147 @@ def test_a_pin_is_the_one_that_version_0_1_0_gave(entry, pin):
 def test_what_no_server_lists_cannot_be_approved():
     with pytest.raises(BadToolError, match="local: no server lists it"):
         tool_entry(Tool(ToolDefinition("local")))
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def cut_to_a_page(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:4096])
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"\xaa" * path.stat().st_size)
+
+
+def damaged_behind_the_header(path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xaa" * (len(whole) - 4096))
+
+
+def altered(*statements: str) -> Callable[[Path], None]:
+    def alter(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as pins:
+            for statement in statements:
+                pins.execute(statement)
+            pins.commit()
+
+    return alter
+
+
+DAMAGES = {
+    "truncated": truncated,
+    "cut to a page": cut_to_a_page,
+    "garbage": garbage,
+    "damaged behind the header": damaged_behind_the_header,
+    "of another schema": altered("ALTER TABLE pins RENAME COLUMN server TO host"),
+    "without its table": altered("DROP TABLE pins"),
+    "without its table, of 0.1.0": altered("DROP TABLE pins", "PRAGMA user_version = 1"),
+    "without any table": altered(*(f"DROP TABLE {name}" for name in sorted(_TABLES)), "PRAGMA user_version = 0"),
+}
+
+
+def verdict_of_a_new_start(folder: Path, *entries: dict[str, Any]) -> Any:
+    """None if the gate cannot even be made, so that no gateway starts."""
+    try:
+        gate = make_gate(config(folder))
+    except PinStoreError:
+        return None
+    return judge(gate, *entries)
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_after_a_start_on_pins_that_cannot_be_read_nothing_is_admitted(tmp_path, damage):
+    """Neither what was approved nor what is new: what has lost its pin would look new."""
+    gate = make_gate(config(tmp_path))
+    judge(gate, *(tool("Adds " + "much " * 500, name=f"t{n}") for n in range(50)))
+    gate._store.close()
+    damage(tmp_path / "trust.db")
+
+    verdict = verdict_of_a_new_start(tmp_path, OTHER, tool("Multiplies.", name="mul"))
+    assert verdict is None or (verdict.admitted, why(verdict)) == ((), [Hold.UNREADABLE] * 2)
+    with pytest.raises(PinStoreError):
+        PinStore.of(config(tmp_path)).approved("sums")
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_command_that_only_looks_takes_nothing_for_new_either(tmp_path, damage):
+    make_gate(config(tmp_path))._store.close()
+    damage(tmp_path / "trust.db")
+
+    with suppress(PinStoreError), gate_that_only_looks(config(tmp_path)) as looking:
+        assert why(judge(looking, OTHER)) == [Hold.UNREADABLE]
+
+
+@pytest.mark.parametrize("damage", [damaged_behind_the_header, altered("DROP TABLE pins")], ids=["page", "table"])
+async def test_pins_that_are_damaged_under_a_running_gateway_hold_all_that_was_admitted(tmp_path, damage, caplog):
+    gate, catalog = make_gate(config(tmp_path)), Catalog()
+    registry = Registry(catalog, gate, Reach())
+    await registry.publish(Listing("sums", (listed(PLAIN), listed(tool("Multiplies.", name="mul")))))
+    before = gate.version()
+    with closing(sqlite3.connect(tmp_path / "trust.db")) as other:  # so that nothing is read from memory
+        other.execute("PRAGMA user_version = 2")
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    damage(tmp_path / "trust.db")
+
+    await registry.review("sums")
+    assert gate.version() != before
+    assert (list(catalog.snapshot().tools), registry.find("sums__add")) == ([], None)
+    assert [held.why for held in registry.servers["sums"].held] == [Hold.UNREADABLE] * 2
+    assert "everything of sums is held: cannot use the approved tools in" in caplog.text
+
+
+async def test_once_the_pins_can_be_read_again_what_was_approved_is_back(tmp_path):
+    gate = make_gate(config(tmp_path))
+    judge(gate, PLAIN)
+    before = gate.version()
+    altered("ALTER TABLE pins RENAME TO lost")(tmp_path / "trust.db")
+    assert why(judge(gate, PLAIN)) == [Hold.UNREADABLE]
+    altered("ALTER TABLE lost RENAME TO pins")(tmp_path / "trust.db")
+
+    assert gate.version() != before  # until they have been judged again
+    assert judge(gate, PLAIN).held == ()
+    assert gate.version() == before
+    assert why(judge(gate, OTHER)) == [Hold.CHANGED]
+
+
+def test_what_cannot_be_pinned_is_not_admitted(tmp_path):
+    """It would be seen for the first time again and again, whatever it became."""
+    gate = make_gate(config(tmp_path))
+    altered("CREATE TRIGGER full BEFORE INSERT ON pins BEGIN SELECT RAISE(FAIL, 'disk full'); END")(
+        tmp_path / "trust.db"
+    )
+
+    assert why(judge(gate, PLAIN)) == [Hold.UNREADABLE]
+
+
+@pytest.mark.parametrize("table", ["audit", "pins"])
+def test_a_gateway_notices_in_time_that_the_pins_cannot_be_read(tmp_path, table):
+    gate = make_gate(config(tmp_path))
+    judge(gate, PLAIN)
+    before = gate.version()
+    altered(f"DROP TABLE {table}")(tmp_path / "trust.db")
+
+    assert gate.version() != before
+
+
+def test_a_state_folder_that_cannot_be_made_is_an_error_of_the_pins(tmp_path):
+    (tmp_path / "state").write_text("a file")
+
+    with pytest.raises(PinStoreError, match="cannot use the approved tools in"):
+        make_gate(config(tmp_path / "state" / "folder"))
+
+
+def test_a_person_s_decisions_are_recorded(tmp_path):
+    gate = make_gate(config(tmp_path, {"firstSeen": "quarantine"}))
+    held = judge(gate, PLAIN).held[0]
+    store = PinStore.of(config(tmp_path))
+    store.approve("sums", "add", held.pin, "ann")
+    store.revoke("sums", "add", "bob")
+
+    with SqliteAuditLog(tmp_path / "trust.db") as audit:
+        assert [(each.who, each.action, each.outcome) for each in audit.records(limit=9)] == [
+            ("ann", "approve", "done"),
+            ("bob", "revoke", "done"),
+        ]

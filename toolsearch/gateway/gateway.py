@@ -227,7 +227,7 @@ class Gateway:
         warning = RepeatedWarning(logger)
         while True:
             try:
-                version = self._gate.version()
+                version = await asyncio.to_thread(self._gate.version)
                 if judged not in (None, version):
                     await self._review()
                 judged = version

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from toolsearch.errors import PinStoreError
 from toolsearch.gateway.settings import GatewayConfig, TrustSettings
 from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.pins import PinStore
@@ -15,6 +17,9 @@ from toolsearch.gateway.trust.scan_cache import ScanCache
 from toolsearch.storage.pins import FIRST_SIGHT, Pin
 from toolsearch.upstreams.pinned import Entry, Kind
 
+logger = logging.getLogger(__name__)
+
+_BLIND = -1  # a version that no store has
 _Key: TypeAlias = tuple[Kind, str]
 
 
@@ -30,18 +35,33 @@ class PinGate:
     """A `ToolGate` by the pins in *store*.
 
     What a person has approved is admitted whatever the scan says of it. What was approved on first sight is scanned at
-    every judgement: other servers have come since, and their names may be what it is after.
+    every judgement: other servers have come since, and their names may be what it is after. While the pins cannot be
+    read or written, everything is held: what has lost its pin would look like something new.
     """
 
     def __init__(self, store: PinStore, settings: TrustSettings, scanner: Scanner) -> None:
         self._store = store
         self._settings = settings
         self._scanner = scanner
+        self._is_blind = False  # the last judgement could not tell what is approved
 
     def version(self) -> int:
-        return self._store.version()
+        try:
+            return _BLIND if self._is_blind else self._store.version()
+        except PinStoreError:
+            return _BLIND
 
     def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:
+        try:
+            verdict = self._judged_by_pins(server, entries, others)
+        except PinStoreError as error:
+            logger.error("everything of %s is held: %s", server, error)  # noqa: TRY400
+            self._is_blind = True
+            return Verdict((), tuple(_unreadable(entry) for entry in entries))
+        self._is_blind = False
+        return verdict
+
+    def _judged_by_pins(self, server: str, entries: Sequence[Entry], others: Sequence[Entry]) -> Verdict:
         kinds = {entry.kind for entry in entries}
         approved = {(kind, name): pin for kind in kinds for name, pin in self._store.approved(server, kind).items()}
         waiting = {(kind, name): pin for kind in kinds for name, pin in self._store.waiting(server, kind).items()}
@@ -121,3 +141,7 @@ class _Judged:
 
 def _key(entry: Entry) -> _Key:
     return entry.kind, entry.remote_name
+
+
+def _unreadable(entry: Entry) -> Held:
+    return Held(entry.name, entry.server, entry.pin(), Hold.UNREADABLE, kind=entry.kind)

@@ -17,6 +17,7 @@ class Hold(Enum):
     CHANGED = "changed"  # not what was approved
     SUSPICIOUS = "suspicious"  # the scan has found something
     WITHDRAWN = "withdrawn"  # a person has taken an approval back
+    UNREADABLE = "approvals cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,9 @@ class ToolGate(Protocol):
     """Judges listings. Deterministic and offline: the same tools, pins and settings give the same verdict."""
 
     def version(self) -> int:
-        """Another number once judging again may give another verdict: somebody has approved, or withdrawn that."""
+        """Another number once judging again may give another verdict: somebody has approved, or withdrawn that, or it
+        cannot be told any more.
+        """
         ...
 
     def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:

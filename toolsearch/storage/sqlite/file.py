@@ -83,7 +83,7 @@ class SqliteFile:
             yield
         except UnusableFileError as error:
             raise self.fault(f"the {self.holds} in {self._path} {error}") from error
-        except (sqlite3.Error, UnicodeError) as error:
+        except (sqlite3.Error, OSError, UnicodeError) as error:
             raise self.fault(f"cannot use the {self.holds} in {self._path}: {error}") from error
 
 

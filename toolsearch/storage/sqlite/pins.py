@@ -23,7 +23,10 @@ INSERT INTO pins VALUES (?, ?, 0, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET pin = excluded.pin, entry = excluded.entry, seen_s = excluded.seen_s
 """
 _FORGET = "DELETE FROM pins WHERE server = ? AND tool = ? AND NOT is_approved"
-_LAST_DECISION = "SELECT position FROM audit WHERE action IN ('approve', 'revoke') ORDER BY position DESC LIMIT 1"
+_LAST_DECISION = """
+SELECT (SELECT position FROM audit WHERE action IN ('approve', 'revoke') ORDER BY position DESC LIMIT 1),
+    EXISTS (SELECT 1 FROM pins)
+"""  # the second column is only to notice that they are there
 _REMEDY = "restore it from a backup, or remove it to approve everything anew"
 
 
@@ -36,13 +39,14 @@ class SqlitePins(_PinFile):
     """A `PinPersistence` in the file at *path*, which is its owner's alone, and so is the folder if it is made."""
 
     def __init__(self, path: Path) -> None:
-        _make(path)
+        self._path = path
+        with self._translated():
+            _make(path)
         super().__init__(path)
 
     def version(self) -> int:
         with self.opened() as database:
-            row = database.execute(_LAST_DECISION).fetchone()
-        return row[0] if row else 0
+            return database.execute(_LAST_DECISION).fetchone()[0] or 0
 
     def approved(self, owner: str) -> dict[str, Pin]:
         return self._pins(owner, is_approved=True)
