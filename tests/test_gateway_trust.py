@@ -432,6 +432,15 @@ def damaged_behind_the_header(path: Path) -> None:
     path.write_bytes(whole[:4096] + b"\xaa" * (len(whole) - 4096))
 
 
+def a_page_in_the_place_of_another(path: Path) -> None:
+    """As after a write that went astray: each page is sound, and some rows are gone without any error."""
+    whole = path.read_bytes()
+    pages = [whole[start : start + 4096] for start in range(0, len(whole), 4096)]
+    leaves = [number for number, page in enumerate(pages) if page[0] == 10 and int.from_bytes(page[3:5], "big")]
+    pages[leaves[-1]] = pages[leaves[-2]]
+    path.write_bytes(b"".join(pages))
+
+
 def altered(*statements: str) -> Callable[[Path], None]:
     def alter(path: Path) -> None:
         with closing(sqlite3.connect(path)) as pins:
@@ -447,6 +456,7 @@ DAMAGES = {
     "cut to a page": cut_to_a_page,
     "garbage": garbage,
     "damaged behind the header": damaged_behind_the_header,
+    "a page in the place of another": a_page_in_the_place_of_another,
     "of another schema": altered("ALTER TABLE pins RENAME COLUMN server TO host"),
     "without its table": altered("DROP TABLE pins"),
     "without its table, of 0.1.0": altered("DROP TABLE pins", "PRAGMA user_version = 1"),
@@ -467,7 +477,7 @@ def verdict_of_a_new_start(folder: Path, *entries: dict[str, Any]) -> Any:
 def test_after_a_start_on_pins_that_cannot_be_read_nothing_is_admitted(tmp_path, damage):
     """Neither what was approved nor what is new: what has lost its pin would look new."""
     gate = make_gate(config(tmp_path))
-    judge(gate, *(tool("Adds " + "much " * 500, name=f"t{n}") for n in range(50)))
+    judge(gate, *(tool("Adds " + "much " * 50, name=f"t{n}") for n in range(100)))
     gate._store.close()
     damage(tmp_path / "trust.db")
 
@@ -479,7 +489,9 @@ def test_after_a_start_on_pins_that_cannot_be_read_nothing_is_admitted(tmp_path,
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_command_that_only_looks_takes_nothing_for_new_either(tmp_path, damage):
-    make_gate(config(tmp_path))._store.close()
+    gate = make_gate(config(tmp_path))
+    judge(gate, *(tool("Adds " + "much " * 50, name=f"t{n}") for n in range(100)))
+    gate._store.close()
     damage(tmp_path / "trust.db")
 
     with suppress(PinStoreError), gate_that_only_looks(config(tmp_path)) as looking:

@@ -115,7 +115,7 @@ class SqlitePins(_PinFile):
         """A file that is there had its table from the first moment on: without it, it has lost what was approved."""
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'pins'").fetchall():
             raise UnusableFileError(f"are lost, there is no table of them; {_REMEDY}")
-        if database.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        if database.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
             raise UnusableFileError(f"are damaged; {_REMEDY}")
         super()._prepare(database)
         database.execute("PRAGMA synchronous = FULL")  # a withdrawn approval must not come back with a power cut
