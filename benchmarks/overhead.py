@@ -34,7 +34,7 @@ from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.discovery.exposure import PassThrough
-from toolsearch.session import SessionOptions
+from toolsearch.sessions.options import SessionOptions
 from toolsearch.tools.decorator import tool_from_function
 
 _MANY = 9  # rounds, or calls in one round, against one of them

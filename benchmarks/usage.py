@@ -34,7 +34,7 @@ from toolsearch_indexes.encoders.protocol import Encoder
 SETS = "metatool,azcli,tldr"
 SHOWN = 5
 DEPTH = 10
-TENANT = "everybody"
+PRINCIPAL = "everybody"
 
 _USERS = 3_000  # train queries of a set at most
 _WRONG_SHARE = 0.1
@@ -52,17 +52,17 @@ class Deployment:
         self.log = UsageLog(clock=lambda: 0.0)
 
     def search(self, query: str, limit: int) -> list[str]:
-        favour = self.log.favour(TENANT, self._vocabulary.terms_of(query))
+        favour = self.log.favour(PRINCIPAL, self._vocabulary.terms_of(query))
         return [hit.name for hit in self.index.search(query, limit=limit, favour=favour)]
 
     def use(self, session_id: str, query: str) -> list[str]:
         """Search as a session; return what it is shown."""
         shown = self.search(query, SHOWN)
-        self.log.discovered(TENANT, session_id, self._vocabulary.terms_of(query), shown)
+        self.log.discovered(PRINCIPAL, session_id, self._vocabulary.terms_of(query), shown)
         return shown
 
     def call(self, session_id: str, tool: str) -> None:
-        self.log.called(TENANT, session_id, tool)
+        self.log.called(PRINCIPAL, session_id, tool)
 
 
 def serve_users(deployment: Deployment, queries: Iterable[LabelledQuery]) -> frozenset[str]:
@@ -166,7 +166,7 @@ def measure_gain(labelled: LabelledSet, train: Sequence[LabelledQuery], encoder:
         judged(after, known=True),
         judged(before, known=False),
         judged(after, known=False),
-        len(deployment.log.inspect(TENANT)),
+        len(deployment.log.inspect(PRINCIPAL)),
     )
 
 

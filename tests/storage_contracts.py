@@ -109,7 +109,7 @@ class UsageStoreContract:
         kept.add("", {EVENT: 1.0}, at_s=0.0, half_life_s=1.0)
 
         assert kept.load("shop") == [StoredWeight(MAIL, 1.0, 0.0)]
-        assert (kept.load("nobody"), kept.tenants()) == ([], ["", "shop"])
+        assert (kept.load("nobody"), kept.principals()) == ([], ["", "shop"])
 
     def test_what_is_dropped_or_reset_is_gone(self, kept: UsageStore) -> None:
         for who in ("a", "b", "c"):
@@ -119,11 +119,11 @@ class UsageStoreContract:
         kept.reset("b")
 
         assert kept.load("a") == [StoredWeight(EVENT, 1.0, 0.0)]
-        assert kept.tenants() == ["a", "c"]
+        assert kept.principals() == ["a", "c"]
         kept.drop("a", [EVENT])
-        assert kept.tenants() == ["c"]
+        assert kept.principals() == ["c"]
         kept.reset(None)
-        assert kept.tenants() == []
+        assert kept.principals() == []
 
 
 class MessageStoreContract:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -32,6 +32,7 @@ from toolsearch import (
     evaluate,
     tool,
 )
+from toolsearch.access.principals import Principal
 from toolsearch.access.reach import EVERY_TOOL, Rule
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.chat.models.scripted import calls
@@ -246,10 +247,35 @@ def test_an_id_that_would_be_shared_is_refused_at_every_door(given: Any) -> None
     assert len(store) == 0
 
 
-@pytest.mark.parametrize("tenant", [0, 7, b"acme", ["acme"], " "], ids=repr)
-def test_a_tenant_is_a_text_too(tenant: Any) -> None:
-    with pytest.raises(BadSettingError, match="tenant must be a text"):
-        engine_of().session("a", tenant=tenant)
+@pytest.mark.parametrize("given", [0, 7, b"acme", ["acme"], " "], ids=repr)
+def test_the_id_of_a_principal_is_a_text_too(given: Any) -> None:
+    with pytest.raises(BadSettingError, match="the id of a principal must be a text"):
+        Principal(given)
+
+
+def ask_through_chat(engine: ToolSearch, **context: object) -> None:
+    client = ChatClient(ScriptedModel("hello"), advisors=[ToolSearchAdvisor(engine)])
+    client.prompt("hi").context(conversation_id="a", **context).call_sync()
+
+
+@pytest.mark.parametrize("given", [None, "acme", 7, Principal], ids=repr)
+@pytest.mark.parametrize(
+    "door",
+    [
+        lambda engine, given: engine.session("a", principal=given),
+        lambda engine, given: engine.search("mail", principal=given or ""),
+        lambda engine, given: engine.explain("mail", "send_mail", principal=given or ""),
+        lambda engine, given: ask_through_chat(engine, principal=given),
+    ],
+)
+def test_a_principal_is_a_principal_and_not_its_name(door: Callable[[ToolSearch, Any], object], given: object) -> None:
+    with pytest.raises(BadSettingError, match="principal must be a Principal"):
+        door(engine_of(), given)
+
+
+def test_the_reach_of_a_principal_is_a_reach() -> None:
+    with pytest.raises(BadSettingError, match="the reach of the principal 'acme' must be a Reach"):
+        Principal("acme", cast("Reach", ["send_mail"]))
 
 
 # What was kept of a session

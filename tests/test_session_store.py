@@ -216,8 +216,8 @@ def test_a_damaged_session_starts_anew_with_a_warning(caplog: pytest.LogCaptureF
 
 
 def test_a_session_of_another_version_is_not_read() -> None:
-    with pytest.raises(SessionStoreError, match="stored in version 3, this is 2"):
-        SessionState.from_json('{"version":3}', budget=Budget(), clock=Clock())
+    with pytest.raises(SessionStoreError, match="stored in version 4, this is 3"):
+        SessionState.from_json('{"version":4}', budget=Budget(), clock=Clock())
 
 
 def test_an_evicted_session_that_cannot_be_saved_does_not_fail_the_one_in_use(
@@ -257,11 +257,14 @@ def test_threads_that_open_one_session_at_once_get_the_same_one() -> None:
     together = threading.Barrier(8)
 
     def make() -> SessionState:
-        together.wait(10)
         return SessionState.new("a", clock=Clock())
 
+    def open_it(_: int) -> SessionState:
+        together.wait(10)
+        return store.get_or_create("a", make)
+
     with ThreadPoolExecutor(8) as threads:
-        states = list(threads.map(lambda _: store.get_or_create("a", make), range(8)))
+        states = list(threads.map(open_it, range(8)))
 
     assert len(set(map(id, states))) == 1
 
@@ -302,7 +305,7 @@ def test_a_session_over_a_shared_catalog_takes_at_most_10_kb() -> None:
     assert size / 50 <= 10_000
 
 
-def test_of_two_stores_over_one_persistence_the_slower_one_is_told_and_writes_nothing() -> None:
+def test_of_two_stores_over_one_persistence_the_slower_one_is_told_or_adds_to_what_the_faster_one_wrote() -> None:
     kept = InMemorySessionPersistence()
     slow, fast = SessionStore(persistence=kept), SessionStore(persistence=kept)
     [before] = open_all(slow, "a")
@@ -315,6 +318,9 @@ def test_of_two_stores_over_one_persistence_the_slower_one_is_told_and_writes_no
     with pytest.raises(SessionConflictError, match="'a' was changed by another writer"):
         slow.save(before)
     assert SessionStore(persistence=kept).get("a").counters.searches == 1
+
+    slow.save(before, lambda _: None)
+    assert before.counters.searches == SessionStore(persistence=kept).get("a").counters.searches == 8
 
 
 def test_a_file_of_another_version_or_kind_is_refused(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_sessions_of_0_1_0_come_back_and_are_saved_on(old: Path) -> None:
 
 def test_use_that_0_1_0_has_learnt_from_comes_back(old: Path) -> None:
     with SqliteUsageStore(old / "usage.db") as kept:
-        assert kept.tenants() == ["shop"]
+        assert kept.principals() == ["shop"]
         assert {weight.cell for weight in kept.load("shop")} == {
             Cell(term, tool) for term in ("", "mail") for tool in ("", "send_mail")
         }

@@ -11,7 +11,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.exposure import PassThrough
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError, BadSettingError
-from toolsearch.session import SessionOptions
+from toolsearch.sessions.options import SessionOptions
 from toolsearch.tokens import HeuristicTokenCounter, definition_tokens
 from toolsearch.tools.definition import Tool, ToolDefinition
 

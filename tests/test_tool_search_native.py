@@ -172,7 +172,7 @@ async def test_tools_in_reach_are_listed_anew_once_the_catalog_has_changed() -> 
 
     assert again is before
     assert [tool.name for tool in session.in_reach()] == ["add_numbers", "convert_time"]
-    session.admit(state, Reach.parse(deny=["add_*"]), ())
+    session.admit(Reach.parse(deny=["add_*"]), ())
     assert [tool.name for tool in session.in_reach()] == ["convert_time"]
 
 

@@ -39,15 +39,15 @@ def use(
     tool: str,
     *,
     sessions: int,
-    tenant: str = "",
+    principal: str = "",
     found: list[str] | None = None,
     who: object = "",
 ) -> None:
     """Let as many new sessions search once and call what they were shown."""
     for number in range(sessions):
         session_id = f"{who} {sorted(terms)} {tool} {number}"
-        log.discovered(tenant, session_id, terms, found or BOTH)
-        log.called(tenant, session_id, tool)
+        log.discovered(principal, session_id, terms, found or BOTH)
+        log.called(principal, session_id, tool)
 
 
 def use_of_two_tools(log: UsageLog, who: object = "") -> None:
@@ -186,13 +186,13 @@ def test_time_can_pass_for_ever_and_may_even_go_back(clock: Clock) -> None:
     assert all(0 <= favour < 1 for favour in log.favour("", MAIL).values())
 
 
-def test_tenants_learn_nothing_of_each_other() -> None:
+def test_principals_learn_nothing_of_each_other() -> None:
     log = UsageLog(clock=lambda: 0.0)
-    use(log, MAIL, "send_mail", sessions=4, tenant="a")
+    use(log, MAIL, "send_mail", sessions=4, principal="a")
     log.discovered("a", "s", EVENT, BOTH)
     log.called("b", "s", "list_events")
 
-    assert log.tenants() == ["a"]
+    assert log.principals() == ["a"]
     assert log.favour("a", MAIL)
     assert (log.favour("b", MAIL), log.inspect("b")) == ({}, [])
 
@@ -214,12 +214,12 @@ def test_a_restart_brings_everything_back(tmp_path: Path, clock: Clock) -> None:
         log = UsageLog(store, clock=clock)
         use_of_two_tools(log)
         clock.now_s = 3 * DAY_S
-        use(log, MAIL, "list_events", sessions=1, tenant="b")
+        use(log, MAIL, "list_events", sessions=1, principal="b")
         before, favour = log.inspect(""), log.favour("", MAIL)
 
     with SqliteUsageStore(tmp_path / "usage.sqlite") as store:
         log = UsageLog(store, clock=clock)
-        assert log.tenants() == ["", "b"]
+        assert log.principals() == ["", "b"]
         assert [(row.term, row.tool) for row in log.inspect("")] == [(row.term, row.tool) for row in before]
         assert log.favour("", MAIL) == pytest.approx(favour)
 
@@ -254,16 +254,16 @@ def test_what_was_dropped_does_not_come_back(tmp_path: Path) -> None:
         assert UsageLog(store, max_cells=10, clock=lambda: 0.0).inspect("") == log.inspect("")
 
 
-def test_a_reset_forgets_one_tenant_or_all_and_in_the_file_too(tmp_path: Path) -> None:
+def test_a_reset_forgets_one_principal_or_all_and_in_the_file_too(tmp_path: Path) -> None:
     with SqliteUsageStore(tmp_path / "usage.sqlite") as store:
         log = UsageLog(store, clock=lambda: 0.0)
-        for tenant in ("a", "b", "c"):
-            use(log, MAIL, "send_mail", sessions=1, tenant=tenant)
+        for principal in ("a", "b", "c"):
+            use(log, MAIL, "send_mail", sessions=1, principal=principal)
 
         log.reset("a")
-        assert (log.inspect("a"), log.tenants(), store.tenants()) == ([], ["b", "c"], ["b", "c"])
+        assert (log.inspect("a"), log.principals(), store.principals()) == ([], ["b", "c"], ["b", "c"])
         log.reset()
-        assert (log.tenants(), store.tenants()) == ([], [])
+        assert (log.principals(), store.principals()) == ([], [])
 
 
 def test_a_session_that_goes_on_after_a_reset_is_counted_anew() -> None:

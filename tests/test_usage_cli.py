@@ -14,33 +14,33 @@ SENT_ONCE = {Cell("mail", "send_mail"): 2.0, Cell("mail", ""): 4.0, Cell("", "se
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    """What a file holds that two tenants have used, at a time to come, so that nothing has faded."""
+    """What a file holds that two principals have used, at a time to come, so that nothing has faded."""
     path = tmp_path / "usage.sqlite"
     with SqliteUsageStore(path) as store:
-        for tenant in ("acme", "zeta"):
-            store.add(tenant, SENT_ONCE, at_s=4e9, half_life_s=1.0)
+        for principal in ("acme", "zeta"):
+            store.add(principal, SENT_ONCE, at_s=4e9, half_life_s=1.0)
     return str(path)
 
 
-def test_what_was_learnt_is_shown_by_tenant(file: str, capsys) -> None:
+def test_what_was_learnt_is_shown_by_principal(file: str, capsys) -> None:
     assert main(["usage", "show", file, "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)["tenants"]
+    shown = json.loads(capsys.readouterr().out)["principals"]
 
     assert list(shown) == ["acme", "zeta"]
     assert shown["acme"] == [{"term": "mail", "tool": "send_mail", "called": 2.0, "asked": 4.0}]
 
-    assert main(["usage", "show", file, "--tenant", "acme"]) == 0
+    assert main(["usage", "show", file, "--principal", "acme"]) == 0
     text = capsys.readouterr().out
     assert "send_mail" in text
     assert "zeta" not in text
 
 
-def test_one_tenant_is_forgotten_or_all_but_not_by_mistake(file: str, capsys) -> None:
+def test_one_principal_is_forgotten_or_all_but_not_by_mistake(file: str, capsys) -> None:
     assert main(["usage", "reset", file]) == 2
-    assert "--tenant NAME, or --all" in capsys.readouterr().err
-    assert main(["usage", "reset", file, "--tenant", "acme"]) == 0
-    assert main(["usage", "show", file, "--tenant", "acme"]) == 1
-    assert main(["usage", "show", file, "--tenant", "zeta"]) == 0
+    assert "--principal NAME, or --all" in capsys.readouterr().err
+    assert main(["usage", "reset", file, "--principal", "acme"]) == 0
+    assert main(["usage", "show", file, "--principal", "acme"]) == 1
+    assert main(["usage", "show", file, "--principal", "zeta"]) == 0
     assert main(["usage", "reset", file, "--all"]) == 0
     assert main(["usage", "show", file]) == 1
 

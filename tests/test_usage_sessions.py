@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolsearch import Catalog, PassThrough, SessionOptions, SessionStore, SqliteSessionPersistence, ToolSearch
+from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.errors import UnknownSessionError
 from toolsearch.sessions.usage.log import UsageLog
@@ -13,6 +14,7 @@ from toolsearch.storage.sqlite.usage import SqliteUsageStore
 
 SEARCH = "toolSearchTool"
 QUERY = "send a message"
+ACME, OTHER = Principal("acme"), Principal("other")
 
 
 def send_chat(text: str) -> str:
@@ -48,9 +50,9 @@ def engine() -> Iterator[ToolSearch]:
         yield engine
 
 
-async def use(engine: ToolSearch, tool: str = "send_mail", *, sessions: int = 8, tenant: str = "") -> None:
+async def use(engine: ToolSearch, tool: str = "send_mail", *, sessions: int = 8, principal: Principal = LOCAL) -> None:
     for number in range(sessions):
-        session = engine.session(f"{tenant} {tool} {number}", tenant=tenant)
+        session = engine.session(f"{principal.id} {tool} {number}", principal=principal)
         await session.call(SEARCH, {"query": QUERY})
         await session.call(tool, {"text": "hello"})
 
@@ -59,24 +61,24 @@ def contents(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
 
 
-def found(engine: ToolSearch, tenant: str | None, **options: Reach) -> list[str]:
-    return [reference.name for reference in engine.search(QUERY, tenant=tenant, **options)]
+def found(engine: ToolSearch, principal: Principal | None, **options: Reach) -> list[str]:
+    return [reference.name for reference in engine.search(QUERY, principal=principal, **options)]
 
 
-async def test_what_sessions_call_ranks_higher_later_for_their_tenant_only(engine: ToolSearch) -> None:
-    before = found(engine, "acme")
-    await use(engine, before[-1], tenant="acme")
+async def test_what_sessions_call_ranks_higher_later_for_their_principal_only(engine: ToolSearch) -> None:
+    before = found(engine, ACME)
+    await use(engine, before[-1], principal=ACME)
     # the calendar is used as well, for use of one tool alone says nothing
     for number in range(8):
-        session = engine.session(f"calendar {number}", tenant="acme")
+        session = engine.session(f"calendar {number}", principal=ACME)
         session.search("list events")
         await session.call("list_events", {"day": "monday"})
 
     assert sorted(before) == ["send_chat", "send_mail"]
-    assert found(engine, "acme") == before[::-1]
-    assert found(engine, "other") == found(engine, None) == before
-    assert engine.explain(QUERY, before[-1], tenant="acme").place == 1
-    assert engine.explain(QUERY, before[-1], tenant="other").place == engine.explain(QUERY, before[-1]).place == 2
+    assert found(engine, ACME) == before[::-1]
+    assert found(engine, OTHER) == found(engine, None) == before
+    assert engine.explain(QUERY, before[-1], principal=ACME).place == 1
+    assert engine.explain(QUERY, before[-1], principal=OTHER).place == engine.explain(QUERY, before[-1]).place == 2
 
 
 async def test_a_failed_call_and_one_without_a_search_count_nothing(engine: ToolSearch) -> None:
@@ -87,7 +89,7 @@ async def test_a_failed_call_and_one_without_a_search_count_nothing(engine: Tool
 
     assert result.is_error
     assert engine.usage is not None
-    assert engine.usage.inspect("") == []
+    assert engine.usage.inspect(LOCAL.id) == []
 
 
 async def test_only_words_of_the_catalogue_are_learnt(tmp_path: Path) -> None:
@@ -97,28 +99,29 @@ async def test_only_words_of_the_catalogue_are_learnt(tmp_path: Path) -> None:
         await session.call("send_mail", {"text": "hello"})
 
         assert engine.usage is not None
-        assert sorted(row.term for row in engine.usage.inspect("")) == ["messag", "send"]
+        assert sorted(row.term for row in engine.usage.inspect(LOCAL.id)) == ["messag", "send"]
     assert b"hunter2" not in contents(tmp_path)
 
 
 async def test_a_tool_out_of_reach_stays_out_however_much_it_is_used(engine: ToolSearch) -> None:
-    await use(engine, tenant="acme")
+    await use(engine, principal=ACME)
 
-    assert found(engine, "acme", reach=Reach.parse(deny=["send_mail"])) == ["send_chat"]
+    assert found(engine, ACME, reach=Reach.parse(deny=["send_mail"])) == ["send_chat"]
 
 
 async def test_nothing_is_learnt_unless_it_is_switched_on() -> None:
     with engine_of(None) as engine:
-        before = found(engine, "")
+        before = found(engine, LOCAL)
         await use(engine)
-        assert found(engine, "") == before
+        assert found(engine, LOCAL) == before
 
 
-async def test_a_session_stays_with_its_tenant_over_a_restart(tmp_path: Path) -> None:
+async def test_a_session_stays_with_its_principal_over_a_restart(tmp_path: Path) -> None:
     with SqliteSessionPersistence(tmp_path / "sessions.sqlite") as kept:
         with engine_of(None, SessionStore(persistence=kept)) as engine:
-            engine.session("s", tenant="acme")
+            engine.session("s", principal=ACME)
         with engine_of(None, SessionStore(persistence=kept)) as engine:
-            assert engine.session("s").state.tenant == "acme"
-            with pytest.raises(UnknownSessionError):
-                engine.session("s", tenant="other")
+            assert engine.session("s", principal=ACME).state.principal == "acme"
+            for other in (OTHER, LOCAL):
+                with pytest.raises(UnknownSessionError):
+                    engine.session("s", principal=other)

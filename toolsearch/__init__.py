@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toolsearch.access.principals import Principal
     from toolsearch.access.reach import Reach
     from toolsearch.autoconfigure import build_client, build_engine
     from toolsearch.calling.attached import AttachedTools
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from toolsearch.evaluation.evaluation import Evaluation, evaluate
     from toolsearch.evaluation.proposals import propose_queries
     from toolsearch.evaluation.queries import LabelledQuery, read_queries
-    from toolsearch.session import Savings, Session, SessionOptions
+    from toolsearch.session import Session
     from toolsearch.sessions.eviction import (
         AlwaysEvictStrategy,
         CompositeEvictionStrategy,
@@ -99,12 +100,13 @@ _MODULES = {
     "OpenAIChatModel": "chat.models.openai_chat",
     "OpenAIResponsesModel": "chat.models.openai_responses",
     "PassThrough": "discovery.exposure",
+    "Principal": "access.principals",
     "Prompt": "chat.model",
     "Reach": "access.reach",
-    "Savings": "session",
+    "Savings": "sessions.savings",
     "ScriptedModel": "chat.models.scripted",
     "Session": "session",
-    "SessionOptions": "session",
+    "SessionOptions": "sessions.options",
     "SessionStore": "sessions.store",
     "Settings": "settings",
     "SqliteMessageStore": "chat.memory_sqlite",
@@ -176,6 +178,7 @@ __all__ = [
     "OpenAIChatModel",
     "OpenAIResponsesModel",
     "PassThrough",
+    "Principal",
     "Prompt",
     "Reach",
     "Savings",

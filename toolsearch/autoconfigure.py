@@ -20,13 +20,13 @@ from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.exposure import PassThrough
 from toolsearch.engine import ToolSearch
-from toolsearch.session import SessionOptions
 from toolsearch.sessions.eviction import (
     CompositeEvictionStrategy,
     EvictionStrategy,
     LruEvictionStrategy,
     TtlEvictionStrategy,
 )
+from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.store import SessionStore
 from toolsearch.settings import IndexSettings, Settings
 from toolsearch.storage.sessions import SessionPersistence

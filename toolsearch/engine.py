@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
 
+from toolsearch.access.principals import LOCAL, Principal, require_principal
 from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
@@ -22,11 +23,14 @@ from toolsearch.catalog.taking import ToolLike
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.discovery.view import View, ViewCache
-from toolsearch.errors import BadSettingError, EncoderError, IndexStoreError, MissingExtraError, UnknownSessionError
-from toolsearch.option_values import UNSET, Unset, identity, name_list
-from toolsearch.session import Session, SessionOptions
+from toolsearch.errors import BadSettingError, EncoderError, IndexStoreError, MissingExtraError
+from toolsearch.option_values import UNSET, Unset, name_list
+from toolsearch.session import Session
+from toolsearch.sessions.conversation import Conversation, settle_for
+from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import SessionStore
+from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.sessions.usage.vocabulary import IndexVocabulary
 from toolsearch.telemetry import Telemetry
@@ -142,19 +146,19 @@ class ToolSearch:
         strategy: str | None = None,
         reach: Reach | None = None,
         server: str | None = None,
-        tenant: str | None = None,
+        principal: Principal | None = None,
     ) -> list[ToolReference]:
         """Return at most *limit* tools, best first, ties by name; ``[]`` if nothing fits.
 
-        Only tools in *reach* and, if given, of *server* are ranked; what the use of *tenant* has shown moves them a
-        little, if the engine learns from use. For the forms of a query, and BadQueryError and BadPatternError, see
-        `ToolSearchIndex.search`.
+        Only tools in *reach* and, if given, of *server* are ranked, and of these what *principal* reaches. What the use
+        of that principal has shown moves them a little, if the engine learns from use. For the forms of a query, and
+        BadQueryError and BadPatternError, see `ToolSearchIndex.search`.
         """
         chosen = strategy or self._strategy
-        view = self.view(Reach() if reach is None else reach, server)
+        view = self.view(_bounded(reach, principal), server)
         ranks_by = self.index.resolve_strategy(chosen)
         with self.telemetry.search(strategy=ranks_by, limit=limit, query=query) as span:
-            favour = self._favour(query, tenant)
+            favour = self._favour(query, principal)
             ranked = self._by_words_if_need_be(
                 lambda by: self._followed.search(query, limit=limit, strategy=by, within=view.selection, favour=favour),
                 chosen,
@@ -172,14 +176,14 @@ class ToolSearch:
         strategy: str | None = None,
         reach: Reach | None = None,
         server: str | None = None,
-        tenant: str | None = None,
+        principal: Principal | None = None,
     ) -> Explanation:
         """Say where and why `search` finds *tool* for *query*, or why not: its words, its nearness, their weights.
 
         Raises as `search` does.
         """
-        within = self.view(Reach() if reach is None else reach, server).selection
-        favour = self._favour(query, tenant)
+        within = self.view(_bounded(reach, principal), server).selection
+        favour = self._favour(query, principal)
         explained = self._by_words_if_need_be(
             lambda by: self.index.explain(query, tool, strategy=by, within=within, favour=favour),
             strategy or self._strategy,
@@ -197,41 +201,62 @@ class ToolSearch:
         self,
         session_id: str,
         *,
+        principal: Principal = LOCAL,
         reach: Reach | None = None,
         allow: Iterable[str] | Unset = UNSET,
         deny: Iterable[str] | Unset = UNSET,
         pins: Collection[str] = (),
-        tenant: str | None = None,
     ) -> Session:
         """Open the session of that id, or a new one.
 
-        *reach*, or *allow* and *deny* as `Reach.parse` takes them, says what it may see; ``allow=[]`` is nothing. For a
-        session that exists they replace its reach if given; otherwise it keeps what it had, and a new one may see
-        everything. A session may have been evicted since it was last opened, so what narrows it belongs into each
-        opening. *pins* are always shown and never evicted. Raises UnknownToolError if one of them is not in reach,
-        SessionStoreError if the session cannot be read back and nothing says what it may see, and BadSettingError for
-        an id that is no text, or a text where a list is meant.
+        *principal* says whose it is: whose use it learns from and adds to, and what it may see at most, whatever else
+        it is opened with. A session stays with its principal: raises UnknownSessionError if it is opened for another.
 
-        *tenant* says whose use a new session learns from and adds to. A session stays with its tenant: raises
-        UnknownSessionError if it is opened for another one.
+        *reach*, or *allow* and *deny* as `Reach.parse` takes them, says what it may see of that; ``allow=[]`` is
+        nothing. For a session that exists they replace its reach if given; otherwise it keeps what it had, and a new
+        one may see all that its principal may. A session may have been evicted since it was last opened, so what
+        narrows it further than its principal belongs into each opening. *pins* are always shown and never evicted.
+        Raises UnknownToolError if one of them is not in reach, SessionStoreError if the session cannot be read back and
+        nothing says what it may see, and BadSettingError for an id that is no text, or a text where a list is meant.
         """
-        asked, pins = _asked_reach(reach, allow, deny), name_list(pins, "pins")
-        owner = "" if tenant in (None, "") else identity(tenant, "tenant")
-        state = self.sessions.get_or_create(
-            session_id,
-            lambda: SessionState.new(
-                session_id, clock=self.clock, reach=asked, budget=self.options.budget, tenant=owner
-            ),
-            may_replace=asked is not None,
-        )
-        if tenant is not None and state.tenant != tenant:
-            raise UnknownSessionError(session_id)
-        with self._lock:
-            session = self._open.get(state)
-            if session is None:
-                session = self._open[state] = Session(self, session_id)
-        session.admit(state, asked, pins)
+        work = self.conversation(session_id, principal=principal, reach=reach, allow=allow, deny=deny, pins=pins)
+        with work as conversation:
+            state = conversation.state
+            with self._lock:
+                session = self._open.get(state)
+                if session is None:
+                    session = self._open[state] = Session(self, session_id)
+                session.principal = principal
         return session
+
+    def conversation(
+        self,
+        session_id: str,
+        *,
+        principal: Principal = LOCAL,
+        reach: Reach | None = None,
+        allow: Iterable[str] | Unset = UNSET,
+        deny: Iterable[str] | Unset = UNSET,
+        pins: Collection[str] = (),
+    ) -> UnitOfWork:
+        """Open a session as `session` does, for several steps that are read and written as one."""
+        require_principal(principal)
+        asked, names = _asked_reach(reach, allow, deny), name_list(pins, "pins")
+
+        def new() -> SessionState:
+            budget = self.options.budget
+            return SessionState.new(session_id, clock=self.clock, reach=asked, budget=budget, principal=principal.id)
+
+        def begin() -> Conversation:
+            settle, is_known = settle_for(self, principal), asked is not None
+            state = self.sessions.get_or_create(
+                session_id, new, owner=principal.id, may_replace=is_known, settle=settle
+            )
+            conversation = Conversation(self, state, principal)
+            conversation.admit(asked, names)
+            return conversation
+
+        return UnitOfWork(self.sessions, begin)
 
     def save(self) -> None:
         """Write catalog and index to the index directory. Raises IndexStoreError, or BadSettingError without one."""
@@ -240,7 +265,7 @@ class ToolSearch:
 
     def close(self) -> None:
         """Save the sessions, if they are kept anywhere, and close the catalog."""
-        self.sessions.save_all()
+        self.sessions.save_all(lambda state: settle_for(self, Principal(state.principal))(state))
         self._followed.close()
         if self._owns_cache:
             self._cache.close()
@@ -254,10 +279,10 @@ class ToolSearch:
     ) -> None:
         self.close()
 
-    def _favour(self, query: str, tenant: str | None) -> Mapping[str, float] | None:
-        if self.usage is None or tenant is None:
+    def _favour(self, query: str, principal: Principal | None) -> Mapping[str, float] | None:
+        if self.usage is None or principal is None:
             return None
-        return self.usage.favour(tenant, self.vocabulary.terms_of(query))
+        return self.usage.favour(principal.id, self.vocabulary.terms_of(query))
 
     def _by_words_if_need_be(self, ask: Callable[[str], _Asked], strategy: str) -> _Asked:
         """Ask by *strategy*; if that is "auto" and the encoder fails, by keyword."""
@@ -324,6 +349,12 @@ class ToolSearch:
         logger.warning(note)
         if note not in self.notes and len(self.notes) < _MAX_NOTES:
             self.notes.append(note)
+
+
+def _bounded(reach: Reach | None, principal: Principal | None) -> Reach:
+    """Return what is asked for of what *principal*, if there is one, reaches."""
+    asked = Reach() if reach is None else _require_reach(reach)
+    return asked if principal is None else asked & require_principal(principal).reach
 
 
 def _asked_reach(reach: Reach | None, allow: Iterable[str] | Unset, deny: Iterable[str] | Unset) -> Reach | None:

@@ -91,17 +91,22 @@ _EVERY_NAME = Rule(Subject.NAME, "*")
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The tools a caller may see: what an allow rule matches and no deny rule. An empty *allow* allows nothing."""
+    """The tools a caller may see: what an allow rule matches and no deny rule. An empty *allow* allows nothing.
+
+    *also* are further lists of allow rules, of each of which a rule has to match, too; ``&`` makes them.
+    """
 
     allow: tuple[Rule, ...] = (_EVERY_NAME,)
     deny: tuple[Rule, ...] = ()
-    _allowed: _AnyRule = field(init=False, repr=False, compare=False)
+    also: tuple[tuple[Rule, ...], ...] = ()
+    _allowed: tuple[_AnyRule, ...] = field(init=False, repr=False, compare=False)
     _denied: _AnyRule = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "allow", _rules(self.allow, "allow"))
         object.__setattr__(self, "deny", _rules(self.deny, "deny"))
-        object.__setattr__(self, "_allowed", _AnyRule(self.allow))
+        object.__setattr__(self, "also", tuple(_rules(each, "also") for each in self.also))
+        object.__setattr__(self, "_allowed", tuple(map(_AnyRule, (self.allow, *self.also))))
         object.__setattr__(self, "_denied", _AnyRule(self.deny))
 
     @classmethod
@@ -112,10 +117,20 @@ class Reach:
     @property
     def is_everything(self) -> bool:
         """Whether no tool is left out, so that a search needs no filter."""
-        return _EVERY_NAME in self.allow and not self.deny
+        return all(_EVERY_NAME in allow for allow in (self.allow, *self.also)) and not self.deny
 
     def allows(self, definition: ToolDefinition) -> bool:
-        return self._allowed.matches(definition) and not self._denied.matches(definition)
+        return all(rules.matches(definition) for rules in self._allowed) and not self._denied.matches(definition)
+
+    def __and__(self, other: Reach) -> Reach:
+        """Return what both allow: never more than either."""
+        if self == other or other.is_everything:
+            return self
+        if self.is_everything:
+            return other
+        given = dict.fromkeys((self.allow, *self.also, other.allow, *other.also))
+        allow, *also = [rules for rules in given if _EVERY_NAME not in rules] or [(_EVERY_NAME,)]
+        return Reach(allow, tuple(dict.fromkeys((*self.deny, *other.deny))), tuple(also))
 
 
 def _rules(given: Iterable[Rule], option: str) -> tuple[Rule, ...]:

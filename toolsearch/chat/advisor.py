@@ -12,6 +12,7 @@ TOOL_LOOP_ORDER = 300  # memory outside the tool loop has a lower order, inside 
 MEMORY_ORDER = 200
 CONVERSATION_ID = "conversation_id"  # the context key of the conversation, for memory and for tool sessions
 REACH = "reach"  # the context key of what the conversation may see of the tools that are searched
+PRINCIPAL = "principal"  # the context key of whose conversation it is, a `Principal`
 TURN_MESSAGES = "turn_messages"  # the context key of a turn's messages so far, where a prompt holds the newest only
 
 

@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
+from toolsearch.access.principals import LOCAL, Principal, require_principal
 from toolsearch.access.reach import Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.wire import ToolCall
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.chat.advisor import CONVERSATION_ID, REACH, TOOL_LOOP_ORDER, Chain, ChatRequest
+from toolsearch.chat.advisor import CONVERSATION_ID, PRINCIPAL, REACH, TOOL_LOOP_ORDER, Chain, ChatRequest
 from toolsearch.chat.model import ChatModel, ChatResponse
 from toolsearch.chat.tool_calling import ToolCallingAdvisor, wants_tools
 from toolsearch.chat.tool_search_engines import RequestEngines
@@ -28,7 +29,8 @@ from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, DuplicateToolError
 from toolsearch.option_values import identity, name_list
-from toolsearch.session import SessionOptions
+from toolsearch.session import note_results
+from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.port import ToolScope
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import SessionStore
@@ -59,7 +61,9 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
     What a conversation has discovered is kept in its session, not read out of its messages, so any memory will do. The
     session's id is in the context of a request under *session_id_key*; without it, a request with tools is refused
     with BadSettingError. To narrow what a conversation may see, put a `Reach` into the context of each of its requests,
-    as ``reach``; without one it keeps what its session had, or sees everything if that was evicted.
+    as ``reach``; without one it keeps what its session had, or sees everything if that was evicted. Where there is more
+    than one principal, put the `Principal` there as ``principal``: what it reaches bounds the conversation in any case,
+    and nobody else can go on with it.
 
     max_results    tools in one answer unless the model says otherwise; by default what *options* say
     system_suffix  appended to the system message where tools are searched for; "" for none
@@ -171,9 +175,10 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
     async def after_calls(self, request: ChatRequest, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
         turn = _turn_of(request)
         if turn is not None:
-            turn.session.note_results(calls, results)
+            note_results(turn.session, calls, results)
             if not self._accumulate:
                 turn.session.forget_earlier_finds()
+            await self.sessions.run(turn.session.save)
 
     async def finalize(self, request: ChatRequest) -> None:
         turn = _turn_of(request)
@@ -187,6 +192,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
                 del self._running[session_id]
         if is_last:  # the end of a turn evicts tools, which must not happen to another request of the session
             turn.session.end_turn()
+            await self.sessions.run(turn.session.save)
 
     # Opening a turn
 
@@ -197,28 +203,36 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         )
 
     def _open(self, session_id: str, own: Mapping[str, Tool], request: ChatRequest, model: ChatModel) -> SearchTurn:
-        reach = _reach_of(request)
-        state = self.sessions.get_or_create(
-            session_id,
-            lambda: SessionState.new(session_id, clock=self._clock, reach=reach, budget=self._options.budget),
-            may_replace=reach is not None,
-        )
-
-        def opened(engine: ToolSearch) -> TurnSession:
-            return TurnSession(engine, state, options=self._options)
-
-        session = opened(self._engine) if self._engine else self._engines.open(own, state, opened)
-        session.admit(state, reach, self._pins)
+        reach, principal = _reach_of(request), require_principal(request.context.get(PRINCIPAL, LOCAL))
+        session = self._begin(session_id, own, reach, principal)
+        session.admit(reach, self._pins)
         attached: Mapping[str, Tool] = own if self._engine else {}
         _check_names(attached, session)
         choice = request.prompt.options.tool_choice
         if choice is not None and choice not in attached:
             session.expand(choice)  # a choice that is not in the list would be refused
         searched: Mapping[str, Tool] = {} if self._engine else own
+        session.save()  # so that no restart brings back a wider reach
         is_native = self._is_native(model, session)
         if is_native:
             session.in_reach()  # the first time, each definition is measured; here that holds up nobody
         return SearchTurn(session, attached, searched, is_native=is_native, choice=choice or "")
+
+    def _begin(
+        self, session_id: str, own: Mapping[str, Tool], reach: Reach | None, principal: Principal
+    ) -> TurnSession:
+        budget = self._options.budget
+        state = self.sessions.get_or_create(
+            session_id,
+            lambda: SessionState.new(session_id, clock=self._clock, reach=reach, budget=budget, principal=principal.id),
+            owner=principal.id,
+            may_replace=reach is not None,
+        )
+
+        def opened(engine: ToolSearch) -> TurnSession:
+            return TurnSession(engine, state, principal, self._options)
+
+        return opened(self._engine) if self._engine else self._engines.open(own, state, opened)
 
     def _is_native(self, model: ChatModel, session: TurnSession) -> bool:
         if self._mode == "append" or (self._mode == "auto" and not model.native_tool_search):

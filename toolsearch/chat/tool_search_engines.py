@@ -13,13 +13,13 @@ from weakref import WeakKeyDictionary, WeakSet
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.snapshot import FingerprintCache
 from toolsearch.engine import ToolSearch
-from toolsearch.session import Session
+from toolsearch.sessions.conversation import Conversation
 from toolsearch.sessions.state import SessionState
 from toolsearch.tools.definition import Tool
 
 _MAX_ENGINES = 16  # kept beyond the turns that use them
 
-SessionType = TypeVar("SessionType", bound=Session)
+SessionType = TypeVar("SessionType", bound=Conversation)
 
 
 @dataclass(eq=False)
@@ -27,7 +27,7 @@ class _Shared:
     """An engine, and the sessions that are in use over it: gone from here as soon as nobody else holds them."""
 
     engine: ToolSearch
-    in_use: WeakSet[Session] = field(default_factory=WeakSet[Session])
+    in_use: WeakSet[Conversation] = field(default_factory=WeakSet[Conversation])
 
 
 class RequestEngines:

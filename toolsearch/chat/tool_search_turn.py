@@ -9,6 +9,7 @@ from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.tool_search_session import TurnSession
 from toolsearch.errors import UnknownToolError
 from toolsearch.sessions.port import ToolScope
+from toolsearch.sessions.scope import ConversationScope
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.naming import near_names
 
@@ -44,7 +45,7 @@ class SearchTurn:
 
     def scope(self) -> ToolScope:
         """Return what the calls of one reply may run."""
-        return _TurnScope(self.session.scope(), self.attached, self.searched)
+        return _TurnScope(ConversationScope(self.session), self.attached, self.searched)
 
     def _tools(self) -> tuple[list[Tool], list[Tool]]:
         shown, attached = self.session.shown(), list(self.attached.values())

@@ -17,7 +17,9 @@ from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError, EncoderError
-from toolsearch.session import Savings, Session, SessionOptions
+from toolsearch.session import Session
+from toolsearch.sessions.options import SessionOptions
+from toolsearch.sessions.savings import Savings
 from toolsearch_indexes.encoders.opening import BUILT_IN
 
 if TYPE_CHECKING:

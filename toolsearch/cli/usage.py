@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _File: TypeAlias = Annotated[
     Path, typer.Argument(help="The file of the engine's SqliteUsageStore.", show_default=False)
 ]
-_Tenant: TypeAlias = Annotated[str | None, typer.Option(help="Only this tenant; '' is the one without a name.")]
+_Principal: TypeAlias = Annotated[str | None, typer.Option(help="One principal's id; 'local' is whoever named none.")]
 
 usage = typer.Typer(no_args_is_help=True, help="Show or forget what searches have learnt from use.")
 
@@ -30,8 +30,8 @@ usage = typer.Typer(no_args_is_help=True, help="Show or forget what searches hav
 def show(
     file: _File,
     *,
-    tenant: _Tenant = None,
-    limit: Annotated[int, typer.Option(min=1, help="Rows shown of each tenant.")] = 20,
+    principal: _Principal = None,
+    limit: Annotated[int, typer.Option(min=1, help="Rows shown of each principal.")] = 20,
     as_json: JsonOption = False,
 ) -> int:
     """List for which words of queries which tools were called, the strongest first. Exit code 1 if nothing is known.
@@ -39,12 +39,12 @@ def show(
     Counts are of sessions, and fade with the default half-life of 30 days.
     """
     with _opened(file) as log:
-        tenants = [known for known in log.tenants() if tenant in (None, known)]
-        learnt = {known: log.inspect(known)[:limit] for known in tenants}
+        principals = [known for known in log.principals() if principal in (None, known)]
+        learnt = {known: log.inspect(known)[:limit] for known in principals}
     if as_json:
-        print_json({"tenants": {known: [asdict(use) for use in uses] for known, uses in learnt.items()}})
+        print_json({"principals": {known: [asdict(use) for use in uses] for known, uses in learnt.items()}})
     for known, uses in learnt.items() if not as_json else ():
-        rows = table(f"Tenant {known!r}", ("word", "tool", "called", "asked"), numbers=("called", "asked"))
+        rows = table(f"Principal {known!r}", ("word", "tool", "called", "asked"), numbers=("called", "asked"))
         for use in uses:
             rows.add_row(line(use.term), line(use.tool, "cyan"), f"{use.called:.1f}", f"{use.asked:.1f}")
         stdout().print(rows)
@@ -55,14 +55,14 @@ def show(
 def reset(
     file: _File,
     *,
-    tenant: _Tenant = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every tenant.")] = False,
+    principal: _Principal = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every principal.")] = False,
 ) -> int:
-    """Forget what was learnt of one tenant, or of all. A running engine forgets it when it restarts."""
-    if (tenant is None) != everything:
-        raise BadSettingError("say whose use to forget: --tenant NAME, or --all")
+    """Forget what was learnt of one principal, or of all. A running engine forgets it when it restarts."""
+    if (principal is None) != everything:
+        raise BadSettingError("say whose use to forget: --principal NAME, or --all")
     with _opened(file) as log:
-        log.reset(tenant)
+        log.reset(principal)
     stderr().print("Forgotten.")
     return ExitCode.OK
 

@@ -151,6 +151,27 @@ class DiscoveredTools:
             kept = {*names, *self.pins, *self._running}
             return self._remove([name for name in self._tools if name not in kept])
 
+    def merge(self, base: Mapping[str, DiscoveredTool], theirs: Mapping[str, DiscoveredTool]) -> None:
+        """Take over what another process has made of *base*, from which this grew as well: *theirs*.
+
+        What either removed since is gone. The order is that of *base*, then what they found, then what was found here:
+        the same in every process.
+        """
+        with self._lock:
+            ours = self._tools
+            present = [
+                n for n in dict.fromkeys((*base, *theirs, *ours)) if n not in base or (n in theirs and n in ours)
+            ]
+            known = {name: [tools[name] for tools in (theirs, ours) if name in tools] for name in present}
+            self._tools = {name: max(tools, key=lambda tool: tool.used_s) for name, tools in known.items()}
+            self._found_now.intersection_update(present)
+            kept = [name for name in ours if name in self._tools]
+            self.cache_breaks += present[: len(kept)] != kept  # what they found stands before what was found here
+
+    def keep_budget(self) -> tuple[str, ...]:
+        """Evict as `end_turn` does, unless a turn is under way, at whose end that will be done."""
+        return self._evict(end_turn=not self._found_now)
+
     def begin_turn(self) -> tuple[str, ...]:
         """Evict what has been idle for too long; return it in append order.
 

@@ -34,8 +34,8 @@ from toolsearch.gateway.status.snapshot import GatewayStatus, ServerRow
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.protocol import ToolGate
 from toolsearch.gateway.trust.results import marked
-from toolsearch.session import SessionOptions
 from toolsearch.sessions.eviction import LruEvictionStrategy
+from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.store import SessionStore
 from toolsearch.threads import search_threads
 from toolsearch.upstreams.actor import UpstreamActor
@@ -169,6 +169,7 @@ class Gateway:
             failed = result.get("isError") is True
         finally:
             self.ledger.called(caller, failed=failed)
+        await self.surface.called(caller, params, is_error=failed)
         return result
 
     def _wake_for(self, found: Found) -> None:

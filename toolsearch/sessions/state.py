@@ -7,12 +7,15 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from toolsearch.access.principals import LOCAL
 from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
 from toolsearch.errors import SessionStoreError
 from toolsearch.option_values import identity, name_list
+from toolsearch.storage.sessions import StoredSession
 
-_VERSION = 2  # of the JSON
+_VERSION = 3  # of the JSON
+_BEFORE_PRINCIPALS = 2  # had a "tenant", "" for none
 _BEFORE_EMPTY_REACH = 1  # had no way to say that nothing is allowed: no allow rules at all allowed everything
 
 
@@ -45,8 +48,8 @@ class SessionState:
     used_s: float
     counters: SessionCounters = field(default_factory=SessionCounters)
     unused: set[str] = field(default_factory=set[str])  # found by a search and not called since; not kept
-    tenant: str = ""  # whose use the session's searches learn from, and add to
-    version: int = 0  # of what was last read or saved where it is kept
+    principal: str = LOCAL.id  # whose it is; what this one may reach comes with each opening, and is not kept
+    saved: StoredSession | None = None  # what was last read or written of it, of which the state has grown since
 
     @classmethod
     def new(
@@ -57,14 +60,16 @@ class SessionState:
         reach: Reach | None = None,
         budget: Budget | None = None,
         pins: Collection[str] = (),
-        tenant: str = "",
+        principal: str = LOCAL.id,
     ) -> SessionState:
         """Open a session that may see everything unless a *reach* is given. Pins have to be added like other tools."""
         discovered = DiscoveredTools(budget or Budget(), clock, name_list(pins, "pins"))
-        reach = Reach() if reach is None else reach
-        return cls(
-            identity(session_id, "session_id"), reach, discovered, created_s=clock(), used_s=clock(), tenant=tenant
-        )
+        reach, now_s = Reach() if reach is None else reach, clock()
+        return cls(identity(session_id, "session_id"), reach, discovered, now_s, now_s, principal=principal)
+
+    def is_changed(self) -> bool:
+        """Whether there is anything to write, other than that the session was looked at."""
+        return self.saved is None or self._document() != {**json.loads(self.saved.text), "used_s": self.used_s}
 
     @property
     def pins(self) -> frozenset[str]:
@@ -72,27 +77,33 @@ class SessionState:
 
     def to_json(self) -> str:
         """Everything but the budget, which is a setting, and what belongs to a running turn."""
-        document = {
+        return json.dumps(self._document(), separators=(",", ":"))
+
+    def _document(self) -> dict[str, Any]:
+        return {
             "version": _VERSION,
             "id": self.id,
-            "tenant": self.tenant,
+            "principal": self.principal,
             "created_s": self.created_s,
             "used_s": self.used_s,
-            "reach": {"allow": list(map(str, self.reach.allow)), "deny": list(map(str, self.reach.deny))},
+            "reach": {
+                "allow": list(map(str, self.reach.allow)),
+                "deny": list(map(str, self.reach.deny)),
+                "also": [list(map(str, rules)) for rules in self.reach.also],
+            },
             "pins": sorted(self.pins),
             "tools": [[name, tool.tokens, tool.used_s] for name, tool in self.discovered.tools.items()],
             "cache_breaks": self.discovered.cache_breaks,
             "evicted": self.discovered.evicted,
             "counters": asdict(self.counters),
         }
-        return json.dumps(document, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str, *, budget: Budget, clock: Callable[[], float]) -> SessionState:
         """Read back `to_json`. Raises SessionStoreError if it is another version's, or damaged."""
         try:
             document = json.loads(text)
-            if document["version"] not in (_VERSION, _BEFORE_EMPTY_REACH):
+            if document["version"] not in (_VERSION, _BEFORE_PRINCIPALS, _BEFORE_EMPTY_REACH):
                 raise SessionStoreError(f"it was stored in version {document['version']!r}, this is {_VERSION}")
             return cls._read(document, budget, clock)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -106,7 +117,7 @@ class SessionState:
         discovered.evicted = int(document["evicted"])
         return cls(
             id=str(document["id"]),
-            tenant=str(document.get("tenant", "")),  # not in what was stored before there were tenants
+            principal=_read_principal(document),
             reach=_read_reach(document),
             discovered=discovered,
             created_s=float(document["created_s"]),
@@ -115,9 +126,17 @@ class SessionState:
         )
 
 
+def _read_principal(document: dict[str, Any]) -> str:
+    if document["version"] == _VERSION:
+        return str(document["principal"])
+    return str(document.get("tenant", "")) or LOCAL.id
+
+
 def _read_reach(document: dict[str, Any]) -> Reach:
-    """Both kinds of rules have to be there: what was lost must not widen what the session may see."""
+    """All kinds of rules have to be there: what was lost must not widen what the session may see."""
     allow, deny = document["reach"]["allow"], document["reach"]["deny"]
     if allow == [] and document["version"] == _BEFORE_EMPTY_REACH:
         allow = EVERY_TOOL
-    return Reach.parse(allow, deny)
+    also = document["reach"]["also"] if document["version"] == _VERSION else []
+    reach = Reach.parse(allow, deny)
+    return Reach(reach.allow, reach.deny, tuple(Reach.parse(rules).allow for rules in also))

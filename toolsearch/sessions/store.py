@@ -1,4 +1,4 @@
-"""All sessions: which are in memory, which go when another is used, and how they come back after a restart."""
+"""All sessions: which are in memory, which go when another is used, and how they are read and written."""
 
 from __future__ import annotations
 
@@ -6,15 +6,33 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+from weakref import WeakValueDictionary
 
 from toolsearch.discovery.discovered import Budget
-from toolsearch.errors import SessionStoreError, UnknownSessionError
+from toolsearch.errors import SessionConflictError, SessionStoreError, UnknownSessionError
 from toolsearch.option_values import identity
 from toolsearch.sessions.eviction import EvictionStrategy, LruEvictionStrategy
+from toolsearch.sessions.merging import merge
 from toolsearch.sessions.state import SessionState
-from toolsearch.storage.sessions import SessionPersistence
+from toolsearch.storage.sessions import SessionPersistence, StoredSession
+from toolsearch.threads import FairLock, in_thread
 
 _logger = logging.getLogger(__name__)
+_Outcome = TypeVar("_Outcome")
+
+Settle: TypeAlias = Callable[[SessionState], None]  # applies reach and budget to what was merged
+
+_MAX_ATTEMPTS = 20  # of one saving: each that fails means that somebody else's went through
+_UNREADABLE = "{}"  # stands for a text that cannot be read, and is replaced
+
+
+def _unsettled(_: SessionState) -> None:
+    pass
+
+
+def _nothing() -> None:
+    return None
 
 
 class SessionStore:
@@ -24,7 +42,11 @@ class SessionStore:
     session is saved, and comes back when it is used again. `evict` is the end of a session in any case.
 
     A strategy that names the very session in use (`AlwaysEvictStrategy`) is heeded when the session is opened, with
-    `get_or_create`, and not in the midst of its turns, with `get`.
+    `get_or_create`, and not in the midst of its turns, with `get` and `refresh`.
+
+    All that work on a session in one process work on one state, of which each part guards itself. Only reading and
+    writing are done by one after the other, in the order in which they ask; nobody waits for another's tools. What
+    another process has saved is merged in when a session is read, and when it cannot be written because of it.
 
     *clock* gives seconds since the epoch, since times are saved. *budget* is that of the sessions that are read back.
     """
@@ -41,148 +63,282 @@ class SessionStore:
         self._persistence = persistence
         self._budget = budget or Budget()
         self._clock = clock
-        # _lock guards the maps and the strategy, and is never held while something is read or written. _io_lock puts
-        # what is read and written in order, so that a session cannot be saved after its end, or read before its saving.
-        # Whoever needs both takes _io_lock first.
+        # _lock guards the maps and the strategy, and is never held while something is read or written. The lock of a
+        # session is, so that it cannot be saved after its end, or read before its saving. Nobody holds two of these,
+        # and whoever needs _lock too takes it last.
         self._lock = threading.Lock()
-        self._io_lock = threading.Lock()
+        self._locks: WeakValueDictionary[str, FairLock] = WeakValueDictionary()
         self._states: dict[str, SessionState] = {}
         self._leaving: dict[str, SessionState] = {}  # evicted, not saved yet
-        self._unreadable: dict[str, int] = {}  # the versions of what was kept, to be replaced
+        # Those that have not ended, also while only some work holds them, so that there are no two states of a session.
+        self._living: WeakValueDictionary[str, SessionState] = WeakValueDictionary()
+
+    async def run(self, step: Callable[[], _Outcome]) -> _Outcome:
+        """Run a *step* that reads or writes a session: in a thread, unless all is in memory, so that no loop waits."""
+        return step() if self._persistence is None else await in_thread(step)
 
     def get_or_create(
-        self, session_id: str, factory: Callable[[], SessionState], *, may_replace: bool = True
+        self,
+        session_id: str,
+        factory: Callable[[], SessionState],
+        *,
+        owner: str | None = None,
+        may_replace: bool = True,
+        settle: Settle = _unsettled,
     ) -> SessionState:
-        """Open a session: the one there is, or else what *factory* makes. It counts as a use.
+        """Open a session: the one there is, as it is kept now, or else what *factory* makes. It counts as a use.
+
+        Raises UnknownSessionError if it is not of *owner*, the id of a principal.
 
         A session that is kept and cannot be read back has lost its reach. It starts anew if *may_replace*, which is for
         a *factory* that knows the reach; otherwise that is a SessionStoreError, as it must not come back wider.
         """
         identity(session_id, "session_id")
-        with self._lock:
-            state = self._find(session_id)
+        with self._lock_of(session_id):
+            state = self._in_memory(session_id, owner)
             if state is not None and self._use(state):
-                self._forget(session_id)
+                self._forget(state)
+                self._save_left(state)
                 state = None
+            state = self._read(session_id, state, owner, settle, factory if may_replace else None) or factory()
+            self._admit(state)
         self._save_leaving()
-        if state is None:
-            state = self._load(session_id, may_replace=may_replace) or self._admit(factory())
-            self._save_leaving()
         return state
 
-    def get(self, session_id: str) -> SessionState:
-        """Return an open session, for a search or a call. It counts as a use. Raises UnknownSessionError."""
-        with self._lock:
-            state = self._find(session_id)
+    def refresh(self, session_id: str, *, owner: str | None = None, settle: Settle = _unsettled) -> SessionState:
+        """Return an open session as it is kept now. It counts as a use. Raises UnknownSessionError."""
+        with self._lock_of(session_id):
+            state = self._in_memory(session_id, owner)
             if state is not None:
                 self._use(state)
-        if state is None:
-            state = self._load(session_id)
-        if state is None:
-            raise UnknownSessionError(session_id)
+            state = self._read(session_id, state, owner, settle, _nothing)
+            if state is None:
+                raise UnknownSessionError(session_id)
+            self._admit(state)
         self._save_leaving()
         return state
 
-    def save(self, state: SessionState) -> None:
-        """Write what a restart should bring back. A state that is no longer in memory is not written: `get` it anew.
+    def get(self, session_id: str, *, owner: str | None = None) -> SessionState:
+        """Return an open session as this process knows it: nothing is read if it is in memory. It counts as a use.
 
-        Raises SessionConflictError if another process has saved or ended the session since it was read.
+        Raises UnknownSessionError.
         """
-        if self._persistence is None:
-            return
-        with self._io_lock:
-            with self._lock:
-                is_live = self._states.get(state.id) is state
-            if is_live:
-                state.version = self._persistence.save(state.id, state.to_json(), version=state.version)
+        state = self._in_memory(session_id, owner)
+        if state is None:
+            return self.refresh(session_id, owner=owner)
+        self._use(state)
+        return state
 
-    def save_all(self) -> None:
+    def save(self, state: SessionState, settle: Settle | None = None) -> SessionState:
+        """Write what a restart should bring back; return the session as it is now.
+
+        A session that has ended meanwhile is not written: *state* is returned as it is. If it was opened anew, that
+        session is returned, and what *state* has discovered is added to it. For that, and to merge in what another
+        process has written since, it takes a *settle*, which can say what is in reach. Raises SessionConflictError
+        without one, or if others have overtaken each of many attempts.
+        """
+        with self._lock_of(state.id):
+            living = self._living.get(state.id)
+            if living is None or (living is not state and settle is None) or living.principal != state.principal:
+                return state
+            if living is not state and settle is not None:
+                known = living.discovered.tools
+                found = {name: tool.tokens for name, tool in state.discovered.tools.items() if name not in known}
+                living.discovered.add(found)
+                settle(living)
+            self._write(living, settle)
+            return living
+
+    def save_all(self, settle: Settle | None = None) -> None:
         """Save every session in memory, as before the end of the process."""
+        self._save_leaving()
         with self._lock:
             states = list(self._states.values())
         for state in states:
-            self.save(state)
+            self.save(state, settle)
 
     def evict(self, session_id: str) -> bool:
         """End a session, in memory and wherever it is kept; return whether there was one."""
-        with self._io_lock:
-            with self._lock:
-                was_in_memory = self._find(session_id) is not None
-                self._states.pop(session_id, None)
-                self._strategy.on_removed(session_id)
+        with self._lock_of(session_id):
+            was_in_memory = self._end(session_id)
             was_kept = self._persistence is not None and self._persistence.delete(session_id)
         return was_in_memory or was_kept
 
     def ids(self) -> list[str]:
         """Every session that `get` would find, sorted."""
-        with self._io_lock:
-            kept = self._persistence.ids() if self._persistence is not None else []
-            with self._lock:
-                return sorted({*kept, *self._states, *self._leaving})
+        kept = self._persistence.ids() if self._persistence is not None else []
+        with self._lock:
+            return sorted({*kept, *self._states, *self._leaving})
 
     def __len__(self) -> int:
         """How many are in memory."""
         return len(self._states)
 
-    def _find(self, session_id: str) -> SessionState | None:
+    # In memory
+
+    def _lock_of(self, session_id: str) -> FairLock:
+        with self._lock:
+            lock = self._locks.get(session_id)
+            if lock is None:
+                lock = self._locks[session_id] = FairLock()
+            return lock
+
+    def _in_memory(self, session_id: str, owner: str | None) -> SessionState | None:
         """Look in memory; one that is about to leave it stays."""
-        leaving = self._leaving.pop(session_id, None)
-        return self._states.setdefault(session_id, leaving) if leaving else self._states.get(session_id)
+        with self._lock:
+            state = self._living.get(session_id)
+            if state is None:
+                return None
+            _require_owner(state, owner)
+            self._leaving.pop(session_id, None)
+            self._states[session_id] = state
+            return state
 
     def _use(self, state: SessionState) -> bool:
         """Note a use, with what that does to other sessions; return whether the strategy wants this one to go too."""
-        state.used_s = self._clock()
-        evicted = self._strategy.on_access(state.id)
-        for session_id in evicted - {state.id}:
-            self._forget(session_id)
+        with self._lock:
+            state.used_s = self._clock()
+            evicted = self._strategy.on_access(state.id)
+            others = [self._states[other] for other in sorted(evicted - {state.id}) if other in self._states]
+        for other in others:
+            self._forget(other)
         return state.id in evicted
 
-    def _forget(self, session_id: str) -> None:
-        state = self._states.pop(session_id, None)
-        self._strategy.on_removed(session_id)
-        if state is not None and self._persistence is not None:
-            self._leaving[session_id] = state
-
-    def _load(self, session_id: str, *, may_replace: bool = True) -> SessionState | None:
-        if self._persistence is None:
-            return None
-        with self._io_lock:
-            stored = self._persistence.load(session_id)
-            if stored is None:
-                return None
-            try:
-                state = SessionState.from_json(stored.text, budget=self._budget, clock=self._clock)
-                state.version = stored.version
-            except SessionStoreError as error:
-                if not may_replace:
-                    raise SessionStoreError(
-                        f"the session {session_id!r} cannot be read back, nor what it may see: {error}; open it with a "
-                        "reach, or evict it"
-                    ) from error
-                _logger.warning("the session %r starts anew: %s", session_id, error)
-                self._unreadable[session_id] = stored.version
-                return None
-            return self._admit(state)
-
-    def _admit(self, state: SessionState) -> SessionState:
-        """Take *state* into memory, unless another thread was faster; return the one that is in memory."""
+    def _admit(self, state: SessionState) -> None:
+        """Take *state* into memory, if it is not there."""
         with self._lock:
-            state.version = self._unreadable.pop(state.id, state.version)
-            state = self._find(state.id) or self._states.setdefault(state.id, state)
-            self._use(state)
+            if self._states.get(state.id) is state:
+                return
+            self._states[state.id] = self._living[state.id] = state
+        self._use(state)
+
+    def _forget(self, state: SessionState) -> None:
+        """Let *state* leave the memory, which is its end if it is kept nowhere."""
+        if self._persistence is None:
+            self._end(state.id)
+            return
+        with self._lock:
+            self._states.pop(state.id, None)
+            self._strategy.on_removed(state.id)
+            self._leaving[state.id] = state
+
+    def _end(self, session_id: str) -> bool:
+        with self._lock:
+            was_there = session_id in self._states or session_id in self._leaving
+            for states in (self._states, self._leaving, self._living):
+                states.pop(session_id, None)
+            self._strategy.on_removed(session_id)
+            return was_there
+
+    # Reading and writing, with the lock of the session held
+
+    def _read(
+        self,
+        session_id: str,
+        state: SessionState | None,
+        owner: str | None,
+        settle: Settle,
+        instead: Callable[[], SessionState | None] | None,
+    ) -> SessionState | None:
+        """Return the session as it is kept now, of which *state* is what this process knows; None if there is none.
+
+        What takes the place of one that cannot be read is *state*, or what *instead* makes; without both, that is a
+        SessionStoreError.
+        """
+        stored = self._persistence.load(session_id) if self._persistence is not None else None
+        if stored is None:
+            if self._persistence is not None and state is not None and state.saved is not None:
+                self._end(session_id)  # as another process has ended it
+                return None
             return state
+        if state is not None and state.saved is not None and state.saved.version == stored.version:
+            return state
+        try:
+            theirs = self._parsed(stored)
+        except SessionStoreError as error:
+            if state is None and instead is None:
+                raise SessionStoreError(
+                    f"the session {session_id!r} cannot be read back, nor what it may see: {error}; open it with a "
+                    "reach, or evict it"
+                ) from error
+            _logger.warning("the session %r starts anew: %s", session_id, error)
+            state = state or (instead() if instead is not None else None)
+            if state is not None:
+                state.saved = StoredSession(_UNREADABLE, stored.version)
+            return state
+        _require_owner(theirs, owner)
+        return self._taken_over(state, theirs, settle)
+
+    def _taken_over(self, state: SessionState | None, theirs: SessionState, settle: Settle) -> SessionState:
+        """Return *state* with what others have made of it: *theirs*, or that alone if it is another session by now."""
+        if state is None or state.principal != theirs.principal or not _is_same(state, theirs):
+            if state is not None:
+                self._end(state.id)
+            return theirs
+        merge(state, self._base_of(state), theirs)
+        state.saved = theirs.saved
+        settle(state)
+        return state
+
+    def _write(self, state: SessionState, settle: Settle | None) -> None:
+        """Write *state*, if it has changed, over what it has grown from; merge in what others have written since."""
+        if self._persistence is None:
+            return
+        for _ in range(_MAX_ATTEMPTS):
+            if not state.is_changed():
+                return
+            text, version = state.to_json(), state.saved.version if state.saved is not None else 0
+            try:
+                version = self._persistence.save(state.id, text, version=version)
+            except SessionConflictError:
+                if settle is None:
+                    raise
+                if self._read(state.id, state, None, settle, None) is not state:
+                    return  # it has ended, and may have been opened anew
+            else:
+                state.saved = StoredSession(text, version)
+                return
+        raise SessionConflictError(state.id)
+
+    def _parsed(self, stored: StoredSession) -> SessionState:
+        state = SessionState.from_json(stored.text, budget=self._budget, clock=self._clock)
+        state.saved = stored
+        return state
+
+    def _base_of(self, state: SessionState) -> SessionState | None:
+        try:
+            return self._parsed(state.saved) if state.saved is not None else None
+        except SessionStoreError:
+            return None
+
+    def _save_left(self, state: SessionState) -> None:
+        """Write *state*, which has left the memory, unless it is back there."""
+        with self._lock:
+            if self._leaving.get(state.id) is not state:
+                return
+        try:
+            self._write(state, None)
+        except SessionConflictError:
+            _logger.info("the evicted session %r stays as another process has written it since", state.id)
+        except SessionStoreError as error:  # it must not fail the session that happens to be in use
+            _logger.error("the evicted session %r could not be saved: %s", state.id, error)  # noqa: TRY400
+        with self._lock:
+            if self._leaving.get(state.id) is state:
+                del self._leaving[state.id]
 
     def _save_leaving(self) -> None:
-        if self._persistence is None or not self._leaving:
-            return
-        with self._io_lock:
-            with self._lock:
-                leaving = list(self._leaving.values())
-            for state in leaving:
-                try:
-                    state.version = self._persistence.save(state.id, state.to_json(), version=state.version)
-                except SessionStoreError as error:  # it must not fail the session that happens to be in use
-                    _logger.error("the evicted session %r could not be saved: %s", state.id, error)  # noqa: TRY400
-                with self._lock:
-                    if self._leaving.get(state.id) is state:
-                        del self._leaving[state.id]
+        with self._lock:
+            leaving = list(self._leaving.values())
+        for state in leaving:
+            with self._lock_of(state.id):
+                self._save_left(state)
+
+
+def _require_owner(state: SessionState, owner: str | None) -> None:
+    if owner is not None and state.principal != owner:
+        raise UnknownSessionError(state.id)
+
+
+def _is_same(state: SessionState, theirs: SessionState) -> bool:
+    """Whether both are of one session, and not of two that had the same id one after the other."""
+    return state.saved is None or state.saved.text == _UNREADABLE or state.created_s == theirs.created_s

@@ -51,30 +51,30 @@ class InMemoryUsageStore:
         self._lock = threading.Lock()
         self._weights: dict[str, dict[Cell, StoredWeight]] = {}
 
-    def load(self, tenant: str) -> list[StoredWeight]:
+    def load(self, principal: str) -> list[StoredWeight]:
         with self._lock:
-            return [weight for _, weight in sorted(self._weights.get(tenant, {}).items())]
+            return [weight for _, weight in sorted(self._weights.get(principal, {}).items())]
 
-    def add(self, tenant: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
+    def add(self, principal: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
         with self._lock:
-            known = self._weights.setdefault(tenant, {})
+            known = self._weights.setdefault(principal, {})
             for cell, weight in weights.items():
                 left = known[cell].left(at_s, half_life_s) if cell in known else 0.0
                 known[cell] = StoredWeight(cell, left + weight, at_s)
 
-    def drop(self, tenant: str, cells: Collection[Cell]) -> None:
+    def drop(self, principal: str, cells: Collection[Cell]) -> None:
         with self._lock:
             for cell in cells:
-                self._weights.get(tenant, {}).pop(cell, None)
+                self._weights.get(principal, {}).pop(cell, None)
 
-    def reset(self, tenant: str | None) -> None:
+    def reset(self, principal: str | None) -> None:
         with self._lock:
-            for known in [known for known in self._weights if tenant in (None, known)]:
+            for known in [known for known in self._weights if principal in (None, known)]:
                 del self._weights[known]
 
-    def tenants(self) -> list[str]:
+    def principals(self) -> list[str]:
         with self._lock:
-            return sorted(tenant for tenant, weights in self._weights.items() if weights)
+            return sorted(principal for principal, weights in self._weights.items() if weights)
 
 
 class InMemoryMessageStore(Generic[Message]):

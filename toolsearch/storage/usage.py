@@ -31,22 +31,22 @@ class StoredWeight:
 
 
 class UsageStore(Protocol):
-    """Keeps weights by tenant and cell; safe to share between threads. Each method may raise UsageStoreError."""
+    """Keeps weights by principal and cell; safe to share between threads. Each method may raise UsageStoreError."""
 
-    def load(self, tenant: str) -> list[StoredWeight]:
+    def load(self, principal: str) -> list[StoredWeight]:
         """By term and tool."""
         ...
 
-    def add(self, tenant: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
+    def add(self, principal: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
         """Add to what is there, once that has faded until *at_s*."""
         ...
 
-    def drop(self, tenant: str, cells: Collection[Cell]) -> None: ...
+    def drop(self, principal: str, cells: Collection[Cell]) -> None: ...
 
-    def reset(self, tenant: str | None) -> None:
-        """Forget one tenant, or all."""
+    def reset(self, principal: str | None) -> None:
+        """Forget one principal, or all."""
         ...
 
-    def tenants(self) -> list[str]:
+    def principals(self) -> list[str]:
         """Sorted."""
         ...

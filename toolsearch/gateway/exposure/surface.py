@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.exposure import PassThrough, render_definition
 from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, search_tool_definition
+from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
-from toolsearch.errors import UnknownSessionError
+from toolsearch.errors import SessionStoreError, UnknownSessionError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.answer import Answer, answer_with_names, answer_with_schemas
 from toolsearch.gateway.exposure.call_tools import call_tool_entries, called_tool
@@ -23,8 +24,12 @@ from toolsearch.gateway.exposure.wire_tools import wire_entry, within_bound
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
 from toolsearch.session import Session
+from toolsearch.sessions.conversation import Conversation
+from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.upstreams.protocol import UpstreamState
+
+logger = logging.getLogger(__name__)
 
 _JOINED_LIST = "They are in your tool list from now on; call them by name."
 _IN_LIST = "They are in your tool list; call them by name."
@@ -76,46 +81,61 @@ class Surface:
         The search tool, the call tools and the pins stand first, and what was found after them in the order it was. Few
         tools are listed as they are, without any of ours, which answer all the same.
         """
-        own = [] if self._passes_through(caller) else self._own_entries()
-        tools = (self._shown(name) for name in self._listed(caller))
+        view = self._view(caller)
+        own = [] if self._passes_through(caller, view) else self._own_entries()
+        tools = (self._shown(name) for name in self._names(caller, view))
         return [*own, *(wire_entry(tool, caller.era) for tool in tools if tool is not None)]
 
     def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
         """Raises BadQueryError or BadPatternError, written for the model."""
+        view = self._view(caller)
         asked = SearchArguments.parse(
             arguments,
             default_limit=self._settings.limit,
             max_limit=self._settings.max_limit,
-            servers=self._engine.view(caller.principal.reach).servers,
+            servers=view.servers,
         )
-        if self._passes_through(caller):
+        if self._passes_through(caller, view):
             return Found(self._with_names(caller, asked, self._find(caller, asked), _IN_LIST))
         exposing = self._clients.exposing(caller)
         if exposing == "fixed":
             return Found(self._with_schemas(caller, asked, self._find(caller, asked), _BY_CALL_TOOL))
-        before = set(self._listed(caller))
-        found = self._discover(caller, asked)
-        changed = before != set(self._listed(caller))
+        with self._conversation(caller) as conversation:
+            before = self._listed(conversation)
+            found = self._discover(conversation, asked)
+            changed = before != self._listed(conversation)
         if exposing == "hedge":
             return Found(self._with_schemas(caller, asked, found, _EITHER_WAY), list_changed=changed)
-        return Found(self._with_names(caller, asked, found, _JOINED_LIST, before), list_changed=changed)
+        return Found(self._with_names(caller, asked, found, _JOINED_LIST, set(before)), list_changed=changed)
 
     def resolve(self, caller: Caller, name: str) -> Tool:
-        """The tool of that name in the caller's reach; counts as its use.
+        """The tool of that name in the caller's reach.
 
         Raises UnknownToolError with near names, or UnapprovedToolError for one in reach that waits for approval.
         """
         self._unapproved.check(name, caller.principal.reach)
-        tool = self._engine.view(caller.principal.reach).get(name)
-        if caller.session_key is not None:
-            with suppress(UnknownSessionError):  # a client that never searches needs none
-                self._engine.sessions.get(_session_id(caller)).discovered.touch(name)
-        return tool
+        return self._view(caller).get(name)
+
+    async def called(self, caller: Caller, call: Mapping[str, Any], *, is_error: bool) -> None:
+        """Note in the caller's session, if it has one, the use of the tool that *call* was for.
+
+        It has run, so that no failure of noting it may take its result from the caller.
+        """
+        if caller.session_key is None:
+            return
+        session = Session(self._engine, _session_id(caller), caller.principal)
+        try:
+            async with session.conversation() as conversation:
+                conversation.note_call(called_tool(str(call.get("name")), call.get("arguments")), is_error=is_error)
+        except UnknownSessionError:  # a client that never searches needs none
+            return
+        except SessionStoreError as error:
+            logger.warning("a use of a tool is not noted: %s", error)
 
     def knows(self, caller: Caller, call: Mapping[str, Any]) -> bool:
         """Whether the tool that *call*, the parameters of a ``tools/call``, is for is in the caller's reach by now."""
         name = called_tool(str(call.get("name")), call.get("arguments"))
-        return self._engine.view(caller.principal.reach).allows(name)
+        return self._view(caller).allows(name)
 
     def forget(self, caller: Caller) -> None:
         """Say that the caller's session has ended, and with it its list."""
@@ -129,15 +149,22 @@ class Surface:
         tool = self._registry.find(name) if self._engine.view(reach).allows(name) else None
         return tool.definition.input_schema if tool else None
 
-    def _listed(self, caller: Caller) -> Iterable[str]:
+    def _names(self, caller: Caller, view: View) -> Iterable[str]:
         """The names of the servers' tools in the caller's list, in its order."""
-        view = self._engine.view(caller.principal.reach)
-        if self._passes_through(caller):
+        if self._passes_through(caller, view):
             return view.names
-        names = dict.fromkeys(pin for pin in self._settings.pins if view.allows(pin))
-        if self._clients.exposing(caller) != "fixed":
-            names |= dict.fromkeys(tool.name for tool in self._session(caller).shown() if tool.name != TOOL_NAME)
-        return names
+        if self._clients.exposing(caller) == "fixed":
+            return self._pinned(view)
+        with self._conversation(caller) as conversation:
+            return self._listed(conversation)
+
+    def _listed(self, conversation: Conversation) -> dict[str, None]:
+        """As `_names`, where the list grows by what is found."""
+        shown = dict.fromkeys(tool.name for tool in conversation.shown() if tool.name != TOOL_NAME)
+        return self._pinned(conversation.view) | shown
+
+    def _pinned(self, view: View) -> dict[str, None]:
+        return dict.fromkeys(pin for pin in self._settings.pins if view.allows(pin))
 
     def _shown(self, name: str) -> Tool | None:
         """The tool of that name as clients are shown it; None if it is gone, or too long for any of them."""
@@ -150,19 +177,19 @@ class Surface:
             asked.query,
             limit=asked.limit,
             strategy=asked.strategy,
-            reach=caller.principal.reach,
             server=asked.server,
+            principal=caller.principal,
         )
         return [reference for reference in found if self._shown(reference.name) is not None]
 
-    def _discover(self, caller: Caller, asked: SearchArguments) -> list[ToolReference]:
+    @staticmethod
+    def _discover(conversation: Conversation, asked: SearchArguments) -> list[ToolReference]:
         """Search, and put what is found into the caller's list. What goes for it goes in the same change."""
-        session = self._session(caller)
-        before = session.discovered
-        found = session.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
-        if session.discovered != before:
-            session.end_turn()  # MCP does not tell of turns
-        return found
+        before = conversation.discovered
+        found = conversation.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
+        if conversation.discovered != before:
+            conversation.end_turn()  # MCP does not tell of turns
+        return found.shown
 
     def _with_names(
         self,
@@ -214,13 +241,15 @@ class Surface:
         )
         return [render_definition(search, "mcp"), *call_tool_entries(is_split=self._is_split)]
 
-    def _passes_through(self, caller: Caller) -> bool:
-        reach = caller.principal.reach
-        return self._is_complete() and self._pass_through.is_on(reach, self._engine.view(reach))
+    def _view(self, caller: Caller) -> View:
+        return self._engine.view(caller.principal.reach)
 
-    def _session(self, caller: Caller) -> Session:
-        principal = caller.principal
-        return self._engine.session(_session_id(caller), reach=principal.reach, tenant=principal.id)
+    def _passes_through(self, caller: Caller, view: View) -> bool:
+        return self._is_complete() and self._pass_through.is_on(caller.principal.reach, view)
+
+    def _conversation(self, caller: Caller) -> UnitOfWork:
+        """The session of the caller, which sees all that the principal reaches."""
+        return self._engine.conversation(_session_id(caller), principal=caller.principal, reach=Reach())
 
 
 def _session_id(caller: Caller) -> str:

@@ -1,4 +1,4 @@
-"""What one tenant's use has shown: which tools are called for queries of which words.
+"""What one principal's use has shown: which tools are called for queries of which words.
 
 The share p of queries like this one that led to a tool is estimated as by naive Bayes: from how often the tool was
 called at all, and how much more often for each word of the query than any tool was. Of it a favour is made:
@@ -54,7 +54,7 @@ class LearntUse:
 
 
 class Evidence:
-    """The counts of one tenant, of at most *max_cells* terms with a tool. Its owner guards it."""
+    """The counts of one principal, of at most *max_cells* terms with a tool. Its owner guards it."""
 
     def __init__(self, *, epoch_s: float, half_life_s: float, max_cells: int) -> None:
         self._epoch_s = epoch_s

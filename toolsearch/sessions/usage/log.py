@@ -1,6 +1,6 @@
 """`UsageLog`: learning from use. A tool that was found and then called ranks higher for such queries later.
 
-Off unless an engine is given one. What is learnt stays within its tenant, fades, can be read and can be reset. It may
+Off unless an engine is given one. What is learnt stays with its principal, fades, can be read and can be reset. It may
 only move a tool among those that fit a query by themselves, by a small step; see `ToolSearchIndex.search`.
 """
 
@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 DAY_S = 86_400.0
 
 _MAX_SESSIONS = 1_000  # whose latest searches are remembered
-_MAX_TENANTS = 100  # in memory
-_MAX_CELLS = 20_000  # pairs of a term and a tool, for each tenant; about 3 MB
+_MAX_PRINCIPALS = 100  # in memory
+_MAX_CELLS = 20_000  # pairs of a term and a tool, for each principal; about 3 MB
 
 _Value = TypeVar("_Value")
 
@@ -35,7 +35,7 @@ class UsageLog:
 
     store        where it is kept between starts; if it fails, that is logged, and no search and no call fails of it
     half_life_s  after which an event counts half
-    max_cells    pairs of a term and a tool that are kept for each tenant
+    max_cells    pairs of a term and a tool that are kept for each principal
     clock        gives seconds since the epoch, since times are stored
 
     The terms of a query are those that the catalogue's tools hold, too (see `Vocabulary`); the query itself never gets
@@ -59,64 +59,66 @@ class UsageLog:
         self._max_cells = max_cells
         self._clock = clock
         self._lock = threading.Lock()
-        self._tenants: OrderedDict[str, Evidence] = OrderedDict()  # least recently used first
+        self._principals: OrderedDict[str, Evidence] = OrderedDict()  # least recently used first
         self._sessions: OrderedDict[tuple[str, str], SessionContribution] = OrderedDict()
 
-    def discovered(self, tenant: str, session_id: str, terms: Terms, tools: Collection[str]) -> None:
+    def discovered(self, principal: str, session_id: str, terms: Terms, tools: Collection[str]) -> None:
         """Note that a search of a session found *tools*; nothing is learnt of a query without terms."""
         if terms and tools:
             with self._lock:
-                _recent(self._sessions, (tenant, session_id), SessionContribution, _MAX_SESSIONS).discovered(
+                _recent(self._sessions, (principal, session_id), SessionContribution, _MAX_SESSIONS).discovered(
                     terms, tools
                 )
 
-    def called(self, tenant: str, session_id: str, tool: str) -> None:
+    def called(self, principal: str, session_id: str, tool: str) -> None:
         """Note that a session has called *tool*, and that it did not fail. Counts if a search had found it before."""
         with self._lock:
-            session = self._sessions.get((tenant, session_id))
+            session = self._sessions.get((principal, session_id))
             credit = session.called(tool) if session else None
             if credit is None:
                 return
             now_s, weights = self._clock(), _weights(credit)
-            dropped = self._evidence(tenant).add(weights, now_s)
+            dropped = self._evidence(principal).add(weights, now_s)
             if self._store is not None:
                 store = self._store
-                self._try(lambda: store.add(tenant, weights, at_s=now_s, half_life_s=self._half_life_s))
+                self._try(lambda: store.add(principal, weights, at_s=now_s, half_life_s=self._half_life_s))
                 if dropped:
-                    self._try(lambda: store.drop(tenant, dropped))
+                    self._try(lambda: store.drop(principal, dropped))
 
-    def favour(self, tenant: str, terms: Terms) -> dict[str, float]:
+    def favour(self, principal: str, terms: Terms) -> dict[str, float]:
         """Return what use says of a query of *terms*: a bonus in (0, 1) by tool name; most tools have none."""
         with self._lock:
-            return self._evidence(tenant).favour(terms, self._clock())
+            return self._evidence(principal).favour(terms, self._clock())
 
-    def inspect(self, tenant: str) -> list[LearntUse]:
-        """Return everything that is known of a tenant's use, the strongest first, ties by term and tool."""
+    def inspect(self, principal: str) -> list[LearntUse]:
+        """Return everything that is known of a principal's use, the strongest first, ties by term and tool."""
         with self._lock:
-            return self._evidence(tenant).learnt(self._clock())
+            return self._evidence(principal).learnt(self._clock())
 
-    def tenants(self) -> list[str]:
+    def principals(self) -> list[str]:
         """Those of whom something is known, sorted. Raises UsageStoreError."""
         with self._lock:
-            stored = self._store.tenants() if self._store is not None else []
-            return sorted({*stored, *(tenant for tenant, evidence in self._tenants.items() if not evidence.is_empty)})
+            stored = self._store.principals() if self._store is not None else []
+            return sorted(
+                {*stored, *(principal for principal, evidence in self._principals.items() if not evidence.is_empty)}
+            )
 
-    def reset(self, tenant: str | None = None) -> None:
-        """Forget one tenant, or all. Raises UsageStoreError if it cannot be forgotten where it is kept."""
+    def reset(self, principal: str | None = None) -> None:
+        """Forget one principal, or all. Raises UsageStoreError if it cannot be forgotten where it is kept."""
         with self._lock:
             if self._store is not None:
-                self._store.reset(tenant)
-            for key in [key for key in self._sessions if tenant in (None, key[0])]:
+                self._store.reset(principal)
+            for key in [key for key in self._sessions if principal in (None, key[0])]:
                 del self._sessions[key]
-            for known in [known for known in self._tenants if tenant in (None, known)]:
-                del self._tenants[known]
+            for known in [known for known in self._principals if principal in (None, known)]:
+                del self._principals[known]
 
-    def _evidence(self, tenant: str) -> Evidence:
-        return _recent(self._tenants, tenant, lambda: self._load(tenant), _MAX_TENANTS)
+    def _evidence(self, principal: str) -> Evidence:
+        return _recent(self._principals, principal, lambda: self._load(principal), _MAX_PRINCIPALS)
 
-    def _load(self, tenant: str) -> Evidence:
+    def _load(self, principal: str) -> Evidence:
         store = self._store
-        stored = (self._try(lambda: store.load(tenant)) or []) if store is not None else []
+        stored = (self._try(lambda: store.load(principal)) or []) if store is not None else []
         epoch_s = max((weight.at_s for weight in stored), default=self._clock())
         evidence = Evidence(epoch_s=epoch_s, half_life_s=self._half_life_s, max_cells=self._max_cells)
         evidence.restore((weight.cell, weight.weight, weight.at_s) for weight in stored)

@@ -52,6 +52,7 @@ _STEPS: Final = (
         "ALTER TABLE sessions ADD COLUMN version INTEGER NOT NULL DEFAULT 1",
         "CREATE TABLE session_versions (last INTEGER NOT NULL)",  # so that a session that comes anew has a new version
         "INSERT INTO session_versions VALUES (1)",
+        "UPDATE OR IGNORE usage SET tenant = 'local' WHERE tenant = ''",  # what had no tenant is of the local principal
         _AUDIT,
     ),
 )

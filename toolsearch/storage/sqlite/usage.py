@@ -18,32 +18,32 @@ class SqliteUsageStore(SqliteFile):
     holds = "counts of use"
     fault = UsageStoreError
 
-    def load(self, tenant: str) -> list[StoredWeight]:
+    def load(self, principal: str) -> list[StoredWeight]:
         with self.opened() as database:
             rows = database.execute(
-                "SELECT term, tool, weight, at_s FROM usage WHERE tenant = ? ORDER BY term, tool", (tenant,)
+                "SELECT term, tool, weight, at_s FROM usage WHERE tenant = ? ORDER BY term, tool", (principal,)
             ).fetchall()
         return [StoredWeight(Cell(term, tool), weight, at_s) for term, tool, weight, at_s in rows]
 
-    def add(self, tenant: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
+    def add(self, principal: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
         with self.transaction() as database:
             for cell, weight in weights.items():
-                found = database.execute(_FIND, (tenant, *cell)).fetchone()
+                found = database.execute(_FIND, (principal, *cell)).fetchone()
                 left = StoredWeight(cell, *found).left(at_s, half_life_s) if found else 0.0
                 database.execute(
-                    "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?)", (tenant, *cell, left + weight, at_s)
+                    "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?)", (principal, *cell, left + weight, at_s)
                 )
 
-    def drop(self, tenant: str, cells: Collection[Cell]) -> None:
+    def drop(self, principal: str, cells: Collection[Cell]) -> None:
         with self.transaction() as database:
             database.executemany(
-                "DELETE FROM usage WHERE tenant = ? AND term = ? AND tool = ?", [(tenant, *cell) for cell in cells]
+                "DELETE FROM usage WHERE tenant = ? AND term = ? AND tool = ?", [(principal, *cell) for cell in cells]
             )
 
-    def reset(self, tenant: str | None) -> None:
+    def reset(self, principal: str | None) -> None:
         with self.opened() as database:
-            database.execute("DELETE FROM usage WHERE ?1 IS NULL OR tenant = ?1", (tenant,))
+            database.execute("DELETE FROM usage WHERE ?1 IS NULL OR tenant = ?1", (principal,))
 
-    def tenants(self) -> list[str]:
+    def principals(self) -> list[str]:
         with self.opened() as database:
             return [row[0] for row in database.execute("SELECT DISTINCT tenant FROM usage ORDER BY tenant")]

@@ -1,0 +1,304 @@
+"""A session in one unit of work: read once, worked with in memory, written once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from toolsearch.access.principals import LOCAL, Principal
+from toolsearch.access.reach import Reach
+from toolsearch.discovery.search_tool import (
+    TOOL_NAME,
+    SearchArguments,
+    refused_note,
+    render_answer,
+    search_tool_definition,
+)
+from toolsearch.discovery.view import View
+from toolsearch.errors import UndiscoveredToolError
+from toolsearch.option_values import name_list
+from toolsearch.sessions.host import ConversationHost
+from toolsearch.sessions.options import SessionOptions
+from toolsearch.sessions.savings import Savings
+from toolsearch.sessions.state import SessionState
+from toolsearch.sessions.store import Settle
+from toolsearch.tokens import count_json
+from toolsearch.tools.blocks import text_block
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.output import ToolOutput
+
+logger = logging.getLogger(__name__)
+
+_CALL_HINT = "They are in your tool list from now on; call them by name."
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search has found: what the model is shown of it, and the names of what it cannot be shown."""
+
+    shown: list[ToolReference]
+    refused: tuple[str, ...]
+
+
+class Conversation:
+    """A session's state, and what can be done with it. Nothing here reads or writes but `save`.
+
+    The state is held: a session that is evicted meanwhile lasts until the end of the work. All that work on a session
+    at the same time share its state, so that each sees at once what the others have found.
+    """
+
+    def __init__(
+        self,
+        host: ConversationHost,
+        state: SessionState,
+        principal: Principal = LOCAL,
+        options: SessionOptions | None = None,
+    ) -> None:
+        """*options* stand in for those of *host*."""
+        self.state = state
+        self.principal = principal
+        self.host = host
+        self._options = options or host.options
+        self._view: tuple[Reach, View] | None = None
+
+    @property
+    def id(self) -> str:
+        return self.state.id
+
+    @property
+    def reach(self) -> Reach:
+        """What the session was opened with, as far as its principal reaches."""
+        return self.state.reach & self.principal.reach
+
+    @property
+    def view(self) -> View:
+        """Of the catalog, through the reach. Looked up once, and again if the reach has changed."""
+        reach = self.state.reach
+        if self._view is None or self._view[0] is not reach:
+            self._view = reach, self.host.view(self.reach)
+        return self._view[1]
+
+    @property
+    def discovered(self) -> list[str]:
+        """The names of the discovered tools, in the order in which they came."""
+        return list(self.state.discovered.tools)
+
+    def save(self) -> None:
+        """Write what has changed, and go on with the session as it is then."""
+        self.state = self.host.sessions.save(self.state, settle_for(self.host, self.principal))
+
+    # What it sees
+
+    def admit(self, reach: Reach | None, pins: Collection[str]) -> None:
+        """Apply what the session is opened with: a new reach drops what it no longer covers, pins are shown.
+
+        Raises UnknownToolError for one of *pins* that is not in reach, and changes nothing. An earlier pin that no
+        longer is, is not shown for that long.
+        """
+        asked = self.state.reach if reach is None else reach
+        view, pins = self.host.view(asked & self.principal.reach), name_list(pins, "pins")
+        for name in pins:
+            view.get(name)
+        if asked != self.state.reach:
+            self.state.reach = asked
+        self._view = self.state.reach, view
+        discovered = self.state.discovered
+        discovered.drop([name for name in discovered.tools if not view.allows(name)])
+        discovered.pins |= frozenset(pins)
+        missing = [self._shown_tool(name) for name in sorted(discovered.pins) if name not in discovered]
+        self._add([tool for tool in missing if tool is not None])
+
+    @property
+    def is_passed_through(self) -> bool:
+        """Whether the catalog in reach is so small that it is shown whole, and not searched."""
+        rule, view = self._options.pass_through, self.view
+        count = len(view.names)
+        return rule.covers(tools=count, tokens=0) and rule.covers(tools=count, tokens=view.tokens)
+
+    def shown(self) -> list[Tool]:
+        """The search tool, without a callback, and what was discovered; or all tools, where they are passed through.
+
+        Nothing changes for it: tools that are gone are left out here, and dropped by `drop_gone`.
+        """
+        if self.is_passed_through:
+            return self._shown_tools()
+        tools = map(self._shown_tool, self.discovered)
+        return [Tool(self._search_definition()), *(tool for tool in tools if tool is not None)]
+
+    def drop_gone(self) -> None:
+        """Forget what can be shown no longer: it has left the catalog, or reach, or is too long by now."""
+        self.state.discovered.drop([name for name in self.discovered if self._shown_tool(name) is None])
+
+    def resolve(self, name: str) -> Tool:
+        """As `ToolScope.resolve`; the search tool gets its callback with the reply that calls it."""
+        if name == TOOL_NAME:
+            return Tool(self._search_definition())
+        tool = self.view.get(name)
+        if name not in self.state.discovered and not self.is_passed_through:
+            if not self._options.expand_undiscovered:
+                raise UndiscoveredToolError(name)
+            self.expand(name)
+        return tool  # the whole of it, for arguments are validated by its schema
+
+    def expand(self, name: str) -> None:
+        """Show the tool *name* from now on, if it is in reach."""
+        tool = self._shown_tool(name)
+        if tool is not None and name not in self.state.discovered:
+            self._add([tool])
+
+    # Searches
+
+    def search(
+        self, query: str, *, limit: int | None = None, strategy: str | None = None, server: str | None = None
+    ) -> Found:
+        """Search within reach, and expand what is found."""
+        state, host, owner = self.state, self.host, self.principal
+        limit = self._options.limit if limit is None else limit
+        found = host.search(
+            query, limit=limit, strategy=strategy, reach=self.reach, server=server, principal=self.principal
+        )
+        if host.usage and (strategy or host.strategies[0]) != "regex":
+            terms = host.vocabulary.terms_of(query)
+            host.usage.discovered(owner.id, state.id, terms, [reference.name for reference in found])
+        tools = {reference.name: self._shown_tool(reference.name) for reference in found}
+        present = [tool for tool in tools.values() if tool is not None]
+        new = {tool.name for tool in present if tool.name not in state.discovered}
+        state.unused |= new
+        host.telemetry.discovered(len(new))
+        self._add(present)
+        state.counters.searches += 1
+        state.counters.empty_searches += not found
+        shown = [reference for reference in found if tools[reference.name] is not None]
+        return Found(shown, tuple(name for name, tool in tools.items() if tool is None and self.view.allows(name)))
+
+    def answer(self, arguments: Mapping[str, Json]) -> ToolOutput:
+        """What ``toolSearchTool`` answers a call with *arguments*: the text, and as structured ``{"tools": names}``.
+
+        Names of what was found and is too long to be shown are under ``refused``, if there are any.
+        """
+        options = self._options
+        asked = SearchArguments.parse(
+            arguments,
+            default_limit=options.limit,
+            max_limit=options.max_limit,
+            servers=self.view.servers,
+        )
+        before = set(self.discovered)
+        found = self.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
+        names = [reference.name for reference in found.shown]
+        text = render_answer(
+            found.shown,
+            call_hint=_CALL_HINT,
+            token_cap=options.answer_tokens,
+            counter=self.host.counter,
+            newly_loaded=[name for name in names if name not in before],
+            already_loaded=[name for name in names if name in before],
+            note="\n".join(filter(None, [asked.note, refused_note(found.refused)])),
+        )
+        refused = {"refused": list(found.refused)} if found.refused else {}
+        return ToolOutput((text_block(text),), structured={"tools": names, **refused})
+
+    # Turns and figures
+
+    def begin_turn(self) -> list[str]:
+        """Evict what has been idle for longer than the budget's TTL; return it in append order."""
+        return list(self.state.discovered.begin_turn())
+
+    def end_turn(self) -> list[str]:
+        """Evict what has been idle for too long or is over the budget; return it in append order."""
+        self.drop_gone()
+        evicted = self.state.discovered.end_turn()
+        logger.debug("session %s: the turn has ended, %d tools are evicted", self.id, len(evicted))
+        return list(evicted)
+
+    def note_request(self) -> None:
+        """Count a model request with the tools that are `shown` now."""
+        self.drop_gone()
+        counters, view = self.state.counters, self.view
+        shown = self.shown()
+        sent_tokens = sum(view.tokens_of(tool.definition) for tool in shown) + counters.history_tokens
+        counters.requests += 1
+        counters.sent_tokens += sent_tokens
+        logger.debug("session %s: a request with %d tools, %d tokens", self.id, len(shown), sent_tokens)
+        if self.host.telemetry.has_metrics:
+            self.host.telemetry.tokens(sent=sent_tokens, saved=view.estimated_tokens - sent_tokens)
+
+    def note_call(self, name: str, *, is_error: bool) -> None:
+        """Count a call of another tool than the search tool, which is over, and note that it was used."""
+        state, host = self.state, self.host
+        state.discovered.touch(name)
+        state.counters.calls += 1
+        state.counters.failed_calls += is_error
+        host.telemetry.used(name in state.unused)
+        state.unused.discard(name)
+        if host.usage and not is_error:
+            host.usage.called(self.principal.id, state.id, name)
+
+    def note_searches(self, searches: Sequence[tuple[JsonObject | str, str]], *, is_search_round: bool) -> None:
+        """Count what the search tool's calls in one reply took: the arguments and the answer of each.
+
+        *is_search_round* says that the reply did nothing else, so that the next request is there for them only.
+        """
+        counters, counter, written_tokens = self.state.counters, self.host.counter, 0
+        for arguments, answer in searches:
+            written = counter.count(arguments) if isinstance(arguments, str) else count_json(arguments, counter)
+            written_tokens += written
+            counters.history_tokens += written + counter.count(answer)
+        counters.written_tokens += written_tokens
+        counters.search_rounds += is_search_round
+        if self.host.telemetry.has_metrics and (written_tokens or is_search_round):
+            # A request that only a search made necessary would have sent no definitions at all.
+            all_tools_tokens = self.view.estimated_tokens if is_search_round else 0
+            self.host.telemetry.tokens(saved=-written_tokens - all_tools_tokens)
+
+    def savings(self) -> Savings:
+        """What the session has cost so far. The first time, every definition of the catalog is counted."""
+        counters = self.state.counters
+        return Savings(
+            requests=counters.requests,
+            search_rounds=counters.search_rounds,
+            sent_tokens=counters.sent_tokens,
+            written_tokens=counters.written_tokens,
+            all_tools_tokens=max(0, counters.requests - counters.search_rounds) * self.view.tokens,
+            cache_breaks=self.state.discovered.cache_breaks,
+            is_estimate=self.host.counter.estimate,
+        )
+
+    def _add(self, tools: Collection[Tool]) -> None:
+        if tools:
+            self.state.discovered.add({tool.name: self.view.tokens_of(tool.definition) for tool in tools})
+
+    def _shown_tools(self) -> list[Tool]:
+        """All tools in reach, by name, as models are shown them."""
+        return [tool for name in self.view.names if (tool := self._shown_tool(name)) is not None]
+
+    def _shown_tool(self, name: str) -> Tool | None:
+        """The tool *name* as models are shown it; None if they are not, since it is too long or out of reach."""
+        tool = self.view.find(name)
+        if tool is None:
+            return None
+        shown = self.host.definitions.of(tool.definition, self._options.budget.definition_tokens).definition
+        if shown is None or shown is tool.definition:
+            return tool if shown else None
+        return replace(tool, definition=shown)
+
+    def _search_definition(self) -> ToolDefinition:
+        return search_tool_definition(
+            self.view.servers,
+            strategies=self.host.strategies,
+            default_limit=self._options.limit,
+            max_limit=self._options.max_limit,
+        )
+
+
+def settle_for(host: ConversationHost, principal: Principal) -> Settle:
+    """Return what applies reach and budget to a state into which somebody else's work was merged."""
+
+    def settle(state: SessionState) -> None:
+        view = host.view(state.reach & principal.reach)
+        state.discovered.drop([name for name in state.discovered.tools if not view.allows(name)])
+        state.discovered.keep_budget()
+
+    return settle

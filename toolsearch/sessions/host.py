@@ -1,0 +1,56 @@
+"""What the sessions of an engine need of it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from toolsearch.access.principals import Principal
+from toolsearch.access.reach import Reach
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.discovery.shown import ShownDefinitions
+from toolsearch.discovery.view import View
+from toolsearch.sessions.options import SessionOptions
+from toolsearch.sessions.store import SessionStore
+from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.sessions.usage.vocabulary import Vocabulary
+from toolsearch.telemetry import Telemetry
+from toolsearch.tokens import TokenCounter
+from toolsearch.tools.definition import ToolReference
+
+
+class ConversationHost(Protocol):
+    """What a conversation needs of the engine that it belongs to."""
+
+    @property
+    def catalog(self) -> Catalog: ...
+    @property
+    def sessions(self) -> SessionStore: ...
+    @property
+    def options(self) -> SessionOptions: ...
+    @property
+    def counter(self) -> TokenCounter: ...
+    @property
+    def definitions(self) -> ShownDefinitions: ...
+    @property
+    def telemetry(self) -> Telemetry: ...
+    @property
+    def usage(self) -> UsageLog | None: ...
+    @property
+    def vocabulary(self) -> Vocabulary: ...
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Those that a search can name, the default first."""
+        ...
+
+    def view(self, reach: Reach, server: str | None = None) -> View: ...
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int,
+        strategy: str | None,
+        reach: Reach | None,
+        server: str | None,
+        principal: Principal | None,
+    ) -> list[ToolReference]: ...

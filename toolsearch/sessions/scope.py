@@ -1,0 +1,47 @@
+"""A session as the calling manager sees it, for the calls of one reply."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+from toolsearch.discovery.search_tool import TOOL_NAME
+from toolsearch.sessions.conversation import Conversation
+from toolsearch.threads import search_threads
+from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolContext
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.output import ToolOutput
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationScope:
+    """The tools that *conversation* may run: a `ToolScope`."""
+
+    conversation: Conversation
+    searching: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def resolve(self, name: str) -> Tool:
+        tool = self.conversation.resolve(name)
+        if name != TOOL_NAME:
+            return tool
+        # SearchArguments is the one judge of what models send, and takes more than the schema asks of them.
+        definition = replace(tool.definition, input_schema=NO_PARAMETERS)
+        return replace(tool, definition=definition, callback=_SearchCallback(self.conversation, self.searching))
+
+    def begin_call(self, name: str) -> None:
+        self.conversation.state.discovered.begin_call(name)
+
+    def end_call(self, name: str) -> None:
+        self.conversation.state.discovered.end_call(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchCallback:
+    """Searches of one reply run one after the other: what they find has to be listed in the same order every time."""
+
+    conversation: Conversation
+    searching: asyncio.Lock
+
+    async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002  nothing of it is needed
+        async with self.searching:
+            return await search_threads.run(self.conversation.answer, arguments)
