@@ -65,10 +65,11 @@ def _require_limit(name: str, limit: object) -> None:
 
 class TurnCounter:
     """The calls made since the user last spoke, over all replies of the model. One per turn; make a new one when the
-    user speaks again. Not to be shared between threads.
+    user speaks again. Not to be shared between threads. *unit* is what messages call it where there are no turns.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, unit: str = "turn") -> None:
+        self._unit = unit
         self._calls: Counter[str] = Counter()
         self._latest_call = ""
         self._latest_result = b""
@@ -81,12 +82,13 @@ class TurnCounter:
         limit = limits.for_tool(name)
         if limit is not None and self._calls[name] >= limit:
             raise CallLimitError(
-                f"the tool {shown_name(name)!r} may be called {limit} times a turn, and that is used up; "
+                f"the tool {shown_name(name)!r} may be called {limit} times a {self._unit}, and that is used up; "
                 "go on with what you have"
             )
         if limits.total is not None and self._calls.total() >= limits.total:
             raise CallLimitError(
-                f"{limits.total} tool calls may be made in a turn, and they are used up; answer with what you have"
+                f"{limits.total} tool calls may be made in a {self._unit}, and they are used up; answer with what "
+                "you have"
             )
         self._calls[name] += 1
 

@@ -6,11 +6,12 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from toolsearch.access.reach import Reach
+from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.exposure import PassThrough
@@ -25,6 +26,7 @@ from toolsearch.gateway.proxy.content import ContentProxy
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
+from toolsearch.gateway.proxy.session_limits import SessionLimits
 from toolsearch.gateway.proxy.subscriptions import Subscriptions
 from toolsearch.gateway.registry import Registry, ServerTools
 from toolsearch.gateway.settings import GatewayConfig
@@ -37,6 +39,7 @@ from toolsearch.gateway.trust.results import marked
 from toolsearch.sessions.eviction import LruEvictionStrategy
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.store import SessionStore
+from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.protocol import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
@@ -54,7 +57,7 @@ class Gateway:
     """To be entered before anything is asked of it, and left in the same event loop; leaving ends all servers.
 
     *upstreams* makes what keeps one server up, *gate* judges what they list, and is asked every *trust_poll_s* seconds
-    whether it would judge otherwise by now.
+    whether it would judge otherwise by now. *before* and *after* are hooks around each call of a server's tool.
     """
 
     def __init__(
@@ -63,6 +66,9 @@ class Gateway:
         *,
         upstreams: UpstreamFactory = UpstreamActor,
         gate: ToolGate | None = None,
+        before: Sequence[BeforeCall] = (),
+        after: Sequence[AfterCall] = (),
+        telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.monotonic,
         trust_poll_s: float = 2.0,
     ) -> None:
@@ -81,6 +87,7 @@ class Gateway:
                 budget=budget,
                 pass_through=PassThrough(max_tools=0),  # the surface decides that itself
             ),
+            telemetry=telemetry,
         )
         rules = Reach.parse(settings.rules.allow, settings.rules.deny)
         self._gate = gate or make_gate(config)
@@ -109,7 +116,14 @@ class Gateway:
         )
         self.content = ContentProxy(self.registry, rules, self.relay, links)
         self.subscriptions = Subscriptions(self.upstreams)
-        self._calls = CallProxy(self.surface, self.relay)
+        self._calls = CallProxy(
+            self.surface,
+            self.relay,
+            before=before,
+            after=after,
+            telemetry=self.engine.telemetry,
+            limits=SessionLimits.of(settings, clock),
+        )
         self._log_guard = LogGuard(secret for each in config.upstreams for secret in each.server.secrets)
         self._following: asyncio.Task[None] | None = None
 

@@ -31,6 +31,7 @@ from toolsearch.access.globs import is_glob
 from toolsearch.access.reach import EVERY_TOOL, Rule, Subject
 from toolsearch.access.settings import JwtSettings, PrincipalSettings, Rules
 from toolsearch.access.token_hashes import with_hashed_tokens
+from toolsearch.calling.limits import CallLimits
 from toolsearch.documents.files import read_document
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadSettingError
@@ -85,6 +86,21 @@ class TrustSettings(SettingsSection):
     )
 
 
+class CallLimitSettings(SettingsSection):
+    """Of the calls of one client session; there are none unless they are set, since MCP does not tell of turns."""
+
+    per_tool: NonNegativeInt | None = Field(default=None, description="Calls of one tool.")
+    tools: Mapping[str, NonNegativeInt | None] = Field(default={}, description="The same of single tools, by name.")
+    total: NonNegativeInt | None = None
+    repeats: NonNegativeInt | None = Field(default=None, description="Identical calls in a row with the same result.")
+
+    @property
+    def call_limits(self) -> CallLimits | None:
+        """None if nothing is limited."""
+        limits = CallLimits(self.per_tool, self.total, per_tool_overrides=self.tools, repeats=self.repeats)
+        return None if limits == CallLimits(None, None, repeats=None) else limits
+
+
 class HttpSettings(SettingsSection):
     """Bound to loopback unless told otherwise; the address itself is an option of the command."""
 
@@ -120,6 +136,7 @@ class GatewaySettings(SettingsSection):
     exposure: ExposureSettings = ExposureSettings()
     rules: RuleSettings = RuleSettings()
     trust: TrustSettings = TrustSettings()
+    limits: CallLimitSettings = CallLimitSettings()
     principals: Annotated[Mapping[str, PrincipalSettings], AfterValidator(_naming_somebody)] = Field(
         default={}, description="None: everybody is 'local'."
     )

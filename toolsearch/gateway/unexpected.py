@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.callers import Context
-from toolsearch.gateway.proxy.calls import failure
 from toolsearch.gateway.proxy.raw_results import raw_call_result
+from toolsearch.gateway.proxy.verbatim import failure
 from toolsearch.tools.blocks import text_block
 
 logger = logging.getLogger(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
 from toolsearch.tools.json_types import Json, JsonObject
@@ -13,17 +14,13 @@ def text_block(text: str) -> dict[str, Json]:
 
 def block_text(block: JsonObject) -> str | None:
     """The text that *block* carries, be it a text block or a resource of text; None if it carries none."""
-    holder = cast("JsonObject", block.get("resource") or {}) if block.get("type") == "resource" else block
-    text = holder.get("text")
+    text = _holder(block).get("text")
     return text if isinstance(text, str) else None
 
 
 def binary_data(block: JsonObject) -> str | None:
     """The base64 data of an image, of sound or of a resource of bytes; None for every other block."""
-    if block.get("type") == "resource":
-        data = cast("JsonObject", block.get("resource") or {}).get("blob")
-    else:
-        data = block.get("data")
+    data = _holder(block).get("blob" if block.get("type") == "resource" else "data")
     return data if isinstance(data, str) else None
 
 
@@ -36,7 +33,14 @@ def in_words(block: JsonObject) -> str:
     if kind == "resource_link":
         return f"{block.get('name', 'resource')}: {block.get('uri', '')}"
     data = binary_data(block)
-    holder = cast("JsonObject", block.get("resource") or {}) if kind == "resource" else block
-    mime_type = holder.get("mimeType", "unknown type")
+    mime_type = _holder(block).get("mimeType", "unknown type")
     size = f", {len(data) * 3 // 4:,} bytes" if data is not None else ""
     return f"[{kind} ({mime_type}{size}) left out: it cannot be sent here as text]"
+
+
+def _holder(block: JsonObject) -> JsonObject:
+    """What in *block* holds its content: the resource of a block of that type, as far as it is one."""
+    if block.get("type") != "resource":
+        return block
+    resource = block.get("resource")
+    return cast("JsonObject", resource) if isinstance(resource, Mapping) else {}

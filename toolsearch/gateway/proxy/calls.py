@@ -1,37 +1,48 @@
-"""Runs a tool of a server for a client, so that either sees of the other what it would see without us."""
+"""Calls of the servers' tools, by name or through a call tool: the gateway's way into the pipeline of all calls."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from mcp import MCPError
-from mcp.types import INVALID_PARAMS
 
-from toolsearch.calling.validation import checked_arguments
-from toolsearch.errors import BadArgumentsError, ToolSearchError, UnapprovedToolError, UnknownToolError, shown_name
+from toolsearch.calling.admission import Admitted, Refused, admit
+from toolsearch.calling.hooks import AfterCall, BeforeCall
+from toolsearch.calling.pipeline import CallPipeline
+from toolsearch.calling.wire import ToolCall
+from toolsearch.errors import BadArgumentsError, CallDeniedError, ToolSearchError, UnknownToolError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.call_tools import InnerCall
 from toolsearch.gateway.exposure.surface import Surface
 from toolsearch.gateway.proxy.relay import Relay
-from toolsearch.tools.blocks import text_block
-from toolsearch.tools.definition import Tool
+from toolsearch.gateway.proxy.session_limits import SessionLimits
+from toolsearch.gateway.proxy.verbatim import VerbatimFace
+from toolsearch.telemetry import Telemetry
+from toolsearch.tools.definition import Tool, ToolContext
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.protocol import Downstream
 
-logger = logging.getLogger(__name__)
-
 
 class CallProxy:
-    """Calls, by name or through a call tool. The calling manager has no part in it: what a server answers is passed on
-    whole, and neither cut nor converted.
-    """
+    """*before* and *after* are hooks around each call; *limits* counts the calls of client sessions."""
 
-    def __init__(self, surface: Surface, relay: Relay) -> None:
+    def __init__(
+        self,
+        surface: Surface,
+        relay: Relay,
+        *,
+        before: Sequence[BeforeCall] = (),
+        after: Sequence[AfterCall] = (),
+        telemetry: Telemetry | None = None,
+        limits: SessionLimits | None = None,
+    ) -> None:
         self._surface = surface
         self._relay = relay
+        self._pipeline = CallPipeline(before=before, after=after, telemetry=telemetry)
+        self._is_reviewed = bool(before)
+        self._limits = limits
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """Answer ``tools/call`` with *params* as the client sent them, and return the raw result.
@@ -41,60 +52,59 @@ class CallProxy:
         """
         name: str = params["name"]
         given: JsonObject = params.get("arguments") or {}
-        find = partial(self._admitted, caller, name, given)
+        call, inner = ToolCall("", name, given), None
+        item: Admitted | Refused
         try:
-            tool, arguments = find()
-            sent = {**params, "name": tool.remote_name, "arguments": dict(arguments)}
-            admit = _finding(tool, find)
-            return await self._relay.send(caller, tool.definition.server, "tools/call", sent, downstream, admit)
+            if inner := InnerCall.parse(name, given):
+                call = ToolCall("", inner.name, inner.arguments)
+            item = self._admitted(caller, call, inner)
+            if self._limits is not None:
+                item = self._limits.counted(caller, item)
         except ToolSearchError as error:
-            logger.info("call of %r failed: %s", shown_name(name), error.code)
-            return failure(error)
+            item = Refused(call, error)
+        face = VerbatimFace(
+            self._relay,
+            caller,
+            params,
+            downstream,
+            readmit=partial(self._readmitted, caller, inner),
+            is_by_name=inner is None,
+        )
+        outcome = await self._pipeline.complete(item, face, _context(caller))
+        if self._limits is not None and isinstance(item, Admitted) and outcome.result is not None:
+            self._limits.note(caller, item, outcome.result)
+        if isinstance(outcome.delivered, MCPError):
+            raise outcome.delivered
+        return outcome.delivered
 
-    def _admitted(self, caller: Caller, name: str, given: JsonObject) -> tuple[Tool, JsonObject]:
-        """The tool that a call means, and with what arguments, where *caller* may call it so."""
-        inner = InnerCall.parse(name, given)
-        if inner is None:
-            tool, arguments, schema_hint = self._named(caller, name), given, ""
-        else:
-            tool, arguments = self._surface.resolve(caller, inner.name), inner.arguments
-            inner.require_allowed(tool)
-            schema_hint = f"; query select:{tool.name} for its inputSchema"
-        return tool, _checked(tool, arguments, schema_hint)
-
-    def _named(self, caller: Caller, name: str) -> Tool:
+    def _admitted(self, caller: Caller, call: ToolCall, inner: InnerCall | None) -> Admitted:
+        """Whichever way the call came: a client that was listed the tool need not have checked the arguments either."""
         try:
-            return self._surface.resolve(caller, name)
-        except UnknownToolError as error:
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {error}") from error
-        except UnapprovedToolError as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from error
+            return admit(call, partial(self._resolve, caller, inner))
+        except BadArgumentsError as error:
+            if inner is None:
+                raise
+            raise BadArgumentsError(f"{error}; query select:{call.name} for its inputSchema") from error
 
+    def _resolve(self, caller: Caller, inner: InnerCall | None, name: str) -> Tool:
+        tool = self._surface.resolve(caller, name)
+        if inner is not None:
+            inner.require_allowed(tool)
+        return tool
 
-def _finding(tool: Tool, find: Callable[[], tuple[Tool, JsonObject]]) -> Callable[[], None]:
-    """Raises, as *find* does, once the call that was meant for *tool* may not be sent to it any more: when its server
-    has been connected and listed, the tool may be held, gone, of another class, or want other arguments.
-    """
-
-    def admit() -> None:
-        if find()[0].remote_name != tool.remote_name:
+    def _readmitted(self, caller: Caller, inner: InnerCall | None, call: ToolCall, tool: Tool) -> None:
+        """Raise ToolSearchError once *call*, which was meant for *tool*, may not be sent to it any more: when its
+        server has been connected and listed, the tool may be held, gone, of another class, or want other arguments.
+        """
+        now = self._admitted(caller, call, inner).tool
+        if now.remote_name != tool.remote_name:
             raise UnknownToolError(tool.name)
-
-    return admit
-
-
-def _checked(tool: Tool, arguments: JsonObject, schema_hint: str) -> JsonObject:
-    """Whichever way the call came: a client that was listed the tool need not have checked them either."""
-    try:
-        return checked_arguments(tool.definition, arguments)
-    except BadArgumentsError as error:
-        raise BadArgumentsError(f"{error}{schema_hint}") from error
+        if self._is_reviewed and now != tool:
+            raise CallDeniedError(
+                f"the definition of {tool.name!r} has changed since the call was approved; look at it, and call again"
+            )
 
 
-def failure(error: ToolSearchError) -> dict[str, Any]:
-    """A result that tells the model of *error*, and programs its code."""
-    return {
-        "content": [text_block(str(error))],
-        "isError": True,
-        "_meta": {"toolsearch/error": error.code},
-    }
+def _context(caller: Caller) -> ToolContext:
+    """What hooks are told of who calls; nothing of it goes to the server."""
+    return ToolContext(principal=caller.principal.id, client=caller.client_name, session=caller.session_key)

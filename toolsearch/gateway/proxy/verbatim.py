@@ -1,0 +1,118 @@
+"""Runs calls by their servers, and passes on whole what these answer: neither cut nor converted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from mcp import MCPError
+from mcp.types import INVALID_PARAMS
+
+from toolsearch.calling.admission import Admitted
+from toolsearch.calling.pipeline import Outcome
+from toolsearch.calling.result import ToolResult
+from toolsearch.calling.wire import ToolCall
+from toolsearch.documents.json_values import is_object
+from toolsearch.errors import ToolExecutionError, ToolSearchError, UnapprovedToolError, UnknownToolError
+from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.proxy.relay import Relay, for_era
+from toolsearch.tools.blocks import text_block
+from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.upstreams.protocol import Downstream
+
+logger = logging.getLogger(__name__)
+
+Answer: TypeAlias = dict[str, Any] | MCPError
+_ERROR = "toolsearch/error"  # in a result's ``_meta``: the code of what failed on our side
+
+
+@dataclass(frozen=True, slots=True)
+class VerbatimFace:
+    """The `Face` of one request: *params* are those of its ``tools/call``.
+
+    readmit     called right before the call is sent with the call as it is sent, and the tool that it was admitted for;
+                raises ToolSearchError if it may not be sent any more
+    is_by_name  whether the client called the tool itself, and not a call tool; then, as a server would, it is answered
+                with an error of the protocol where there is no such tool
+    """
+
+    relay: Relay
+    caller: Caller
+    params: Mapping[str, Any]
+    downstream: Downstream
+    readmit: Callable[[ToolCall, Tool], None]
+    is_by_name: bool
+
+    async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[Answer]:  # noqa: ARG002  is the hooks'
+        tool, call = admitted.tool, admitted.call
+        sent = {**self.params, "name": tool.remote_name, "arguments": dict(admitted.arguments)}
+        last_look = _LastLook(self.readmit, replace(call, arguments=admitted.arguments), tool)
+        try:
+            raw = await self.relay.send(
+                self.caller, tool.definition.server, "tools/call", sent, self.downstream, last_look
+            )
+        except ToolSearchError as error:
+            logger.info("tool %s failed: %s", tool.name, error.code)
+            return replace(self.failed(call, error), was_run=not last_look.has_refused)
+        except MCPError as error:
+            return Outcome(error, _refusal(call, error.message, ToolExecutionError.code))
+        return Outcome(raw, None if raw.get("resultType") == "input_required" else _result(call, raw))
+
+    def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[Answer]:
+        result = _refusal(call, str(error), error.code)
+        if self.is_by_name and isinstance(error, UnknownToolError):
+            return Outcome(MCPError(INVALID_PARAMS, f"Unknown tool: {error}"), result)
+        if self.is_by_name and isinstance(error, UnapprovedToolError):
+            return Outcome(MCPError(INVALID_PARAMS, str(error)), result)
+        return Outcome(failure(error), result)
+
+    def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[Answer]:  # noqa: ARG002
+        """Nothing of what the server sent is kept but what the hook has kept, ``_meta`` least of all."""
+        raw: dict[str, Any] = {"content": list(result.content)}
+        if result.structured is not None:
+            raw["structuredContent"] = result.structured
+        if result.is_error:
+            raw |= {"isError": True, "_meta": {_ERROR: result.error_code}}
+        return Outcome(for_era(raw, self.caller.era), result)
+
+
+@dataclass(slots=True)
+class _LastLook:
+    """`VerbatimFace.readmit` as an `UpstreamRequest` has it, which remembers whether it has refused the call."""
+
+    readmit: Callable[[ToolCall, Tool], None]
+    call: ToolCall
+    tool: Tool
+    has_refused: bool = field(default=False, init=False)
+
+    def __call__(self) -> None:
+        try:
+            self.readmit(self.call, self.tool)
+        except ToolSearchError:
+            self.has_refused = True
+            raise
+
+
+def failure(error: ToolSearchError) -> dict[str, Any]:
+    """A result that tells the model of *error*, and programs its code."""
+    return {"content": [text_block(str(error))], "isError": True, "_meta": {_ERROR: error.code}}
+
+
+def _refusal(call: ToolCall, message: str, code: str) -> ToolResult:
+    return ToolResult(call.id, call.name, (text_block(message),), is_error=True, error_code=code)
+
+
+def _result(call: ToolCall, raw: Mapping[str, Any]) -> ToolResult:
+    """What the server answered, as far as it is what MCP has there, for those who only look at it."""
+    content = raw.get("content")
+    is_error = raw.get("isError") is True
+    return ToolResult(
+        call.id,
+        call.name,
+        tuple(block for block in content if is_object(block)) if isinstance(content, list) else (),
+        structured=raw.get("structuredContent"),
+        is_error=is_error,
+        error_code=ToolExecutionError.code if is_error else None,
+    )
