@@ -38,9 +38,14 @@ def _patient(config: dict[str, Any]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def served(config: dict[str, Any], *, is_alone: bool = True) -> AsyncIterator[tuple[Gateway, str]]:
-    """A gateway over HTTP in this very process, and its URL. *is_alone* says that others do not end while it serves."""
-    gateway = Gateway(read_gateway_config(_patient(config), os.environ))
+async def served(
+    config: dict[str, Any], *, is_alone: bool = True, **options: Any
+) -> AsyncIterator[tuple[Gateway, str]]:
+    """A gateway over HTTP in this very process, made with *options*, and its URL.
+
+    *is_alone* says that others do not end while it serves.
+    """
+    gateway = Gateway(read_gateway_config(_patient(config), os.environ), **options)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         kind = _Uvicorn if is_alone else _UvicornAmongOthers

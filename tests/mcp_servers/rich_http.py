@@ -2,17 +2,23 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import uvicorn
+from mcp.server.lowlevel import Server
 
 from tests.mcp_servers.rich_server import Rich, make_server
 
 
-@asynccontextmanager
-async def rich_over_http(rich: Rich) -> AsyncIterator[str]:
+def rich_over_http(rich: Rich) -> AbstractAsyncContextManager[str]:
     """Its URL, while it is served."""
+    return over_http(make_server(rich))
+
+
+@asynccontextmanager
+async def over_http(mcp_server: Server[Any]) -> AsyncIterator[str]:
+    """The URL of any server, while it is served."""
     ready = asyncio.Event()
 
     class Uvicorn(uvicorn.Server):
@@ -20,7 +26,7 @@ async def rich_over_http(rich: Rich) -> AsyncIterator[str]:
             await super().startup(sockets)
             ready.set()
 
-    app = make_server(rich).streamable_http_app(host="127.0.0.1")
+    app = mcp_server.streamable_http_app(host="127.0.0.1")
     server = Uvicorn(uvicorn.Config(app, port=0, log_config=None, ws="none", timeout_graceful_shutdown=1))
     serving = asyncio.create_task(server.serve())
     await ready.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -92,11 +93,12 @@ class CallProxy:
             inner.require_allowed(tool)
         return tool
 
-    def _readmitted(self, caller: Caller, inner: InnerCall | None, call: ToolCall, tool: Tool) -> None:
-        """Raise ToolSearchError once *call*, which was meant for *tool*, may not be sent to it any more: when its
-        server has been connected and listed, the tool may be held, gone, of another class, or want other arguments.
+    def _readmitted(self, caller: Caller, inner: InnerCall | None, admitted: Admitted) -> None:
+        """Raise ToolSearchError if *admitted* may not be sent any more: when its server has been connected and listed,
+        its tool may be held, gone, of another class, or want other arguments.
         """
-        now = self._admitted(caller, call, inner).tool
+        tool = admitted.tool
+        now = self._admitted(caller, replace(admitted.call, arguments=admitted.arguments), inner).tool
         if now.remote_name != tool.remote_name:
             raise UnknownToolError(tool.name)
         if self._is_reviewed and now != tool:

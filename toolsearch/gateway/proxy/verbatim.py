@@ -19,7 +19,7 @@ from toolsearch.errors import ToolExecutionError, ToolSearchError, UnapprovedToo
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.relay import Relay, for_era
 from toolsearch.tools.blocks import text_block
-from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.tools.definition import ToolContext
 from toolsearch.upstreams.protocol import Downstream
 
 logger = logging.getLogger(__name__)
@@ -32,8 +32,7 @@ _ERROR = "toolsearch/error"  # in a result's ``_meta``: the code of what failed 
 class VerbatimFace:
     """The `Face` of one request: *params* are those of its ``tools/call``.
 
-    readmit     called right before the call is sent with the call as it is sent, and the tool that it was admitted for;
-                raises ToolSearchError if it may not be sent any more
+    readmit     called right before a call is sent; raises ToolSearchError if it may not be sent any more
     is_by_name  whether the client called the tool itself, and not a call tool; then, as a server would, it is answered
                 with an error of the protocol where there is no such tool
     """
@@ -42,13 +41,13 @@ class VerbatimFace:
     caller: Caller
     params: Mapping[str, Any]
     downstream: Downstream
-    readmit: Callable[[ToolCall, Tool], None]
+    readmit: Callable[[Admitted], None]
     is_by_name: bool
 
     async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[Answer]:  # noqa: ARG002  is the hooks'
         tool, call = admitted.tool, admitted.call
         sent = {**self.params, "name": tool.remote_name, "arguments": dict(admitted.arguments)}
-        last_look = _LastLook(self.readmit, replace(call, arguments=admitted.arguments), tool)
+        last_look = _LastLook(self.readmit, admitted)
         try:
             raw = await self.relay.send(
                 self.caller, tool.definition.server, "tools/call", sent, self.downstream, last_look
@@ -82,14 +81,13 @@ class VerbatimFace:
 class _LastLook:
     """`VerbatimFace.readmit` as an `UpstreamRequest` has it, which remembers whether it has refused the call."""
 
-    readmit: Callable[[ToolCall, Tool], None]
-    call: ToolCall
-    tool: Tool
+    readmit: Callable[[Admitted], None]
+    admitted: Admitted
     has_refused: bool = field(default=False, init=False)
 
     def __call__(self) -> None:
         try:
-            self.readmit(self.call, self.tool)
+            self.readmit(self.admitted)
         except ToolSearchError:
             self.has_refused = True
             raise
