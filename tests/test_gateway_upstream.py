@@ -261,7 +261,7 @@ async def test_ending_an_actor_ends_its_process_and_leaves_nothing_open(stdio):
         stdio.mode = "silent"
     with pytest.raises(ServerUnavailableError, match="may have run"):
         await hanging
-    with pytest.raises(ServerUnavailableError, match="the gateway is shutting down; the request did not run"):
+    with pytest.raises(ServerUnavailableError, match="the connection has been closed; the request did not run"):
         await actor.request(call(id="2"))
     with pytest.raises(ProcessLookupError):
         os.kill(stdio.pids[0], 0)

@@ -69,7 +69,7 @@ class UpstreamActor:
         self._sinks = sinks
         self._clock = clock
         self._random = random
-        self._talkback = Talkback(ask_timeout_s=settings.treated.ask_timeout_s)
+        self._talkback = Talkback(ask_timeout_s=settings.treated.ask_timeout_s, has_clients=settings.relays)
         self._tokens = stored_tokens(settings)
         self._connector = Connector(
             settings.server,
@@ -183,6 +183,20 @@ class UpstreamActor:
         finally:
             self._rests.note_use()
 
+    async def listed(self) -> None:
+        """Connect where need be, and wait until what it lists was judged, as long as connecting may take.
+
+        Raises as `request` does.
+        """
+        timeout_s = self._settings.treated.connect_timeout_s
+        ends_at = asyncio.get_running_loop().time() + timeout_s
+        session = await self._connected()
+        try:
+            async with asyncio.timeout_at(ends_at):
+                await self._listings.judged(session)
+        except TimeoutError as error:
+            raise self._words.unavailable(f"it did not list its tools within {timeout_s:g} s") from error
+
     async def relist(self) -> None:
         self._rests.stir()
         await self._listings.relist(await self._connected())
@@ -271,12 +285,12 @@ class UpstreamActor:
             return await asyncio.shield(self._opening)
         except asyncio.CancelledError:
             if self._closed and self._opening.cancelled():  # not who asks has been cancelled, but the attempt
-                raise self._words.unavailable("the gateway is shutting down") from None
+                raise self._words.unavailable("the connection has been closed") from None
             raise
 
     async def _open(self) -> McpSession:
         if self._closed:
-            raise self._words.unavailable("the gateway is shutting down")
+            raise self._words.unavailable("the connection has been closed")
         passage = self._connecting.admit()
         if passage is None:
             raise self._words.left_alone(self._connecting)

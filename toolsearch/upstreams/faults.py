@@ -1,17 +1,18 @@
-"""What a failure of a server means: did the request run, is it worth another try, does somebody have to log in."""
+"""What a failure of a server means: why it happened, did the request run, does somebody have to log in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import cast
 
 import httpx2
 from mcp import MCPError
+from mcp.types import CONNECTION_CLOSED
 
 from toolsearch.documents.json_values import is_object
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.upstreams.config import McpServer
-from toolsearch.upstreams.failures import explain, innermost, is_lost_connection
+from toolsearch.upstreams.config import McpServer, StdioServer
 from toolsearch.upstreams.http import (
     CHALLENGE,
     EXPIRED,
@@ -21,6 +22,8 @@ from toolsearch.upstreams.http import (
     STATUS,
     response_facts,
 )
+
+_SDKS_OWN_WORDS = ("Connection closed", "SSE stream ")
 
 
 class FaultKind(Enum):
@@ -65,19 +68,19 @@ def fault_of_request(error: MCPError) -> Fault | None:
     data: JsonObject = error.data if is_object(error.data) else {}
     if FAULT in data:
         return _fault_of_http(error.message, data)
-    if is_lost_connection(error):
+    if _is_lost_connection(error):
         return Fault(FaultKind.LOST, "the connection was lost")
     return None
 
 
 def fault_of_connecting(error: BaseException, server: McpServer) -> Fault:
     """Nothing has run. *error* is whatever the SDK, the network or the system made of it."""
-    cause = innermost(error)
+    cause = _innermost(error)
     if isinstance(cause, MCPError) and is_object(cause.data) and FAULT in cause.data:
         return _fault_of_http(cause.message, {**cause.data, MAY_HAVE_RUN: False})
     if isinstance(cause, httpx2.HTTPStatusError):
         return _fault_of_http(f"HTTP {cause.response.status_code}", response_facts(cause.response))
-    return Fault(FaultKind.LOST, explain(error, server), may_have_run=False)
+    return Fault(FaultKind.LOST, _explain(cause, server), may_have_run=False)
 
 
 def _fault_of_http(reason: str, data: JsonObject) -> Fault:
@@ -91,3 +94,32 @@ def _fault_of_http(reason: str, data: JsonObject) -> Fault:
     else:
         kind = FaultKind.LOST
     return Fault(kind, reason, bool(data.get(MAY_HAVE_RUN)), status, data.get(RETRY_AFTER_S, 0.0))
+
+
+def _explain(error: BaseException, server: McpServer) -> str:
+    """Why a connection could not be made, in a clause."""
+    if isinstance(error, OSError) and isinstance(server, StdioServer):
+        return _explain_spawn(error, server)
+    if isinstance(error, MCPError) and _is_lost_connection(error):
+        return "it ended before it answered"
+    return str(error) or type(error).__name__
+
+
+def _explain_spawn(error: OSError, server: StdioServer) -> str:
+    if server.cwd is not None and error.filename == server.cwd:
+        return f"its 'cwd' {server.cwd} cannot be entered: {error.strerror}"
+    if isinstance(error, FileNotFoundError):
+        return f"the command {server.command!r} was not found; install it, or give its full path"
+    return f"the command {server.command!r} could not be started: {error.strerror or error}"
+
+
+def _is_lost_connection(error: MCPError) -> bool:
+    """Whether no answer came. The code alone does not say so: many servers have errors of their own with -32000."""
+    return error.code == CONNECTION_CLOSED and error.message.startswith(_SDKS_OWN_WORDS)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The first of the exceptions in a nest of groups, as the SDK raises them."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error

@@ -59,12 +59,15 @@ class ListingFollower:
         self._store = ListingStore(settings.server, settings.state_folder) if settings.state_folder else None
         self._attempt: _Attempt | None = None  # the newest, done or not
         self._judged: _Attempt | None = None  # the last that came to a judged listing
-        self._told_ttl_s: float | None = None
+        self._listing: Listing | None = None  # the last that was judged
         self._due = asyncio.Event()
         self._hints = 0  # that the server may list something else by now
         self._announced = 0  # the last of them that calls wait for
-        self.is_listed = False
         self.failures = 0  # in a row
+
+    @property
+    def is_listed(self) -> bool:
+        return self._listing is not None
 
     def changed(self) -> None:
         """Say that the server lists something else by now: no call is sent before that has been judged."""
@@ -98,7 +101,7 @@ class ListingFollower:
         except ToolSearchError as error:
             self._warning.warn(str(self._words.not_judged(error)))
             return False
-        self.is_listed = True
+        self._listing = listing
         return True
 
     async def follow(self, session: McpSession) -> None:
@@ -155,7 +158,8 @@ class ListingFollower:
 
     @property
     def _ttl_s(self) -> float | None:
-        told_s = max(self._told_ttl_s, _LEAST_TTL_S) if self._told_ttl_s is not None else None
+        told_s = self._listing.ttl_s if self._listing is not None else None
+        told_s = max(told_s, _LEAST_TTL_S) if told_s is not None else None
         return min(filter(None, (self._settings.treated.listing_ttl_s, told_s)), default=None)
 
     async def _make(self, attempt: _Attempt) -> None:
@@ -185,7 +189,9 @@ class ListingFollower:
     async def _read(self, session: McpSession) -> Listing:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await read_server(self._settings.server, session)
+                return await read_server(
+                    self._settings.server, session, before=self._listing, tools_only=not self._settings.relays
+                )
         except (MCPError, TimeoutError) as error:
             raise self._could_not(error, session) from error
 
@@ -198,8 +204,7 @@ class ListingFollower:
             self._failed(None, session, failure)
             raise failure from error
         self.failures = 0
-        self.is_listed = True
-        self._told_ttl_s = listing.ttl_s
+        self._listing = listing
         self._warning.is_well()
         self._listed()
 

@@ -1,4 +1,8 @@
-"""Lists all that one server has, page by page; what is malformed costs only itself."""
+"""Lists all that one server has, page by page; what is malformed costs only itself.
+
+A listing that goes in circles, or on without end, is cut and says so. What was known before and lies behind the cut is
+kept: that a server could not say it again does not mean that it is gone.
+"""
 
 from __future__ import annotations
 
@@ -9,48 +13,56 @@ from typing import Any, TypeAlias
 from mcp import MCPError
 from mcp.types import METHOD_NOT_FOUND
 
-from toolsearch.documents.json_values import is_object
+from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.faults import fault_of_request
-from toolsearch.upstreams.pages import read_pages
 from toolsearch.upstreams.protocol import Listing
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.upstreams.session import McpSession
 
 _TTL = "ttlMs"
+_MOST_PAGES = 1_000
 _Objects: TypeAlias = tuple[Mapping[str, Any], ...]
 
 
-async def read_server(server: McpServer, session: McpSession) -> Listing:
-    """Raises MCPError where the server refuses to list its tools, or is lost meanwhile."""
-    return await _Reading(server, session).whole()
+async def read_server(
+    server: McpServer, session: McpSession, *, before: Listing | None = None, tools_only: bool = False
+) -> Listing:
+    """*before* is what it listed last. Raises MCPError where the server refuses to list its tools, or is lost."""
+    return await _Reading(server, session, before).whole(tools_only=tools_only)
 
 
 class _Reading:
-    """One walk through all lists of a server."""
+    """One walk through the lists of a server."""
 
-    def __init__(self, server: McpServer, session: McpSession) -> None:
+    def __init__(self, server: McpServer, session: McpSession, before: Listing | None) -> None:
         self._server = server
         self._session = session
+        self._before = before or Listing(server.name, ())
         self._refused: list[Refusal] = []
+        self._cuts: list[str] = []
         self._ttls_s: list[float] = []
 
-    async def whole(self) -> Listing:
+    async def whole(self, *, tools_only: bool) -> Listing:
         declared = self._session.sdk.server_capabilities
         has_tools = declared is not None and declared.tools is not None
-        entries = await self._entries("tools/list", "tools", must=has_tools)
+        before = self._before
+        known = tuple(tool.origin.raw for tool in before.tools if tool.origin)
+        entries = await self._entries("tools/list", "tools", "name", known, must=has_tools)
         # thousands of definitions take a second to read, in which no other server's answer should wait
         tools, refused = await asyncio.to_thread(read_listing, self._server.name, entries, self._server.name)
         prompts: _Objects = ()
         resources: _Objects = ()
         templates: _Objects = ()
-        if declared is not None and declared.prompts is not None:
-            prompts = await self._objects("prompts/list", "prompts", "name")
-        if declared is not None and declared.resources is not None:
-            resources = await self._objects("resources/list", "resources", "uri")
-            templates = await self._objects("resources/templates/list", "resourceTemplates", "uriTemplate")
+        if declared is not None and declared.prompts is not None and not tools_only:
+            prompts = await self._objects("prompts/list", "prompts", "name", before.prompts)
+        if declared is not None and declared.resources is not None and not tools_only:
+            resources = await self._objects("resources/list", "resources", "uri", before.resources)
+            templates = await self._objects(
+                "resources/templates/list", "resourceTemplates", "uriTemplate", before.resource_templates
+            )
         return Listing(
             self._server.name,
             tuple(tools),
@@ -60,11 +72,12 @@ class _Reading:
             resource_templates=templates,
             instructions=self._session.sdk.instructions or "",
             ttl_s=min(self._ttls_s, default=None),
+            cut="; ".join(self._cuts),
         )
 
-    async def _objects(self, method: str, key: str, needed: str) -> _Objects:
+    async def _objects(self, method: str, key: str, needed: str, known: _Objects) -> _Objects:
         """The entries under *key* that are known by what *needed* says; the others are refused."""
-        entries = await self._entries(method, key, must=False)
+        entries = await self._entries(method, key, needed, known, must=False)
         sound = [entry for entry in entries if is_object(entry) and isinstance(entry.get(needed), str)]
         if len(sound) < len(entries):
             self._refuse(f"{len(entries) - len(sound)} of its {key} have no {needed!r}")
@@ -73,24 +86,43 @@ class _Reading:
             self._refuse(f"{len(sound) - len(first)} of its {key} have the {needed!r} of another")
         return tuple(entry for entry in sound if first[entry[needed]] is entry)
 
-    async def _entries(self, method: str, key: str, *, must: bool) -> list[Any]:
-        async def page(cursor: str | None) -> dict[str, Any]:
-            result = await self._session.request(method, {} if cursor is None else {"cursor": cursor})
-            if isinstance(ttl_ms := result.get(_TTL), int | float) and ttl_ms > 0:  # 0: it makes no promise
-                self._ttls_s.append(ttl_ms / 1_000)
-            return result
-
+    async def _entries(self, method: str, key: str, needed: str, known: _Objects, *, must: bool) -> list[Any]:
+        """All raw entries under *key*; of a listing that is cut, those *known* by another *needed* as well."""
+        entries: list[Any] = []
         try:
-            entries, cut_short = await read_pages(page, key)
+            cut = await self._read_pages(method, key, into=entries)
         except MCPError as error:
             if must or fault_of_request(error) is not None:
                 raise
-            if error.code != METHOD_NOT_FOUND:
-                self._refuse(f"{method} failed: {error.message}")
-            return []
-        if cut_short:
-            self._refuse(cut_short)
+            if error.code == METHOD_NOT_FOUND:
+                return entries
+            cut = f"{method} failed: {error.message}"
+        if cut:
+            self._refuse(cut)
+            self._cuts.append(self._refused[-1].reason)
+            listed = {entry.get(needed) for entry in entries if is_object(entry)}
+            entries += [entry for entry in known if entry[needed] not in listed]
         return entries
+
+    async def _read_pages(self, method: str, key: str, *, into: list[Any]) -> str:
+        """Put the entries of all pages *into* a list; return why the listing was cut short, or ""."""
+        cursor: str | None = None
+        seen: set[str] = set()
+        for _ in range(_MOST_PAGES):
+            page = await self._session.request(method, {} if cursor is None else {"cursor": cursor})
+            if isinstance(ttl_ms := page.get(_TTL), int | float) and ttl_ms > 0:  # 0: it makes no promise
+                self._ttls_s.append(ttl_ms / 1_000)
+            listed = page.get(key)
+            if not is_list(listed):
+                return f"it sent a page without a list of {key}; those before it were taken"
+            into += listed
+            cursor = page.get("nextCursor")
+            if not isinstance(cursor, str):  # "" is a cursor too
+                return ""
+            if cursor in seen:
+                return f"its listing goes in circles at the cursor {cursor[:40]!r}; the {key} up to there were taken"
+            seen.add(cursor)
+        return f"its listing has over {_MOST_PAGES} pages; the {key} of these were taken"
 
     def _refuse(self, reason: str) -> None:
         self._refused.append(Refusal(self._server.name, self._server.name, redacted(reason, self._server.secrets)))

@@ -45,7 +45,7 @@ async def login(settings: UpstreamSettings, state_dir: Path, *, show: Callable[[
         connector = Connector(settings.server, SessionPeer, timeout_s=_PATIENCE_S, auth=provider)
         try:
             session = await connector.open()
-            await session.list_page(None)  # some let everybody in, and ask who it is only now
+            await session.request("tools/list", {})  # some let everybody in, and ask who it is only now
         except CannotConnectError as error:
             raise LoginRequiredError(f"the login to {settings.name!r} failed: {error}") from error
         except MCPError as error:

@@ -5,30 +5,52 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from toolsearch.errors import ServerUnavailableError
-from toolsearch.upstreams.config import McpServer
-from toolsearch.upstreams.connection import McpConnection
+from mcp import MCPError
+
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.errors import ServerUnavailableError, ToolExecutionError
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.output import ToolOutput
+from toolsearch.upstreams.actor import UpstreamActor
+from toolsearch.upstreams.protocol import UpstreamRequest, UpstreamSinks
+from toolsearch.upstreams.secrets import redacted
+from toolsearch.upstreams.settings import UpstreamSettings
 
 _T = TypeVar("_T")
 
 _CLOSE_S = 10.0  # a child gets 2 s to end by itself, 2 s after SIGTERM, and is killed
 
 
-class ConnectionPool:
-    """The live connections. They end with `close`, with the pool itself, or at the latest with the interpreter."""
+class UpstreamPool:
+    """The live connections. They end with `close`, with the pool itself, or at the latest with the interpreter.
 
-    def __init__(self, servers: Iterable[McpServer], *, connect_timeout_s: float) -> None:
-        self.connections: Mapping[str, McpConnection] = {
-            server.name: McpConnection(server, connect_timeout_s=connect_timeout_s) for server in servers
-        }
-        self._thread = _LoopThread(self.connections.values())
+    *sinks* are told in the pool's own thread, and must not hold the pool, which is closed when nobody else holds it.
+    """
+
+    def __init__(self, settings: Sequence[UpstreamSettings], sinks: UpstreamSinks) -> None:
+        self.upstreams: Mapping[str, UpstreamActor] = {each.name: UpstreamActor(each, sinks) for each in settings}
+        self._secrets = {each.name: each.server.secrets for each in settings}
+        self._thread = _LoopThread(self.upstreams.values())
         self._thread.start()
         # Not held by the thread, so that a forgotten pool is collected, and its processes with it.
         self._finalizer = weakref.finalize(self, self._thread.stop)
+
+    async def call(self, server: str, tool: str, arguments: JsonObject) -> ToolOutput:
+        """Run *tool*, connecting first where need be; may be awaited in any loop, and cancelled.
+
+        Raises as `Upstream.request`, and ToolExecutionError for what the protocol calls an error.
+        """
+        request = UpstreamRequest("tools/call", {"name": tool, "arguments": arguments})
+        try:
+            raw = await asyncio.wrap_future(self.submit(self.upstreams[server].request(request)))
+        except MCPError as error:
+            text = redacted(error.message, self._secrets[server])
+            raise ToolExecutionError(f"MCP server {server!r} refused the call of {tool!r}: {text}") from error
+        return _read_output(raw, server, tool)
 
     def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
         """Start *work* on the loop; cancelling the future cancels it. Raises ServerUnavailableError if closed."""
@@ -47,9 +69,9 @@ class _LoopThread(threading.Thread):
 
     loop: asyncio.AbstractEventLoop
 
-    def __init__(self, connections: Iterable[McpConnection]) -> None:
+    def __init__(self, upstreams: Iterable[UpstreamActor]) -> None:
         super().__init__(name="mcp-servers", daemon=True)
-        self._connections = connections
+        self._upstreams = upstreams
         self._running = threading.Event()
         self._stopping = asyncio.Event()
 
@@ -62,9 +84,11 @@ class _LoopThread(threading.Thread):
 
     async def _serve(self) -> None:
         self.loop = asyncio.get_running_loop()
+        for upstream in self._upstreams:
+            upstream.start()
         self._running.set()
         await self._stopping.wait()
-        await asyncio.gather(*(connection.aclose() for connection in self._connections))
+        await asyncio.gather(*(upstream.aclose() for upstream in self._upstreams))
 
     def stop(self) -> None:
         if not self.is_alive():
@@ -72,3 +96,14 @@ class _LoopThread(threading.Thread):
         self.loop.call_soon_threadsafe(self._stopping.set)
         if threading.current_thread() is not self:  # the garbage collector may run in any thread, this one too
             self.join(_CLOSE_S)
+
+
+def _read_output(raw: Mapping[str, Any], server: str, tool: str) -> ToolOutput:
+    if raw.get("resultType") == "input_required":
+        raise ToolExecutionError(f"{tool!r} of MCP server {server!r} wants to ask the user, which is not possible here")
+    content = raw.get("content")
+    return ToolOutput(
+        content=tuple(filter(is_object, content if is_list(content) else [])),
+        structured=raw.get("structuredContent"),
+        is_error=raw.get("isError") is True,
+    )

@@ -35,6 +35,7 @@ class Listing:
     """What a server lists, whole; the same from its last start where *is_cached*. All tools have their origin.
 
     ttl_s  how long it may be relied on by the server's own word; None where it gave none
+    cut    why some of it could not be read, or ""; what was known from before and was not read again is kept
     """
 
     server: str
@@ -46,6 +47,7 @@ class Listing:
     instructions: str = ""
     ttl_s: float | None = None
     is_cached: bool = False
+    cut: str = ""
 
 
 @dataclass(frozen=True, slots=True)

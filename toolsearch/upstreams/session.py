@@ -85,20 +85,11 @@ class McpSession:
         """Whether the server speaks a protocol of before 2026, so that asking for the newer one is in vain."""
         return self.sdk.initialize_result is not None
 
-    async def list_page(self, cursor: str | None) -> dict[str, Any]:
-        """One page of ``tools/list`` as it was sent. Raises MCPError."""
-        return await self.request("tools/list", {} if cursor is None else {"cursor": cursor})
-
-    async def call(self, name: str, arguments: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """The result of ``tools/call`` as it was sent. Raises MCPError; a cancellation is passed on to the server."""
-        return await self.request("tools/call", {"name": name, "arguments": dict(arguments)}, timeout_s=timeout_s)
-
     async def request(
         self,
         method: str,
         params: Mapping[str, Any],
         *,
-        timeout_s: float | None = None,
         on_progress: ProgressFnT | None = None,
         capabilities: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
@@ -113,7 +104,6 @@ class McpSession:
         result = await self.sdk.send_request(
             _RawRequest(method=method, params=sent),
             types.Result,
-            request_read_timeout_seconds=timeout_s,
             progress_callback=on_progress,
         )
         raw: dict[str, Any] = (result.meta or {})[_RAW]

@@ -34,11 +34,15 @@ class ServerSettings(SettingsSection):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamSettings:
-    """One server: how it is reached, how it is treated, and where what is known of it is kept; None: nowhere."""
+    """One server: how it is reached, how it is treated, and where what is known of it is kept; None: nowhere.
+
+    relays  whether MCP clients stand behind the requests, who can be asked, and want prompts and resources as well
+    """
 
     server: McpServer
     treated: ServerSettings
     state_folder: Path | None = None
+    relays: bool = True
 
     @property
     def name(self) -> str:

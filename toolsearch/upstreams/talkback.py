@@ -33,8 +33,9 @@ class Talkback:
     so that its next try works.
     """
 
-    def __init__(self, *, ask_timeout_s: float) -> None:
+    def __init__(self, *, ask_timeout_s: float, has_clients: bool = True) -> None:
         """A person may be slow, but a question that nobody sees must not hold a server for longer than that."""
+        self._has_clients = has_clients
         self._turns = Turns()
         self._ask_timeout_s = ask_timeout_s
         self.dropped_messages = 0  # of the log, that nobody could be told
@@ -64,6 +65,8 @@ class Talkback:
             else:
                 await on_message(message)
 
+        if not self._has_clients:
+            return SessionPeer(on_message=hear)
         return SessionPeer(on_message=hear, elicit=self._elicit, sample=self._sample, list_roots=self._list_roots)
 
     async def _elicit(

@@ -1,4 +1,4 @@
-"""Live MCP servers as a source of tools: all are started side by side, and a bad one costs only its own tools."""
+"""Live MCP servers as a source of tools: all are kept up side by side, and a bad one costs only its own tools."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import importlib.util
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+import weakref
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from toolsearch.catalog.source import LoadReport
 from toolsearch.errors import MissingExtraError, ServerUnavailableError
@@ -19,24 +20,28 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.output import ToolOutput
 from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.config import read_mcp_config
-from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.protocol import Listing, UpstreamSinks, UpstreamState
+from toolsearch.upstreams.settings import ServerSettings, UpstreamSettings
 
 if TYPE_CHECKING:
-    from toolsearch.upstreams.connection import McpConnection, State
-    from toolsearch.upstreams.pool import ConnectionPool
+    from toolsearch.upstreams.pool import UpstreamPool
 
 logger = logging.getLogger(__name__)
+
+State: TypeAlias = Literal["ready", "failed", "down"]
+
+_NO_LIMIT = 1_000_000  # requests at a time: a program sends what it sends
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
     """How one server fares.
 
-    state    ``failed`` gave no tools; ``down`` did, and is started again by the next call; a server behind HTTP has no
-             connection to lose, and counts as ``ready``
+    state    ``failed`` has given no tools yet; ``down`` did, and is tried again after a while, and by the next call; a
+             server behind HTTP has no connection to lose, and counts as ``ready``
     refused  how many of its tools were refused; a failed server counts as one
     seconds  what connecting and listing took
-    error    why it failed, or ""
+    error    why it failed, or what is wrong with it or its last listing, or ""
     """
 
     name: str
@@ -52,32 +57,38 @@ class ServerStatus:
 class McpToolCallback:
     """Calls one tool over its server's live connection, which is made anew where it was lost."""
 
-    pool: ConnectionPool
+    pool: UpstreamPool
     server: str
     remote_name: str
-    timeout_s: float
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002  no server sees it
         """Works in any asyncio loop; being cancelled cancels the call on the server.
 
         Raises ServerUnavailableError, ToolTimeoutError or ToolExecutionError.
         """
-        connection = self.pool.connections[self.server]
-        return await asyncio.wrap_future(self.pool.submit(connection.call(self.remote_name, arguments, self.timeout_s)))
+        return await self.pool.call(self.server, self.remote_name, arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class _ServerLoad:
-    """What starting one server gave."""
+@dataclass(slots=True)
+class _Server:
+    """What is known of one server: what it listed last, if it ever did, and what came of loading it."""
 
-    tools: tuple[Tool, ...] = ()
-    refused: tuple[Refusal, ...] = ()
+    settings: UpstreamSettings
+    origin: str
+    listing: Listing | None = None
     seconds: float = 0.0
     error: str = ""
 
+    @property
+    def refused(self) -> list[Refusal]:
+        if self.listing is not None:
+            return [replace(refusal, source=self.origin) for refusal in self.listing.refused]
+        return [Refusal(self.settings.name, self.origin, self.error)] if self.error else []
+
 
 class McpSource:
-    """The tools of the servers of one ``mcpServers`` configuration, as ``<server>__<tool>``.
+    """The tools of the servers of one ``mcpServers`` configuration, as ``<server>__<tool>``. It is a live source: a
+    server is listed again when it says that its list has changed, when it was connected anew, and every few minutes.
 
     config             a path, or the document itself
     environment        what ``${NAME}`` is filled in from; None: this process's, as it is now
@@ -99,11 +110,27 @@ class McpSource:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = read_mcp_config(config, os.environ if environment is None else environment, only=only)
-        self._connect_timeout_s = connect_timeout_s
-        self._call_timeout_s = call_timeout_s
+        treated = ServerSettings(
+            connect_timeout_s=connect_timeout_s,
+            call_timeout_s=call_timeout_s,
+            max_running=_NO_LIMIT,
+            max_waiting=_NO_LIMIT,
+            lazy=False,
+            login=False,
+        )
+        self._servers = {
+            server.name: _Server(
+                UpstreamSettings(server, treated, relays=False), f"{self._config.origin}#{server.name}"
+            )
+            for server in self._config.servers
+        }
         self._clock = clock
-        self._pool: ConnectionPool | None = None
-        self._loads: dict[str, _ServerLoad] = {}
+        self._pool: UpstreamPool | None = None
+        self._is_loaded = False
+        self._changed: Callable[[LoadReport], None] | None = None
+        self._told: LoadReport | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+        self._in_order = asyncio.Lock()
         for warning in self._config.warnings:
             logger.warning(warning)
 
@@ -117,12 +144,12 @@ class McpSource:
 
     @property
     def servers(self) -> list[ServerStatus]:
-        """The servers as they are now, as far as `load` has tried them; last those that are refused as written."""
-        if self._pool is None:
+        """The servers as they are now, once `load` has tried them; last those that are refused as written."""
+        if self._pool is None or not self._is_loaded:
             return []
-        started = [_status(self._pool.connections[name], loaded) for name, loaded in self._loads.items()]
+        tried = [_status(self._pool, server) for server in self._servers.values()]
         refused = self._config.refused
-        return started + [ServerStatus(one.name, "unknown", "failed", 0, 1, 0.0, one.reason) for one in refused]
+        return tried + [ServerStatus(one.name, "unknown", "failed", 0, 1, 0.0, one.reason) for one in refused]
 
     def load(self) -> LoadReport:
         """Start all servers and list their tools; takes as long as the slowest, at most *connect_timeout_s*.
@@ -130,59 +157,108 @@ class McpSource:
         Raises MissingExtraError if the package ``mcp`` is not installed.
         """
         pool = self._opened_pool()
-        running = {name: pool.submit(self._load_server(connection)) for name, connection in pool.connections.items()}
-        self._loads = {name: work.result() for name, work in running.items()}
-        tools: list[Tool] = []
-        refused = list(self._config.refused)
-        for server, loaded in self._loads.items():
-            refused += loaded.refused
-            tools += [self._callable(pool, server, tool) for tool in loaded.tools]
-        return LoadReport(tuple(tools), tuple(refused))
+        for loading in [pool.submit(self._load_server(pool, server)) for server in self._servers.values()]:
+            loading.result()
+        self._is_loaded = True
+        self._told = self._report(pool)
+        return self._told
+
+    def follow(self, changed: Callable[[LoadReport], None]) -> None:
+        """As `LiveSource.follow`. What was known of a server stays while it cannot be listed."""
+        self._changed = changed
+        if self._pool is not None:
+            self._pool.submit(self._tell())
 
     def close(self) -> None:
+        self._changed = None
         if self._pool is not None:
             self._pool.close()
 
-    def _opened_pool(self) -> ConnectionPool:
+    def _opened_pool(self) -> UpstreamPool:
         if importlib.util.find_spec("mcp") is None:
             raise MissingExtraError("MCP servers", "mcp")
         if self._pool is None:
-            from toolsearch.upstreams.pool import ConnectionPool
+            from toolsearch.upstreams.pool import UpstreamPool
 
-            self._pool = ConnectionPool(self._config.servers, connect_timeout_s=self._connect_timeout_s)
+            sinks = UpstreamSinks(_listing_sink(weakref.ref(self)), _ignore_state)
+            self._pool = UpstreamPool([server.settings for server in self._servers.values()], sinks)
         return self._pool
 
-    async def _load_server(self, connection: McpConnection) -> _ServerLoad:
-        name = connection.server.name
+    async def _load_server(self, pool: UpstreamPool, server: _Server) -> None:
         started_s = self._clock()
         try:
-            entries, cut_short = await connection.list_tools()
+            await pool.upstreams[server.settings.name].listed()
         except ServerUnavailableError as error:
-            logger.warning("%s: %s", self._origin(name), error)
-            return _ServerLoad(
-                refused=(Refusal(name, self._origin(name), str(error)),),
-                seconds=self._clock() - started_s,
-                error=str(error),
-            )
-        tools, refused = read_listing(name, entries, self._origin(name))
-        if cut_short:
-            refused.append(Refusal(name, self._origin(name), cut_short))
-        return _ServerLoad(tuple(tools), tuple(refused), self._clock() - started_s)
+            server.error = str(error)
+        server.seconds = self._clock() - started_s
 
-    def _callable(self, pool: ConnectionPool, server: str, tool: Tool) -> Tool:
-        return replace(tool, callback=McpToolCallback(pool, server, tool.remote_name, self._call_timeout_s))
+    def _report(self, pool: UpstreamPool) -> LoadReport:
+        servers = self._servers.values()
+        tools = [tool for server in servers for tool in _tools_of(server, pool)]
+        return LoadReport(
+            tuple(tools), (*self._config.refused, *(each for server in servers for each in server.refused))
+        )
 
-    def _origin(self, server: str) -> str:
-        return f"{self._config.origin}#{server}"
+    def listed(self, listing: Listing) -> None:
+        """Take what a server lists now; called in the pool's thread."""
+        self._servers[listing.server].listing = listing
+        if self._changed is not None:
+            telling = asyncio.get_running_loop().create_task(self._tell())
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
+
+    async def _tell(self) -> None:
+        """Tell who follows, unless it knows already. In another thread, since indexing takes its time."""
+        async with self._in_order:
+            pool, changed = self._pool, self._changed
+            if pool is None or changed is None:
+                return
+            report = self._report(pool)
+            if report == self._told:
+                return
+            self._told = report
+            try:
+                await asyncio.to_thread(changed, report)
+            except Exception:
+                logger.exception("%s: a change of tools could not be followed", self.description)
 
 
-def _status(connection: McpConnection, loaded: _ServerLoad) -> ServerStatus:
+def _listing_sink(source: weakref.ref[McpSource]) -> Callable[[Listing], Awaitable[None]]:
+    """For a thread that must not keep *source*, and with it all of its connections, from being forgotten."""
+
+    async def listed(listing: Listing) -> None:
+        if (follower := source()) is not None:
+            follower.listed(listing)
+
+    return listed
+
+
+def _ignore_state(_server: str, _state: UpstreamState) -> None:
+    """`McpSource.servers` asks for it."""
+
+
+def _tools_of(server: _Server, pool: UpstreamPool) -> Iterator[Tool]:
+    for tool in server.listing.tools if server.listing is not None else ():
+        callback = McpToolCallback(pool, server.settings.name, tool.remote_name)
+        yield replace(tool, callback=callback, source=server.origin)
+
+
+def _status(pool: UpstreamPool, server: _Server) -> ServerStatus:
+    now = pool.upstreams[server.settings.name].status()
+    is_up = now.state in (UpstreamState.READY, UpstreamState.DEGRADED)
+    listing = server.listing
+    if listing is None:
+        state: State = "failed"
+        error = now.last_error or server.error
+    else:
+        state = "ready" if is_up else "down"
+        error = now.last_error or listing.cut
     return ServerStatus(
-        connection.server.name,
-        connection.server.transport,
-        "failed" if loaded.error else connection.state,
-        tools=len(loaded.tools),
-        refused=len(loaded.refused),
-        seconds=loaded.seconds,
-        error=loaded.error,
+        now.name,
+        now.transport,
+        state,
+        tools=len(listing.tools) if listing is not None else 0,
+        refused=len(server.refused),
+        seconds=server.seconds,
+        error=error,
     )
