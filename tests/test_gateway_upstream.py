@@ -5,6 +5,7 @@ import os
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import mcp.types as types
@@ -356,6 +357,42 @@ async def test_a_failing_list_of_resources_costs_only_itself():
     assert [tool.remote_name for tool in listing.tools] == ["work"]
     assert [prompt["name"] for prompt in listing.prompts] == ["greet"]
     assert [refusal.reason for refusal in listing.refused] == ["resources/list failed: the disk is gone"]
+
+
+async def test_a_listing_that_is_cut_takes_what_it_says_and_keeps_what_was_known_behind_the_cut():
+    pages: dict[str | None, tuple[list[str], str | None]] = {None: (["first", "second"], "2"), "2": (["third"], None)}
+
+    async def tools(_, params) -> types.ListToolsResult:
+        names, cursor = pages[params.cursor if params else None]
+        listed = [types.Tool(name=name, input_schema={"type": "object"}) for name in names]
+        return types.ListToolsResult(tools=listed, next_cursor=cursor)
+
+    async with sdk_server(on_list_tools=tools) as url, running(settings_of({"url": url})) as (actor, told):
+        await told.until(lambda: bool(told.listings))
+        pages.update({None: (["new", "second"], "2"), "2": ([], "2")})
+        await actor.relist()
+
+    assert [tool.remote_name for tool in told.listings[0].tools] == ["first", "second", "third"]
+    assert [tool.remote_name for tool in told.listings[-1].tools] == ["new", "second", "first", "third"]
+    assert told.listings[-1].cut == "its listing goes in circles at the cursor '2'; the tools up to there were taken"
+
+
+async def test_a_server_that_nobody_stands_behind_is_told_that_it_can_ask_nobody():
+    told: list[object] = []
+
+    async def note(ctx, params) -> types.CallToolResult:
+        told.append(ctx.session.client_params.capabilities)
+        return await echo(ctx, params)
+
+    async with sdk_server(on_call_tool=note) as url:
+        for relays in (True, False):
+            settings = replace(settings_of({"url": url, "mode": "legacy"}), relays=relays)
+            async with running(settings) as (actor, _):
+                await actor.request(call(id="1"))
+
+    asked, alone = told
+    assert asked.elicitation is not None
+    assert (alone.elicitation, alone.sampling, alone.roots) == (None, None, None)
 
 
 async def test_a_server_of_2026_is_listened_to_and_listened_to_again_when_that_ends():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -58,6 +58,15 @@ class UpstreamPool:
             work.close()
             raise ServerUnavailableError("the MCP connections have been closed; load the source again")
         return asyncio.run_coroutine_threadsafe(work, self._thread.loop)
+
+    def run(self, work: Callable[[], object]) -> None:
+        """Do *work* in the pool's thread, and wait for that; nothing is done once it is closed."""
+
+        async def done() -> None:
+            work()
+
+        if self._finalizer.alive:
+            self.submit(done()).result()
 
     def close(self) -> None:
         """End all connections and processes, and wait for that. Does nothing the second time."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import logging
 import os
@@ -129,8 +128,6 @@ class McpSource:
         self._is_loaded = False
         self._changed: Callable[[LoadReport], None] | None = None
         self._told: LoadReport | None = None
-        self._telling: set[asyncio.Task[None]] = set()
-        self._in_order = asyncio.Lock()
         for warning in self._config.warnings:
             logger.warning(warning)
 
@@ -167,7 +164,7 @@ class McpSource:
         """As `LiveSource.follow`. What was known of a server stays while it cannot be listed."""
         self._changed = changed
         if self._pool is not None:
-            self._pool.submit(self._tell())
+            self._pool.run(self._tell)
 
     def close(self) -> None:
         self._changed = None
@@ -202,25 +199,13 @@ class McpSource:
     def listed(self, listing: Listing) -> None:
         """Take what a server lists now; called in the pool's thread."""
         self._servers[listing.server].listing = listing
-        if self._changed is not None:
-            telling = asyncio.get_running_loop().create_task(self._tell())
-            self._telling.add(telling)
-            telling.add_done_callback(self._telling.discard)
+        self._tell()
 
-    async def _tell(self) -> None:
-        """Tell who follows, unless it knows already. In another thread, since indexing takes its time."""
-        async with self._in_order:
-            pool, changed = self._pool, self._changed
-            if pool is None or changed is None:
-                return
-            report = self._report(pool)
-            if report == self._told:
-                return
+    def _tell(self) -> None:
+        """Tell who follows, unless it knows already; in the pool's thread, and so in order."""
+        if self._pool is not None and self._changed is not None and (report := self._report(self._pool)) != self._told:
             self._told = report
-            try:
-                await asyncio.to_thread(changed, report)
-            except Exception:
-                logger.exception("%s: a change of tools could not be followed", self.description)
+            self._changed(report)
 
 
 def _listing_sink(source: weakref.ref[McpSource]) -> Callable[[Listing], Awaitable[None]]:
