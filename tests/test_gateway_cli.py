@@ -182,6 +182,17 @@ def test_approve_asks_first(run, held, monkeypatch, answer, code, left):
     assert len(run("approve", "--config", held, "--json").json["held"]) == left
 
 
+@pytest.mark.parametrize("command", ["approve", "check"])
+def test_approvals_that_cannot_be_read_are_an_error_that_says_what_to_do(run, configured, tmp_path, command):
+    config = configured({"raw": raw_server()})
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "trust.db").write_bytes(b"")
+
+    ran = run(command, "--config", config)
+    assert ran.code == 3
+    assert "restore it, or remove it to approve everything anew" in " ".join(ran.err.split())
+
+
 def test_approve_names_what_a_misspelt_tool_may_have_meant(run, held):
     ran = run("approve", "sums__ad", "--config", held, "--yes")
 

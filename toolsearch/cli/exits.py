@@ -10,6 +10,7 @@ from toolsearch.errors import (
     MissingExtraError,
     ServerUnavailableError,
     SourceError,
+    StorageError,
     ToolSearchError,
 )
 
@@ -18,13 +19,13 @@ class ExitCode(IntEnum):
     OK = 0
     NOTHING = 1  # nothing fits, there is no such tool, the called tool failed; or nobody read on
     USAGE = 2  # an option, a query, a rule or arguments that cannot be used
-    UNREADABLE = 3  # a source, an index, an encoder or a package that cannot be read or is not there
+    UNREADABLE = 3  # a source, an index, a store, an encoder or a package that cannot be read or is not there
     BELOW = 4  # 'evaluate --min-recall': the search works, and is worse than it has to be
     INTERNAL = 70  # a fault of ours, as sysexits.h has it
     INTERRUPTED = 130  # Ctrl-C
 
 
-_UNREADABLE = (SourceError, IndexStoreError, EncoderError, MissingExtraError, ServerUnavailableError)
+_UNREADABLE = (SourceError, IndexStoreError, StorageError, EncoderError, MissingExtraError, ServerUnavailableError)
 _BAD_INPUT_STATUSES = (400, 409, 422)
 
 
