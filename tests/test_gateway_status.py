@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import sqlite3
+from contextlib import closing
 
 import httpx2
 import pytest
@@ -16,6 +18,7 @@ from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.status.costs import WireCosts
 from toolsearch.gateway.status.ledger import Ledger
 from toolsearch.gateway.trust.pins import PinStore
+from toolsearch.gateway.trust.protocol import Hold
 from toolsearch.tokens import HeuristicTokenCounter
 
 
@@ -145,3 +148,18 @@ async def test_an_approval_by_another_process_is_followed(tmp_path):
         store.close()
 
         assert [tool.name for tool in gateway.registry.servers["raw"].admitted] == ["raw__pid"]
+
+
+async def test_a_gateway_that_runs_holds_everything_once_the_approvals_cannot_be_read(tmp_path):
+    config = read_gateway_config({"mcpServers": {"raw": raw_server()}, "toolsearch": {"stateDir": str(tmp_path)}}, {})
+    told = asyncio.Event()
+    async with Gateway(config, trust_poll_s=0.001) as gateway:
+        assert await gateway.list_tools(MODERN)
+        assert gateway.registry.servers["raw"].admitted
+        gateway.registry.on_change(told.set)
+        with closing(sqlite3.connect(tmp_path / "trust.db")) as pins:
+            pins.execute("DROP TABLE pins")
+        await told.wait()
+
+        assert gateway.registry.servers["raw"].admitted == ()
+        assert {held.why for held in gateway.registry.servers["raw"].held} == {Hold.UNREADABLE}

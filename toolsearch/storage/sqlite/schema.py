@@ -53,6 +53,7 @@ _STEPS: Final = (
         "CREATE TABLE session_versions (last INTEGER NOT NULL)",  # so that a session that comes anew has a new version
         "INSERT INTO session_versions VALUES (1)",
         "UPDATE OR IGNORE usage SET tenant = 'local' WHERE tenant = ''",  # what had no tenant is of the local principal
+        "ALTER TABLE usage RENAME COLUMN tenant TO principal",
         _AUDIT,
     ),
 )

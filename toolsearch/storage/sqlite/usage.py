@@ -8,7 +8,7 @@ from toolsearch.errors import UsageStoreError
 from toolsearch.storage.sqlite.file import SqliteFile
 from toolsearch.storage.usage import Cell, StoredWeight
 
-_FIND = "SELECT weight, at_s FROM usage WHERE tenant = ? AND term = ? AND tool = ?"
+_FIND = "SELECT weight, at_s FROM usage WHERE principal = ? AND term = ? AND tool = ?"
 _SAVE = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?)"
 
 
@@ -21,7 +21,7 @@ class SqliteUsageStore(SqliteFile):
     def load(self, principal: str) -> list[StoredWeight]:
         with self.opened() as database:
             rows = database.execute(
-                "SELECT term, tool, weight, at_s FROM usage WHERE tenant = ? ORDER BY term, tool", (principal,)
+                "SELECT term, tool, weight, at_s FROM usage WHERE principal = ? ORDER BY term, tool", (principal,)
             ).fetchall()
         return [StoredWeight(Cell(term, tool), weight, at_s) for term, tool, weight, at_s in rows]
 
@@ -37,13 +37,14 @@ class SqliteUsageStore(SqliteFile):
     def drop(self, principal: str, cells: Collection[Cell]) -> None:
         with self.transaction() as database:
             database.executemany(
-                "DELETE FROM usage WHERE tenant = ? AND term = ? AND tool = ?", [(principal, *cell) for cell in cells]
+                "DELETE FROM usage WHERE principal = ? AND term = ? AND tool = ?",
+                [(principal, *cell) for cell in cells],
             )
 
     def reset(self, principal: str | None) -> None:
         with self.opened() as database:
-            database.execute("DELETE FROM usage WHERE ?1 IS NULL OR tenant = ?1", (principal,))
+            database.execute("DELETE FROM usage WHERE ?1 IS NULL OR principal = ?1", (principal,))
 
     def principals(self) -> list[str]:
         with self.opened() as database:
-            return [row[0] for row in database.execute("SELECT DISTINCT tenant FROM usage ORDER BY tenant")]
+            return [row[0] for row in database.execute("SELECT DISTINCT principal FROM usage ORDER BY principal")]
