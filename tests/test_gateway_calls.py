@@ -33,6 +33,7 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.session_limits import SessionLimits
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.protocol import OpenGate
+from toolsearch.storage.sqlite.usage import SqliteUsageStore
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
 from toolsearch.upstreams.protocol import UpstreamRequest
 
@@ -460,3 +461,34 @@ def test_a_session_that_was_idle_for_long_begins_anew_and_so_does_one_of_too_man
     limits.counted(one, admitted)
     with pytest.raises(CallLimitError):
         limits.counted(three, admitted)
+
+
+# Learning from use
+
+
+@pytest.mark.parametrize(("era", "client_name"), [("legacy", "claude-code"), ("legacy", "fixed"), ("auto", "whoever")])
+async def test_what_clients_call_after_a_search_is_learnt_where_the_settings_say_so(behind, tmp_path, era, client_name):
+    who = types.Implementation(name=client_name, version="1")
+    section = {"usage": True, "exposure": {"passThroughTools": 0, "clients": {"fixed": "fixed"}}}
+    async with (
+        bank_behind(behind, Bank(), section, before=[deny_above_10]) as (gateway, url),
+        Client(url, mode=era, client_info=who) as client,
+    ):
+        await pay(client, 1, by_name=False)  # which no search had found
+        await client.call_tool("toolSearchTool", {"query": "pay somebody"})
+        await pay(client, 11, by_name=False)  # denied, and so no use
+        usage = gateway.engine.usage
+        assert usage is not None
+        assert usage.inspect("local") == []
+        await pay(client, 2, by_name=False)
+
+    with SqliteUsageStore(tmp_path / "usage.db") as store:
+        assert {weight.cell.tool for weight in store.load("local")} == {"", "bank__pay"}
+
+
+async def test_nothing_is_learnt_by_default(behind, tmp_path):
+    async with bank_behind(behind, Bank()) as (gateway, url), Client(url) as client:
+        await client.call_tool("toolSearchTool", {"query": "pay somebody"})
+        await pay(client, 1, by_name=False)
+        assert gateway.engine.usage is None
+    assert not (tmp_path / "usage.db").exists()

@@ -7,8 +7,9 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import AfterCall, BeforeCall
@@ -39,6 +40,8 @@ from toolsearch.gateway.trust.results import marked
 from toolsearch.sessions.eviction import LruEvictionStrategy
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.store import SessionStore
+from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.storage.sqlite.usage import SqliteUsageStore
 from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.upstreams.actor import UpstreamActor
@@ -50,6 +53,7 @@ logger = logging.getLogger(__name__)
 
 UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
 
+USAGE_FILE: Final = "usage.db"  # in the state folder
 _FIRST_USE_S = 10.0  # after the start: a search or a call is worth waiting for, and clients give those a minute
 
 
@@ -78,6 +82,7 @@ class Gateway:
         self._started_s = clock()
         settings = config.settings
         budget = Budget(settings.exposure.session_tools, settings.exposure.session_tokens)
+        self._usage = _usage_store(settings.state_folder) if settings.usage else None
         self.engine = ToolSearch(
             Catalog(),
             strategy=settings.strategy,
@@ -88,6 +93,7 @@ class Gateway:
                 pass_through=PassThrough(max_tools=0),  # the surface decides that itself
             ),
             telemetry=telemetry,
+            usage=UsageLog(self._usage) if self._usage else None,
         )
         rules = Reach.parse(settings.rules.allow, settings.rules.deny)
         self._gate = gate or make_gate(config)
@@ -149,6 +155,8 @@ class Gateway:
         await self.subscriptions.aclose()
         await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
         self.engine.close()
+        if self._usage is not None:
+            self._usage.close()
         self._log_guard.remove()
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
@@ -183,7 +191,8 @@ class Gateway:
             failed = result.get("isError") is True
         finally:
             self.ledger.called(caller, failed=failed)
-        await self.surface.called(caller, params, is_error=failed)
+        if result.get("resultType") != "input_required":
+            await self.surface.called(caller, params, is_error=failed)
         return result
 
     def _wake_for(self, found: Found) -> None:
@@ -275,3 +284,8 @@ class Gateway:
 
     def _updated(self, server: str, uri: str) -> None:
         self.subscriptions.updated(server, uri)
+
+
+def _usage_store(state_folder: Path) -> SqliteUsageStore:
+    state_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return SqliteUsageStore(state_folder / USAGE_FILE)

@@ -137,6 +137,7 @@ class GatewaySettings(SettingsSection):
     rules: RuleSettings = RuleSettings()
     trust: TrustSettings = TrustSettings()
     limits: CallLimitSettings = CallLimitSettings()
+    usage: bool = Field(default=False, description="Let searches learn, by principal, from what clients then call.")
     principals: Annotated[Mapping[str, PrincipalSettings], AfterValidator(_naming_somebody)] = Field(
         default={}, description="None: everybody is 'local'."
     )

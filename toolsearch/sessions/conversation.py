@@ -18,7 +18,7 @@ from toolsearch.discovery.search_tool import (
 from toolsearch.discovery.view import View
 from toolsearch.errors import UndiscoveredToolError
 from toolsearch.option_values import name_list
-from toolsearch.sessions.host import ConversationHost
+from toolsearch.sessions.host import ConversationHost, note_found
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.savings import Savings
 from toolsearch.sessions.state import SessionState
@@ -154,14 +154,12 @@ class Conversation:
         self, query: str, *, limit: int | None = None, strategy: str | None = None, server: str | None = None
     ) -> Found:
         """Search within reach, and expand what is found."""
-        state, host, owner = self.state, self.host, self.principal
+        state, host = self.state, self.host
         limit = self._options.limit if limit is None else limit
         found = host.search(
             query, limit=limit, strategy=strategy, reach=self.reach, server=server, principal=self.principal
         )
-        if host.usage and (strategy or host.strategies[0]) != "regex":
-            terms = host.vocabulary.terms_of(query)
-            host.usage.discovered(owner.id, state.id, terms, [reference.name for reference in found])
+        note_found(host, self.principal, state.id, query, strategy, found)
         tools = {reference.name: self._shown_tool(reference.name) for reference in found}
         present = [tool for tool in tools.values() if tool is not None]
         new = {tool.name for tool in present if tool.name not in state.discovered}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from toolsearch.access.principals import Principal
@@ -54,3 +55,17 @@ class ConversationHost(Protocol):
         server: str | None,
         principal: Principal | None,
     ) -> list[ToolReference]: ...
+
+
+def note_found(
+    host: ConversationHost,
+    principal: Principal,
+    session_id: str,
+    query: str,
+    strategy: str | None,
+    found: Sequence[ToolReference],
+) -> None:
+    """Let a search's *found* be learnt from once the session calls one of them, if the engine learns from use."""
+    if host.usage and (strategy or host.strategies[0]) != "regex":
+        terms = host.vocabulary.terms_of(query)
+        host.usage.discovered(principal.id, session_id, terms, [reference.name for reference in found])

@@ -25,7 +25,9 @@ from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
 from toolsearch.session import Session
 from toolsearch.sessions.conversation import Conversation
+from toolsearch.sessions.host import note_found
 from toolsearch.sessions.unit_of_work import UnitOfWork
+from toolsearch.threads import search_threads
 from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.upstreams.protocol import UpstreamState
 
@@ -117,20 +119,24 @@ class Surface:
         return self._view(caller).get(name)
 
     async def called(self, caller: Caller, call: Mapping[str, Any], *, is_error: bool) -> None:
-        """Note in the caller's session, if it has one, the use of the tool that *call* was for.
+        """Note in the caller's session, if it has one, the use of the tool that *call* was for, and learn from it.
 
         It has run, so that no failure of noting it may take its result from the caller.
         """
-        if caller.session_key is None:
-            return
-        session = Session(self._engine, _session_id(caller), caller.principal)
+        name = called_tool(str(call.get("name")), call.get("arguments"))
         try:
-            async with session.conversation() as conversation:
-                conversation.note_call(called_tool(str(call.get("name")), call.get("arguments")), is_error=is_error)
-        except UnknownSessionError:  # a client that never searches needs none
-            return
+            if caller.session_key is not None:
+                session = Session(self._engine, _session_id(caller), caller.principal)
+                async with session.conversation() as conversation:
+                    conversation.note_call(name, is_error=is_error)
+                return
+        except UnknownSessionError:  # a client whose list does not grow needs none
+            pass
         except SessionStoreError as error:
             logger.warning("a use of a tool is not noted: %s", error)
+            return
+        if self._engine.usage and not is_error:
+            await search_threads.run(self._engine.usage.called, caller.principal.id, _session_id(caller), name)
 
     def knows(self, caller: Caller, call: Mapping[str, Any]) -> bool:
         """Whether the tool that *call*, the parameters of a ``tools/call``, is for is in the caller's reach by now."""
@@ -180,6 +186,7 @@ class Surface:
             server=asked.server,
             principal=caller.principal,
         )
+        note_found(self._engine, caller.principal, _session_id(caller), asked.query, asked.strategy, found)
         return [reference for reference in found if self._shown(reference.name) is not None]
 
     @staticmethod

@@ -1,0 +1,122 @@
+"""What the gateway itself takes for a call: CPU time, with a server that answers at once and no transport.
+
+    python -m benchmarks.gateway_calls [--calls 3000]
+
+By name and through a call tool, for a client with a session that has found the tool. Compare two versions by running
+them in turn: the figures of one run differ by a few percent from those of the next.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolsearch.access.principals import LOCAL
+from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.protocol import Listing, UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.upstreams.settings import UpstreamSettings
+
+_WARM_UPS = 200
+_TOOLS = 40
+_SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+_CALLER = Caller(LOCAL, Era.LEGACY, session_key="one", client_name="claude-code")
+_ARGUMENTS = {"text": "hello"}
+_CALLS: Mapping[str, Mapping[str, Any]] = {
+    "by name": {"name": "stub__archive_7", "arguments": _ARGUMENTS},
+    "by a call tool": {"name": "callToolRead", "arguments": {"name": "stub__archive_7", "arguments": _ARGUMENTS}},
+}
+
+
+class _Stub:
+    """An `Upstream` that answers at once."""
+
+    is_modern = False
+    state = UpstreamState.READY
+
+    def __init__(self, settings: UpstreamSettings, sinks: UpstreamSinks) -> None:
+        self.name = settings.name
+        self._sinks = sinks
+
+    def start(self) -> None: ...
+
+    def wake(self) -> None: ...
+
+    async def lists(self) -> None:
+        entries = [
+            {
+                "name": f"archive_{number}",
+                "description": f"Archive the invoice number {number}.",
+                "inputSchema": _SCHEMA,
+                "annotations": {"readOnlyHint": True},
+            }
+            for number in range(_TOOLS)
+        ]
+        tools, _ = read_listing(self.name, entries, self.name)
+        await self._sinks.listing(Listing(self.name, tuple(tools)))
+
+    async def request(self, request: UpstreamRequest) -> dict[str, Any]:
+        request.admit()
+        return {"content": [{"type": "text", "text": request.params["arguments"]["text"]}]}
+
+    def status(self) -> UpstreamStatus:
+        return UpstreamStatus(self.name, "stub", self.state)
+
+    async def relist(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class _Client:
+    """A `Downstream` that can do nothing."""
+
+    session_key = "one"
+    capabilities: Mapping[str, Any] = {}
+    log_level = None
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+    async def tell(self, method: str, params: Mapping[str, Any]) -> None: ...
+
+
+async def measure(calls: int) -> dict[str, float]:
+    """The median CPU time of a call in microseconds, for each way to make it."""
+    with tempfile.TemporaryDirectory() as folder:
+        section = {"stateDir": folder, "strategy": "keyword", "exposure": {"passThroughTools": 0}}
+        config = read_gateway_config({"mcpServers": {"stub": {"command": "none"}}, "toolsearch": section}, {})
+        async with Gateway(config, upstreams=_Stub) as gateway:
+            stub: Any = gateway.upstreams["stub"]
+            await stub.lists()
+            await gateway.search(_CALLER, {"query": "archive the invoice number 7"})
+            taken_us: dict[str, list[float]] = {way: [] for way in _CALLS}
+            for number in range(_WARM_UPS + calls):
+                for way, params in _CALLS.items():
+                    started_ns = time.process_time_ns()
+                    result = await gateway.call(_CALLER, params, _Client())
+                    if number >= _WARM_UPS:
+                        taken_us[way].append((time.process_time_ns() - started_ns) / 1e3)
+                    assert result["content"][0]["text"] == "hello", result
+    return {way: round(statistics.median(taken), 1) for way, taken in taken_us.items()}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=3_000)
+    print(json.dumps({"cpu_us_per_call": asyncio.run(measure(parser.parse_args(argv).calls))}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
