@@ -1,6 +1,7 @@
 """The names that a gateway gives tools: legal, short, the same every time, and each of one tool of one server."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.protocol import OpenGate
+from toolsearch.gateway.trust.protocol import Held, Hold, OpenGate, Verdict
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import is_legal_name
 from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.pinned import Entry
 from toolsearch.upstreams.protocol import Listing
 
 # Few characters, so that names often differ only in what cannot be kept of them, or in their ends.
@@ -132,3 +134,31 @@ async def test_what_a_server_lists_beside_its_tools_is_told_of_too():
         await registry.publish(Listing("a", (), prompts=prompts))
 
     assert told == [0, 1]
+
+
+class Watching(OpenGate):
+    """Admits all but what is called ``held``, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[list[str], list[str]]] = []
+
+    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:
+        self.asked.append(([entry.name for entry in entries], [other.name for other in others]))
+        held = tuple(Held(each.name, server, each.pin(), Hold.NEW) for each in entries if each.name == "held")
+        return Verdict(tuple(each for each in entries if each.name != "held"), held)
+
+
+async def test_the_gate_sees_what_the_rules_leave_and_beside_it_what_other_servers_have_been_admitted():
+    gate = Watching()
+    registry = Registry(Catalog(), gate, Reach.parse(deny=["name:denied"]))
+    for server in ("a", "b", "a"):
+        tools = (the_tool(server, f"of_{server}"), the_tool(server, "held"), the_tool(server, "denied"))
+        await registry.publish(Listing(server, tools))
+
+    assert gate.asked == [
+        (["of_a", "held"], []),
+        (["of_b", "held"], ["of_a"]),
+        (["of_a", "held"], ["of_b"]),
+    ]
+    assert registry.catalog.names() == ["of_a", "of_b"]
+    assert registry.servers["a"].ruled_out == ("denied",)
