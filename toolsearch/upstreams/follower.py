@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from mcp import MCPError
 
@@ -20,6 +21,7 @@ from toolsearch.upstreams.protocol import Listing
 from toolsearch.upstreams.repeated import RepeatedWarning
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.upstreams.subscription import hear_of_changes
 from toolsearch.upstreams.turns import outside_of_turns
 from toolsearch.upstreams.words import Words
 
@@ -104,21 +106,17 @@ class ListingFollower:
         self._listing = listing
         return True
 
-    async def follow(self, session: McpSession) -> None:
-        """List the server over *session* now, and again whenever it is called for; to be cancelled."""
-        if not self._is_judged(session):
-            self._due.set()
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._ttl_s):
-                    await self._due.wait()
-            self._due.clear()
-            try:
-                await self.list(session)
-            except ToolSearchError as error:
-                self._warning.warn(str(error))
-                await asyncio.sleep(delay_s(self.failures, self._random))
-                self._due.set()
+    async def follow(self, session: McpSession, over: asyncio.Event) -> None:
+        """List the server over *session* now, and whenever it is called for, until that has ended or is *over*."""
+        changes = hear_of_changes(
+            session,
+            changed=self.changed,
+            ended=self.doubt,
+            may_have_changed=self.may_have_changed,
+            timeout_s=self._timeout_s,
+            random=self._random,
+        )
+        await _until([session.ended, over], beside=[self._list_when_due(session), changes])
 
     async def judged(self, session: McpSession) -> None:
         """Wait until what *session* lists has been judged: with all changes that it told of, and not long ago.
@@ -148,6 +146,21 @@ class ListingFollower:
         """Give up the listing that is under way. May be called twice."""
         if self._attempt is not None:
             await self._attempt.gone(is_given_up=True)
+
+    async def _list_when_due(self, session: McpSession) -> None:
+        if not self._is_judged(session):
+            self._due.set()
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._ttl_s):
+                    await self._due.wait()
+            self._due.clear()
+            try:
+                await self.list(session)
+            except ToolSearchError as error:
+                self._warning.warn(str(error))
+                await asyncio.sleep(delay_s(self.failures, self._random))
+                self._due.set()
 
     def _is_judged(self, session: McpSession) -> bool:
         judged = self._judged
@@ -246,3 +259,17 @@ class _Attempt:
         if is_given_up:
             self.task.cancel()
         await asyncio.wait([self.task])
+
+
+async def _until(events: Sequence[asyncio.Event], *, beside: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Wait for any of *events*, and until then do what is to be done *beside*."""
+    waiting = [asyncio.create_task(event.wait()) for event in events]
+    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(work) for work in beside] + waiting
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                logger.error("a server is not followed any more", exc_info=outcome)

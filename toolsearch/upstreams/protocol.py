@@ -12,22 +12,14 @@ from toolsearch.tools.refusal import Refusal
 
 
 class UpstreamState(Enum):
-    """How a server fares; the breaker, the backoff and the search's answer all go by this one word.
+    """How a server fares, which the search's answers and the status go by; module `health` says what leads where."""
 
-    STARTING ──> READY <──> DEGRADED        ready: connected. degraded: connected, and calls of late have failed
-       │           │            │
-       └────────> DOWN <────────┘            not connected; tried again after a while, or at once when used
-       └──> NEEDS_LOGIN                      not tried again by itself until somebody has logged in; use tries it
-    IDLE: known from last time and not started, until a call wants it. QUARANTINED: held by trust, never started by use.
-    """
-
-    IDLE = "idle"
-    STARTING = "starting"
-    READY = "ready"
-    DEGRADED = "degraded"
-    DOWN = "down"
-    NEEDS_LOGIN = "needs_login"
-    QUARANTINED = "quarantined"
+    IDLE = "idle"  # known from last time and not started, until a call wants it
+    STARTING = "starting"  # the first time, or after it was idle
+    READY = "ready"  # connected
+    DEGRADED = "degraded"  # connected, and requests or listings of late have failed
+    DOWN = "down"  # not connected; tried again after a while, or at once when used
+    NEEDS_LOGIN = "needs_login"  # not tried again by itself until somebody has logged in; use tries it
 
 
 @dataclass(frozen=True, slots=True)

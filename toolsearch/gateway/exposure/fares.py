@@ -15,7 +15,6 @@ _ON_CALL = {
     UpstreamState.STARTING: "just starting; a call waits for it",
     UpstreamState.DOWN: "down; a call tries to reach it once more",
     UpstreamState.NEEDS_LOGIN: "waiting for a person to log in; calls fail until then",
-    UpstreamState.QUARANTINED: "held until a person approves it; calls fail until then",
 }
 _COMING = {UpstreamState.STARTING: "starting", UpstreamState.READY: "listing its tools"}
 _UNSEARCHED = {
