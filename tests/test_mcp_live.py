@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -51,11 +52,6 @@ class Changing:
     def pids(self) -> list[int]:
         return [int(pid) for pid in (self._folder / "pids").read_text().split()]
 
-    def wait_until_started(self, process: "subprocess.Popen[bytes]") -> None:
-        while not (self._folder / "pids").exists():
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(0.02)
-
 
 class Following:
     """A catalog of one server, and the changes that it has seen."""
@@ -85,6 +81,11 @@ class Following:
         return {each.name: each.definition.description for each in self.catalog}
 
 
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Changing:
     return Changing(tmp_path / "server")
@@ -99,7 +100,9 @@ def entry(request: pytest.FixtureRequest, server: Changing) -> Iterator[dict[str
     port = free_port()
     process = subprocess.Popen(server.command("http", str(port)))
     try:
-        server.wait_until_started(process)
+        while not answers(port):
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.02)
         yield {"url": f"http://127.0.0.1:{port}/mcp", "mode": mode}
     finally:
         process.kill()
