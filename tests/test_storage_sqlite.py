@@ -94,6 +94,7 @@ def test_sessions_of_0_1_0_come_back_and_are_saved_on(old: Path) -> None:
         assert (session.reach, session.pins) == (Reach.parse(["git__*"], ["git__push"]), {"git__log"})
         assert list(session.discovered.tools) == ["git__log", "git__diff"]
         assert session.counters.searches == 3
+        assert (session.principal, store.get("b").principal) == ("local", "shop")
 
         before = kept.load("a")
         assert before is not None
@@ -101,6 +102,15 @@ def test_sessions_of_0_1_0_come_back_and_are_saved_on(old: Path) -> None:
         assert kept.save("a", before.text, version=1) == 2
         with pytest.raises(SessionConflictError):
             kept.save("a", before.text, version=1)
+
+
+def test_use_without_a_tenant_is_of_the_local_principal(old: Path) -> None:
+    with closing(sqlite3.connect(old / "usage.db")) as database, database:
+        database.execute("UPDATE usage SET tenant = ''")
+
+    with SqliteUsageStore(old / "usage.db") as kept:
+        assert kept.principals() == ["local"]
+        assert len(kept.load("local")) == 4
 
 
 def test_use_that_0_1_0_has_learnt_from_comes_back(old: Path) -> None:

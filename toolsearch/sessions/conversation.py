@@ -178,10 +178,7 @@ class Conversation:
         """
         options = self._options
         asked = SearchArguments.parse(
-            arguments,
-            default_limit=options.limit,
-            max_limit=options.max_limit,
-            servers=self.view.servers,
+            arguments, default_limit=options.limit, max_limit=options.max_limit, servers=self.view.servers
         )
         before = set(self.discovered)
         found = self.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
@@ -283,11 +280,9 @@ class Conversation:
         return replace(tool, definition=shown)
 
     def _search_definition(self) -> ToolDefinition:
+        options, strategies = self._options, self.host.strategies
         return search_tool_definition(
-            self.view.servers,
-            strategies=self.host.strategies,
-            default_limit=self._options.limit,
-            max_limit=self._options.max_limit,
+            self.view.servers, strategies=strategies, default_limit=options.limit, max_limit=options.max_limit
         )
 
 

@@ -137,6 +137,6 @@ def _read_reach(document: dict[str, Any]) -> Reach:
     allow, deny = document["reach"]["allow"], document["reach"]["deny"]
     if allow == [] and document["version"] == _BEFORE_EMPTY_REACH:
         allow = EVERY_TOOL
-    also = document["reach"]["also"] if document["version"] == _VERSION else []
+    also: list[Any] = document["reach"]["also"] if document["version"] == _VERSION else []
     reach = Reach.parse(allow, deny)
     return Reach(reach.allow, reach.deny, tuple(Reach.parse(rules).allow for rules in also))

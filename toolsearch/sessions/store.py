@@ -13,6 +13,7 @@ from toolsearch.discovery.discovered import Budget
 from toolsearch.errors import SessionConflictError, SessionStoreError, UnknownSessionError
 from toolsearch.option_values import identity
 from toolsearch.sessions.eviction import EvictionStrategy, LruEvictionStrategy
+from toolsearch.sessions.loaded import LoadedSessions
 from toolsearch.sessions.merging import merge
 from toolsearch.sessions.state import SessionState
 from toolsearch.storage.sessions import SessionPersistence, StoredSession
@@ -59,19 +60,14 @@ class SessionStore:
         budget: Budget | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._strategy = strategy or LruEvictionStrategy()
+        self._loaded = LoadedSessions(strategy or LruEvictionStrategy(), clock, is_kept=persistence is not None)
         self._persistence = persistence
         self._budget = budget or Budget()
         self._clock = clock
-        # _lock guards the maps and the strategy, and is never held while something is read or written. The lock of a
-        # session is, so that it cannot be saved after its end, or read before its saving. Nobody holds two of these,
-        # and whoever needs _lock too takes it last.
-        self._lock = threading.Lock()
+        # The lock of a session is held while it is read or written, so that it cannot be saved after its end, or read
+        # before its saving. Nobody holds two of them.
         self._locks: WeakValueDictionary[str, FairLock] = WeakValueDictionary()
-        self._states: dict[str, SessionState] = {}
-        self._leaving: dict[str, SessionState] = {}  # evicted, not saved yet
-        # Those that have not ended, also while only some work holds them, so that there are no two states of a session.
-        self._living: WeakValueDictionary[str, SessionState] = WeakValueDictionary()
+        self._lock = threading.Lock()  # of the locks
 
     async def run(self, step: Callable[[], _Outcome]) -> _Outcome:
         """Run a *step* that reads or writes a session: in a thread, unless all is in memory, so that no loop waits."""
@@ -96,12 +92,12 @@ class SessionStore:
         identity(session_id, "session_id")
         with self._lock_of(session_id):
             state = self._in_memory(session_id, owner)
-            if state is not None and self._use(state):
-                self._forget(state)
+            if state is not None and self._loaded.use(state):
+                self._loaded.evict(state)
                 self._save_left(state)
                 state = None
             state = self._read(session_id, state, owner, settle, factory if may_replace else None) or factory()
-            self._admit(state)
+            self._loaded.admit(state)
         self._save_leaving()
         return state
 
@@ -110,11 +106,11 @@ class SessionStore:
         with self._lock_of(session_id):
             state = self._in_memory(session_id, owner)
             if state is not None:
-                self._use(state)
+                self._loaded.use(state)
             state = self._read(session_id, state, owner, settle, _nothing)
             if state is None:
                 raise UnknownSessionError(session_id)
-            self._admit(state)
+            self._loaded.admit(state)
         self._save_leaving()
         return state
 
@@ -126,7 +122,7 @@ class SessionStore:
         state = self._in_memory(session_id, owner)
         if state is None:
             return self.refresh(session_id, owner=owner)
-        self._use(state)
+        self._loaded.use(state)
         return state
 
     def save(self, state: SessionState, settle: Settle | None = None) -> SessionState:
@@ -138,7 +134,7 @@ class SessionStore:
         without one, or if others have overtaken each of many attempts.
         """
         with self._lock_of(state.id):
-            living = self._living.get(state.id)
+            living = self._loaded.living(state.id)
             if living is None or (living is not state and settle is None) or living.principal != state.principal:
                 return state
             if living is not state and settle is not None:
@@ -152,29 +148,24 @@ class SessionStore:
     def save_all(self, settle: Settle | None = None) -> None:
         """Save every session in memory, as before the end of the process."""
         self._save_leaving()
-        with self._lock:
-            states = list(self._states.values())
-        for state in states:
+        for state in self._loaded.states:
             self.save(state, settle)
 
     def evict(self, session_id: str) -> bool:
         """End a session, in memory and wherever it is kept; return whether there was one."""
         with self._lock_of(session_id):
-            was_in_memory = self._end(session_id)
+            was_in_memory = self._loaded.end(session_id)
             was_kept = self._persistence is not None and self._persistence.delete(session_id)
         return was_in_memory or was_kept
 
     def ids(self) -> list[str]:
         """Every session that `get` would find, sorted."""
         kept = self._persistence.ids() if self._persistence is not None else []
-        with self._lock:
-            return sorted({*kept, *self._states, *self._leaving})
+        return sorted({*kept, *self._loaded.ids})
 
     def __len__(self) -> int:
         """How many are in memory."""
-        return len(self._states)
-
-    # In memory
+        return len(self._loaded)
 
     def _lock_of(self, session_id: str) -> FairLock:
         with self._lock:
@@ -184,51 +175,13 @@ class SessionStore:
             return lock
 
     def _in_memory(self, session_id: str, owner: str | None) -> SessionState | None:
-        """Look in memory; one that is about to leave it stays."""
-        with self._lock:
-            state = self._living.get(session_id)
+        """Look in memory; what is somebody else's stays as it is."""
+        for look in (self._loaded.living, self._loaded.find):
+            state = look(session_id)
             if state is None:
                 return None
             _require_owner(state, owner)
-            self._leaving.pop(session_id, None)
-            self._states[session_id] = state
-            return state
-
-    def _use(self, state: SessionState) -> bool:
-        """Note a use, with what that does to other sessions; return whether the strategy wants this one to go too."""
-        with self._lock:
-            state.used_s = self._clock()
-            evicted = self._strategy.on_access(state.id)
-            others = [self._states[other] for other in sorted(evicted - {state.id}) if other in self._states]
-        for other in others:
-            self._forget(other)
-        return state.id in evicted
-
-    def _admit(self, state: SessionState) -> None:
-        """Take *state* into memory, if it is not there."""
-        with self._lock:
-            if self._states.get(state.id) is state:
-                return
-            self._states[state.id] = self._living[state.id] = state
-        self._use(state)
-
-    def _forget(self, state: SessionState) -> None:
-        """Let *state* leave the memory, which is its end if it is kept nowhere."""
-        if self._persistence is None:
-            self._end(state.id)
-            return
-        with self._lock:
-            self._states.pop(state.id, None)
-            self._strategy.on_removed(state.id)
-            self._leaving[state.id] = state
-
-    def _end(self, session_id: str) -> bool:
-        with self._lock:
-            was_there = session_id in self._states or session_id in self._leaving
-            for states in (self._states, self._leaving, self._living):
-                states.pop(session_id, None)
-            self._strategy.on_removed(session_id)
-            return was_there
+        return state
 
     # Reading and writing, with the lock of the session held
 
@@ -248,7 +201,7 @@ class SessionStore:
         stored = self._persistence.load(session_id) if self._persistence is not None else None
         if stored is None:
             if self._persistence is not None and state is not None and state.saved is not None:
-                self._end(session_id)  # as another process has ended it
+                self._loaded.end(session_id)  # as another process has ended it
                 return None
             return state
         if state is not None and state.saved is not None and state.saved.version == stored.version:
@@ -273,7 +226,7 @@ class SessionStore:
         """Return *state* with what others have made of it: *theirs*, or that alone if it is another session by now."""
         if state is None or state.principal != theirs.principal or not _is_same(state, theirs):
             if state is not None:
-                self._end(state.id)
+                self._loaded.end(state.id)
             return theirs
         merge(state, self._base_of(state), theirs)
         state.saved = theirs.saved
@@ -313,23 +266,18 @@ class SessionStore:
 
     def _save_left(self, state: SessionState) -> None:
         """Write *state*, which has left the memory, unless it is back there."""
-        with self._lock:
-            if self._leaving.get(state.id) is not state:
-                return
+        if not self._loaded.is_leaving(state):
+            return
         try:
             self._write(state, None)
         except SessionConflictError:
             _logger.info("the evicted session %r stays as another process has written it since", state.id)
         except SessionStoreError as error:  # it must not fail the session that happens to be in use
             _logger.error("the evicted session %r could not be saved: %s", state.id, error)  # noqa: TRY400
-        with self._lock:
-            if self._leaving.get(state.id) is state:
-                del self._leaving[state.id]
+        self._loaded.has_left(state)
 
     def _save_leaving(self) -> None:
-        with self._lock:
-            leaving = list(self._leaving.values())
-        for state in leaving:
+        for state in self._loaded.leaving:
             with self._lock_of(state.id):
                 self._save_left(state)
 

@@ -1,0 +1,111 @@
+"""The sessions in memory: which there are, and which go when another is used. Reads and writes nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from weakref import WeakValueDictionary
+
+from toolsearch.sessions.eviction import EvictionStrategy
+from toolsearch.sessions.state import SessionState
+
+
+class LoadedSessions:
+    """Safe to share between threads: one lock guards all that is here, and *strategy*, and is never held for long.
+
+    *is_kept* says that a session which is evicted is kept elsewhere: it stays among the `leaving` until it is written.
+    Otherwise that is its end.
+    """
+
+    def __init__(self, strategy: EvictionStrategy, clock: Callable[[], float], *, is_kept: bool) -> None:
+        self._strategy = strategy
+        self._clock = clock
+        self._is_kept = is_kept
+        self._lock = threading.Lock()
+        self._states: dict[str, SessionState] = {}
+        self._leaving: dict[str, SessionState] = {}
+        # Those that have not ended, also while only some work holds them, so that there are no two states of a session.
+        self._living: WeakValueDictionary[str, SessionState] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    @property
+    def ids(self) -> set[str]:
+        with self._lock:
+            return {*self._states, *self._leaving}
+
+    @property
+    def states(self) -> list[SessionState]:
+        with self._lock:
+            return list(self._states.values())
+
+    @property
+    def leaving(self) -> list[SessionState]:
+        """Those that were evicted and are still to be written."""
+        with self._lock:
+            return list(self._leaving.values())
+
+    def living(self, session_id: str) -> SessionState | None:
+        """Return the session if it has not ended, and leave it where it is."""
+        return self._living.get(session_id)
+
+    def find(self, session_id: str) -> SessionState | None:
+        """Return the session if it has not ended; one that is about to leave stays."""
+        with self._lock:
+            state = self._living.get(session_id)
+            if state is not None:
+                self._leaving.pop(session_id, None)
+                self._states[session_id] = state
+            return state
+
+    def use(self, state: SessionState) -> bool:
+        """Note a use, with what that does to other sessions; return whether the strategy wants this one to go too."""
+        with self._lock:
+            state.used_s = self._clock()
+            evicted = self._strategy.on_access(state.id)
+            for other in evicted - {state.id}:
+                self._evict(other)
+            return state.id in evicted
+
+    def admit(self, state: SessionState) -> None:
+        """Take *state* in and note a use, if it is not here."""
+        with self._lock:
+            if self._states.get(state.id) is state:
+                return
+            self._states[state.id] = self._living[state.id] = state
+        self.use(state)
+
+    def evict(self, state: SessionState) -> None:
+        with self._lock:
+            self._evict(state.id)
+
+    def has_left(self, state: SessionState) -> None:
+        """Say that one of the `leaving` needs no writing any more."""
+        with self._lock:
+            if self._leaving.get(state.id) is state:
+                del self._leaving[state.id]
+
+    def is_leaving(self, state: SessionState) -> bool:
+        return self._leaving.get(state.id) is state
+
+    def end(self, session_id: str) -> bool:
+        """Forget a session; return whether it was in memory."""
+        with self._lock:
+            was_here = session_id in self._states or session_id in self._leaving
+            self._end(session_id)
+            return was_here
+
+    def _evict(self, session_id: str) -> None:
+        state = self._states.pop(session_id, None)
+        if not self._is_kept:
+            self._end(session_id)
+            return
+        self._strategy.on_removed(session_id)
+        if state is not None:
+            self._leaving[session_id] = state
+
+    def _end(self, session_id: str) -> None:
+        for states in (self._states, self._leaving, self._living):
+            states.pop(session_id, None)
+        self._strategy.on_removed(session_id)
