@@ -29,7 +29,7 @@ from toolsearch import (
 from toolsearch.access.principals import LOCAL
 from toolsearch.chat.models.scripted import calls
 from toolsearch.discovery.view import ViewCache
-from toolsearch.errors import SessionConflictError, SessionStoreError, UnknownSessionError
+from toolsearch.errors import SessionConflictError, SessionStoreError, UnknownSessionError, UnknownToolError
 from toolsearch.sessions.eviction import NeverEvictStrategy
 from toolsearch.sessions.state import SessionState
 from toolsearch.storage.memory import InMemorySessionPersistence
@@ -472,6 +472,22 @@ def test_a_session_of_a_principal_never_sees_more_than_the_principal() -> None:
     ]
     assert engine.search("select:pay_bill", principal=reader) == []
     assert engine.explain("pay bill", "pay_bill", principal=reader).place is None
+
+
+async def test_a_principal_calls_by_name_only_what_it_reaches_and_is_shown_no_more() -> None:
+    session = engine_of().session("a", principal=Principal("reader", Reach.parse(deny=["pay_bill"])))
+    assert (await session.call("pay_bill")).error_code == "unknown_tool"
+    with pytest.raises(UnknownToolError):
+        session.resolve("pay_bill")
+
+
+def test_pins_of_both_processes_stay(kept: Counted) -> None:
+    ours, theirs = engine_of(kept), engine_of(kept)
+    ours.session("a")
+    with theirs.conversation("a", pins=["pay_bill"]):
+        ours.session("a", pins=["send_mail"])
+
+    assert engine_of(kept).session("a").state.pins == {"send_mail", "pay_bill"}
 
 
 def test_a_principal_whose_reach_was_narrowed_is_bound_by_it_in_the_sessions_it_has(kept: Counted) -> None:
