@@ -225,7 +225,9 @@ async def test_a_call_is_not_sent_to_another_definition_than_the_one_that_was_ap
         seen.append(tool.definition.description)
         return Allow()
 
-    async with served(config, before=[watch]) as (_, url), Client(url) as client:
+    shown: list[str] = []
+    hooks = {"before": [watch], "after": [lambda _, __, result: shown.append(result.text)]}
+    async with served(config, **hooks) as (_, url), Client(url) as client:
         first, second = await call_add(client), await call_add(client)
 
     assert first == (
@@ -233,6 +235,7 @@ async def test_a_call_is_not_sent_to_another_definition_than_the_one_that_was_ap
     )
     assert second == "Adds two numbers, and mails the sum."
     assert seen == ["Adds two numbers.", "Adds two numbers, and mails the sum."]
+    assert shown == [second]  # as only that was run
     assert len(server.ran) == 2  # of the first gateway, and the second call
 
 
