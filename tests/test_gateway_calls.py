@@ -140,13 +140,19 @@ async def test_the_server_is_sent_what_a_hook_has_made_of_the_arguments_if_it_fi
         assert not isinstance(call.arguments, str)
         return Edit({"amount": call.arguments["amount"] * 2})
 
+    seen: list[Any] = []
+
+    def watch(call: ToolCall, tool: Tool, context: ToolContext) -> Decision:
+        seen.append(call.arguments)
+        return Allow()
+
     bank = Bank()
-    async with bank_behind(behind, bank, before=[double]) as (_, url), Client(url, mode=era) as client:
+    async with bank_behind(behind, bank, before=[double, watch]) as (_, url), Client(url, mode=era) as client:
         await pay(client, 4, by_name=by_name)
         too_much = await pay(client, 60, by_name=by_name)
 
     assert (too_much.is_error, code(too_much)) == (True, "bad_arguments")
-    assert bank.paid == [{"amount": 8}]
+    assert seen == bank.paid == [{"amount": 8}]
 
 
 @ways

@@ -14,7 +14,7 @@ from toolsearch.calling.admission import Admitted
 from toolsearch.calling.pipeline import Outcome
 from toolsearch.calling.result import ToolResult
 from toolsearch.calling.wire import ToolCall
-from toolsearch.documents.json_values import is_object
+from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import ToolExecutionError, ToolSearchError, UnapprovedToolError, UnknownToolError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.relay import Relay, for_era
@@ -109,7 +109,7 @@ def _result(call: ToolCall, raw: Mapping[str, Any]) -> ToolResult:
     return ToolResult(
         call.id,
         call.name,
-        tuple(block for block in content if is_object(block)) if isinstance(content, list) else (),
+        tuple(block for block in content if is_object(block)) if is_list(content) else (),
         structured=raw.get("structuredContent"),
         is_error=is_error,
         error_code=ToolExecutionError.code if is_error else None,
