@@ -27,15 +27,16 @@ from rich.table import Table
 
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.advisor import CONVERSATION_ID, Advisor, ChatRequest, chain_of
-from toolsearch.chat.messages import AssistantMessage, UserMessage
-from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, Prompt
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.discovery.exposure import PassThrough
 from toolsearch.sessions.options import SessionOptions
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool_from_function
+from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.messages import AssistantMessage, UserMessage
 
 _MANY = 9  # rounds, or calls in one round, against one of them
 _WARM_UPS = 5

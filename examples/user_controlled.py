@@ -19,9 +19,9 @@ from toolsearch import (
     aggregate,
     tool,
 )
-from toolsearch.chat.messages import Message
 from toolsearch.chat.models.scripted import calls
 from toolsearch.tools.providers import as_tools
+from toolsearch.wire.messages import Message
 
 
 @tool

@@ -12,11 +12,12 @@ import os
 from collections.abc import AsyncIterator
 
 from toolsearch import ChatClient, Tool, ToolCall, ToolCallingAdvisor, ToolDefinition, ToolSearchAdvisor, tool
-from toolsearch.chat.messages import AssistantMessage, Message, ToolMessage
-from toolsearch.chat.model import ChatChunk, ChatModel, ChatResponse, Prompt, Usage
+from toolsearch.chat.model import ChatModel, Prompt
 from toolsearch.tokens import count_json, default_counter, definition_tokens
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.answers import ChatChunk, ChatResponse, Usage
+from toolsearch.wire.messages import AssistantMessage, Message, ToolMessage
 
 QUESTION = "What should I wear in Amsterdam right now? Name clothing shops there that are open at this hour."
 

@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from toolsearch.calling.result import ToolResult
-from toolsearch.chat.messages import Message, SystemMessage, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatChunk, ChatModel, ChatOptions, ChatResponse, Prompt
-from toolsearch.discovery.search_tool import TOOL_NAME, search_tool_definition
+from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
+from toolsearch.discovery.search_tool import search_tool_definition
+from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.messages import Message, SystemMessage, ToolMessage, UserMessage
 
 SYSTEM = SystemMessage("Be brief.")
 QUESTION = UserMessage("What is 1 + 2, and when?")

@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.messages import AssistantMessage
-from toolsearch.chat.model import ChatChunk, ChatResponse, Prompt, ToolCallDelta, Usage
+from toolsearch.chat.model import Prompt
+from toolsearch.tools.calls import ToolCall
+from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta, Usage
+from toolsearch.wire.messages import AssistantMessage
 
 Reply = ChatResponse | Exception | Sequence[ChatChunk] | Callable[[Prompt], ChatResponse]
 

@@ -9,15 +9,15 @@ from tests.telemetry_recorder import Recorder
 from toolsearch.autoconfigure import build_client, build_engine, build_eviction, build_manager, build_tool_advisor
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.resolvers import StaticToolCallbackResolver
-from toolsearch.calling.wire import ToolCall
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.chat.messages import SystemMessage
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
 from toolsearch.errors import BadSettingError, CallLimitError, ToolExecutionError
 from toolsearch.settings import Settings
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool_from_function
+from toolsearch.wire.messages import SystemMessage
 
 
 def settings(**variables):

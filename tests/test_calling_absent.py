@@ -10,8 +10,8 @@ from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.hooks import Edit
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.validation import checked_arguments
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import BadArgumentsError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.strict import strict_schema

@@ -12,8 +12,8 @@ from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, partial_results
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import CallLimitError, ServerUnavailableError, ToolExecutionError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.containment import contained
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata

@@ -10,9 +10,8 @@ import pytest
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.hooks import Allow, Decision, Deny, Edit
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import CallDeniedError
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata
 from toolsearch.tools.json_types import JsonObject
 

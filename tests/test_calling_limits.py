@@ -1,8 +1,8 @@
 import pytest
 
 from toolsearch.calling.limits import CallLimits, TurnCounter
-from toolsearch.calling.result import ToolResult
 from toolsearch.errors import BadSettingError, CallLimitError, RepeatedCallError
+from toolsearch.tools.calls import ToolResult
 
 
 def count(limits: CallLimits, *names: str) -> TurnCounter:

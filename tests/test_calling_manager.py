@@ -10,14 +10,13 @@ import pytest
 
 from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.result import returns_directly
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import (
     BadSettingError,
     ServerUnavailableError,
     UndiscoveredToolError,
     UnknownToolError,
 )
+from toolsearch.tools.calls import ToolCall, returns_directly
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.output import ToolOutput

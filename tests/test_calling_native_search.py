@@ -8,10 +8,11 @@ from openai.types.responses import Response
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 from pydantic import TypeAdapter
 
-from toolsearch.calling.native_search import NativeSearch
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch.wire.formats import render_results
+from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.replies import parse_tool_calls
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = ToolDefinition("weather", description="The weather of a city.", input_schema=SCHEMA)

@@ -11,8 +11,7 @@ from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.hooks import Decision, Deny, Edit
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 

@@ -11,12 +11,11 @@ import pytest
 from toolsearch import threads
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.engine import ToolSearch
 from toolsearch.threads import ThreadCache, in_thread
 from toolsearch.tools.callbacks import run_function
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import Tool, ToolMetadata
 from toolsearch.tools.output import ToolOutput

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.scripted_model import calls, pieces, says
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.aggregate import aggregate
-from toolsearch.chat.messages import AssistantMessage
-from toolsearch.chat.model import ChatChunk, ToolCallDelta, Usage
 from toolsearch.errors import ChatModelError
+from toolsearch.tools.calls import ToolCall
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import ChatChunk, ToolCallDelta, Usage
+from toolsearch.wire.messages import AssistantMessage
 
 END = ChatChunk(finish_reason="stop")
 

@@ -11,14 +11,15 @@ from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import StaticToolCallbackResolver
 from toolsearch.chat.advisor import ChatRequest
 from toolsearch.chat.agent_tool import chat_tool
-from toolsearch.chat.aggregate import aggregate
 from toolsearch.chat.client import ChatClient, PromptSpec
-from toolsearch.chat.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatOptions, ChatResponse, Prompt, Usage
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, BadToolError, ChatModelError, DuplicateToolError, UnknownToolError
 from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import ChatResponse, Usage
+from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 
 ADDS = calls(("add", '{"a": 2, "b": 3}'))
 

@@ -10,28 +10,21 @@ from typing import Any
 import pytest
 
 from tests.scripted_model import ScriptedModel, calls, says
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.advisor import TOOL_LOOP_ORDER
-from toolsearch.chat.aggregate import aggregate
 from toolsearch.chat.client import ChatClient, PromptSpec
 from toolsearch.chat.memory import MessageWindowMemory
 from toolsearch.chat.memory_advisor import MemoryAdvisor
 from toolsearch.chat.memory_sqlite import SqliteMessageStore
-from toolsearch.chat.messages import (
-    AssistantMessage,
-    Message,
-    ProviderItems,
-    SystemMessage,
-    ToolMessage,
-    UserMessage,
-)
-from toolsearch.chat.model import ChatResponse, Prompt
+from toolsearch.chat.model import Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, ChatModelError, MessageStoreError
 from toolsearch.storage.memory import InMemoryMessageStore
 from toolsearch.storage.messages import MessageStore
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.decorator import tool
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import ChatResponse
+from toolsearch.wire.messages import AssistantMessage, Message, ProviderItems, SystemMessage, ToolMessage, UserMessage
 
 ADDS = calls(("add", '{"a": 2, "b": 3}'))
 FIVE = ToolMessage((ToolResult("c1", "add", ({"type": "text", "text": "5"},)),))

@@ -9,9 +9,10 @@ from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
 
-from toolsearch.discovery.exposure import TOOL_FORMATS, PassThrough, RenderedTools, render_definition, render_tools
+from toolsearch.discovery.exposure import PassThrough
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch.wire.formats import TOOL_FORMATS, RenderedTools, render_definition, render_tools
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = ToolDefinition(

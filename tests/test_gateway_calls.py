@@ -25,8 +25,6 @@ from toolsearch.access.principals import LOCAL
 from toolsearch.calling.admission import Admitted
 from toolsearch.calling.hooks import Allow, Decision, Deny, Edit
 from toolsearch.calling.limits import CallLimits
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import CallLimitError
 from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.gateway import Gateway
@@ -34,6 +32,7 @@ from toolsearch.gateway.proxy.session_limits import SessionLimits
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.protocol import OpenGate
 from toolsearch.storage.sqlite.usage import SqliteUsageStore
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
 from toolsearch.upstreams.protocol import UpstreamRequest
 

@@ -9,9 +9,9 @@ from toolsearch import Catalog, ToolSearch
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.wire import ToolCall
 from toolsearch.discovery.search_tool import SearchArguments
 from toolsearch.errors import BadQueryError, UnknownToolError, shown_name
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.naming import near_names
 

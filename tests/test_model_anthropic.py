@@ -18,15 +18,15 @@ from tests.chat_models import (
     text_result,
 )
 from tests.loopback import Call, LoopbackApi, Reply, TokenCounts, api
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.aggregate import aggregate
-from toolsearch.chat.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatOptions, Usage
+from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.anthropic_turn import AnthropicTurn
 from toolsearch.chat.models.families import claude_searches_natively
 from toolsearch.errors import BadSettingError
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import Usage
+from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 
 __all__ = ["api"]  # a fixture
 

@@ -9,14 +9,15 @@ import pytest
 
 from tests.chat_models import ADD, NATIVE, PIXEL, QUESTION, SYSTEM, answered, pieces, prompt, text_result
 from tests.loopback import Call, Failure, LoopbackApi, Reply, TokenCounts, api
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.aggregate import aggregate
-from toolsearch.chat.messages import AssistantMessage, ProviderItems, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatModel, ChatOptions, Usage
+from toolsearch.chat.model import ChatModel, ChatOptions
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.errors import BadSettingError, ChatModelError, MissingExtraError
+from toolsearch.tools.calls import ToolCall
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import Usage
+from toolsearch.wire.messages import AssistantMessage, ProviderItems, ToolMessage, UserMessage
 
 __all__ = ["api"]  # a fixture
 

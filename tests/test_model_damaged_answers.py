@@ -6,11 +6,11 @@ import pytest
 
 from tests.chat_models import pieces, prompt
 from tests.loopback import LoopbackApi, Raw, api
-from toolsearch.chat.aggregate import aggregate
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.errors import ChatModelError
+from toolsearch.wire.aggregate import aggregate
 
 __all__ = ["api"]  # a fixture
 

@@ -8,17 +8,18 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from tests.chat_models import ADD, PIXEL, QUESTION, answered, pieces, prompt, text_result
 from tests.loopback import Call, LoopbackApi, Reply, api
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.aggregate import aggregate
-from toolsearch.chat.messages import AssistantMessage, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatOptions, ChatResponse
+from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models import openai_chat
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_chat_stream import StreamedCompletion
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.errors import ChatModelError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import ChatResponse
+from toolsearch.wire.messages import AssistantMessage, ToolMessage, UserMessage
 
 __all__ = ["api"]  # a fixture
 

@@ -6,13 +6,12 @@ import pytest
 
 from tests.chat_models import ADD, NATIVE, NOW, PIXEL, QUESTION, answered, found, pieces, prompt, text_result
 from tests.loopback import Call, LoopbackApi, Reply, api
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.aggregate import aggregate
-from toolsearch.chat.messages import AssistantMessage, ToolMessage
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models.families import openai_searches_natively
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.messages import AssistantMessage, ToolMessage
 
 __all__ = ["api"]  # a fixture
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from toolsearch.chat.aggregate import aggregate
-from toolsearch.chat.messages import UserMessage
 from toolsearch.chat.model import Prompt
 from toolsearch.chat.models.scripted import ScriptedModel, calls
 from toolsearch.errors import ChatModelError
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.messages import UserMessage
 
 PROMPT = Prompt((UserMessage("Hello?"),))
 

@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from toolsearch.discovery.exposure import TOOL_FORMATS, render_definition
 from toolsearch.discovery.search_tool import SearchArguments, render_answer, search_tool_definition
 from toolsearch.errors import BadQueryError
 from toolsearch.tokens import count_json, default_counter
 from toolsearch.tools.definition import ToolReference
+from toolsearch.wire.formats import TOOL_FORMATS, render_definition
 
 
 class Words:

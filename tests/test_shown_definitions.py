@@ -28,12 +28,12 @@ from toolsearch import (
     ToolSearchAdvisor,
 )
 from toolsearch.chat.models.scripted import calls
-from toolsearch.discovery.exposure import TOOL_FORMATS, render_definition
 from toolsearch.discovery.shown import ShownDefinitions, shortened
 from toolsearch.discovery.view import ViewCache
 from toolsearch.errors import BadSettingError
 from toolsearch.tokens import O200kTokenCounter, count_json, definition_tokens
 from toolsearch.tools.decorator import tool_from_function
+from toolsearch.wire.formats import TOOL_FORMATS, render_definition
 
 MAX = 500
 SEARCH = "toolSearchTool"

@@ -9,12 +9,12 @@ from opentelemetry.trace import get_current_span
 
 from tests.scripted_model import ScriptedModel, calls, says
 from tests.telemetry_recorder import Recorder
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatOptions, Prompt, Usage
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.telemetry_model import TelemetryModel
 from toolsearch.errors import ChatModelError
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.wire.answers import Usage
+from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 
 HELLO = Prompt((UserMessage("hello"),), ChatOptions(temperature=0.25))
 

@@ -13,15 +13,16 @@ from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, part
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import StaticToolCallbackResolver
-from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.advisor import ChatRequest, chain_of
-from toolsearch.chat.aggregate import aggregate
-from toolsearch.chat.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, Prompt, ToolCallDelta, Usage
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, ChatModelError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import ToolContext
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta, Usage
+from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 
 QUESTION = UserMessage("What is 2 + 3?")
 SYSTEM = SystemMessage("Be brief.")

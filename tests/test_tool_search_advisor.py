@@ -27,17 +27,18 @@ from toolsearch import (
     tool,
 )
 from toolsearch.chat.advisor import ChatRequest, chain_of
-from toolsearch.chat.aggregate import aggregate
 from toolsearch.chat.client import ChatClient
-from toolsearch.chat.messages import SystemMessage, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatOptions, ChatResponse, Prompt
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
 from toolsearch.discovery.discovered import DiscoveredTools
-from toolsearch.discovery.exposure import render_definition
 from toolsearch.errors import BadSettingError, BadToolError, DuplicateToolError, UnknownToolError
 from toolsearch.tools.decorator import tool_from_function
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import ChatResponse
+from toolsearch.wire.formats import render_definition
+from toolsearch.wire.messages import SystemMessage, ToolMessage, UserMessage
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.semantic import FIELDS
 

@@ -16,11 +16,9 @@ from tests.test_examples import run as run_example
 from toolsearch import Catalog, PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch
 from toolsearch.access.reach import Reach
 from toolsearch.chat.advisor import ChatRequest, chain_of
-from toolsearch.chat.aggregate import aggregate
 from toolsearch.chat.memory import MessageWindowMemory
 from toolsearch.chat.memory_advisor import MemoryAdvisor
-from toolsearch.chat.messages import Message, UserMessage
-from toolsearch.chat.model import ChatModel, ChatOptions, ChatResponse, Prompt
+from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
@@ -30,6 +28,9 @@ from toolsearch.chat.tool_search_turn import SearchTurn
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.state import SessionState
 from toolsearch.tools.decorator import tool_from_function
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import ChatResponse
+from toolsearch.wire.messages import Message, UserMessage
 
 __all__ = ["api"]  # a fixture
 

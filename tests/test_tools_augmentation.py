@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.augmentation import AugmentedArguments, AugmentedToolProvider, augmented
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool, ToolContext
 from toolsearch.tools.json_types import Json, JsonObject

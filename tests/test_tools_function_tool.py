@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import BadArgumentsError, BadToolError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool, ToolContext, ToolMetadata
 from toolsearch.tools.function_tool import FunctionToolCallback
 from toolsearch.tools.params import ToolParam

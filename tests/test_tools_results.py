@@ -8,11 +8,10 @@ import pytest
 
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadToolError
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.output import ToolOutput

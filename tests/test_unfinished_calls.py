@@ -12,23 +12,25 @@ from tests.loopback import Call, LoopbackApi, Raw, Reply, api
 from toolsearch import ToolSearch
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.wire import ToolCall, parse_tool_calls
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.chat.aggregate import aggregate
 from toolsearch.chat.client import ChatClient, PromptSpec
 from toolsearch.chat.memory import MessageWindowMemory
 from toolsearch.chat.memory_advisor import MemoryAdvisor
 from toolsearch.chat.message_json import message_from_text, message_to_text
-from toolsearch.chat.messages import AssistantMessage, ToolMessage
-from toolsearch.chat.model import ChatChunk, ChatModel, ChatResponse
+from toolsearch.chat.model import ChatModel
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.chat.models.scripted import ScriptedModel
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.errors import ChatModelError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.providers import as_tools
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.messages import AssistantMessage, ToolMessage
+from toolsearch.wire.replies import parse_tool_calls
 
 __all__ = ["api"]  # a fixture
 

@@ -11,9 +11,10 @@ from openai.types.responses import Response
 from openai.types.responses.response_input_param import FunctionCallOutput
 from pydantic import TypeAdapter
 
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
 from toolsearch.errors import BadArgumentsError, BadSettingError
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.wire.formats import render_results
+from toolsearch.wire.replies import parse_tool_calls
 
 CHAT: dict[str, Any] = {
     "id": "chatcmpl-1",
@@ -264,5 +265,5 @@ def test_no_results_are_no_messages():
 
 
 def test_an_unknown_format_is_refused_with_the_known_ones():
-    with pytest.raises(BadSettingError, match="known are openai, openai-responses, anthropic, mcp"):
+    with pytest.raises(BadSettingError, match="there are 'openai', 'openai-responses', 'anthropic', 'mcp'"):
         render_results([TEXT], "gemini")

@@ -22,17 +22,13 @@ if TYPE_CHECKING:
         ImportPathResolver,
         StaticToolCallbackResolver,
     )
-    from toolsearch.calling.result import ToolResult
-    from toolsearch.calling.wire import ToolCall
     from toolsearch.catalog.catalog import Catalog
     from toolsearch.chat.agent_tool import chat_tool
-    from toolsearch.chat.aggregate import aggregate
     from toolsearch.chat.client import ChatClient
     from toolsearch.chat.memory import MessageWindowMemory
     from toolsearch.chat.memory_advisor import MemoryAdvisor
     from toolsearch.chat.memory_sqlite import SqliteMessageStore
-    from toolsearch.chat.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-    from toolsearch.chat.model import ChatOptions, ChatResponse, Prompt, Usage
+    from toolsearch.chat.model import ChatOptions, Prompt
     from toolsearch.chat.models.anthropic_messages import AnthropicModel
     from toolsearch.chat.models.openai_chat import OpenAIChatModel
     from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
@@ -62,18 +58,22 @@ if TYPE_CHECKING:
     from toolsearch.storage.sqlite.usage import SqliteUsageStore
     from toolsearch.telemetry import Telemetry
     from toolsearch.tools.augmentation import AugmentedArguments, AugmentedToolProvider, augmented
+    from toolsearch.tools.calls import ToolCall, ToolResult
     from toolsearch.tools.decorator import tool
     from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata, ToolReference
     from toolsearch.tools.function_tool import FunctionToolCallback
     from toolsearch.tools.params import ToolParam
     from toolsearch.tools.providers import ToolCallbacks
     from toolsearch.tools.strict import strict_schema
+    from toolsearch.wire.aggregate import aggregate
+    from toolsearch.wire.answers import ChatResponse, Usage
+    from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 
 _MODULES = {
     "Allow": "calling.hooks",
     "AlwaysEvictStrategy": "sessions.eviction",
     "AnthropicModel": "chat.models.anthropic_messages",
-    "AssistantMessage": "chat.messages",
+    "AssistantMessage": "wire.messages",
     "AttachedTools": "calling.attached",
     "AugmentedArguments": "tools.augmentation",
     "AugmentedToolProvider": "tools.augmentation",
@@ -82,7 +82,7 @@ _MODULES = {
     "Catalog": "catalog.catalog",
     "ChatClient": "chat.client",
     "ChatOptions": "chat.model",
-    "ChatResponse": "chat.model",
+    "ChatResponse": "wire.answers",
     "CompositeEvictionStrategy": "sessions.eviction",
     "DefaultToolExecutionErrorProcessor": "calling.failures",
     "DelegatingToolCallbackResolver": "calling.resolvers",
@@ -113,29 +113,29 @@ _MODULES = {
     "SqliteSessionPersistence": "storage.sqlite.sessions",
     "SqliteUsageStore": "storage.sqlite.usage",
     "StaticToolCallbackResolver": "calling.resolvers",
-    "SystemMessage": "chat.messages",
+    "SystemMessage": "wire.messages",
     "Telemetry": "telemetry",
     "Tool": "tools.definition",
-    "ToolCall": "calling.wire",
+    "ToolCall": "tools.calls",
     "ToolCallbacks": "tools.providers",
     "ToolCallingAdvisor": "chat.tool_calling",
     "ToolCallingManager": "calling.manager",
     "ToolContext": "tools.definition",
     "ToolDefinition": "tools.definition",
-    "ToolMessage": "chat.messages",
+    "ToolMessage": "wire.messages",
     "ToolMetadata": "tools.definition",
     "ToolParam": "tools.params",
     "ToolReference": "tools.definition",
-    "ToolResult": "calling.result",
+    "ToolResult": "tools.calls",
     "ToolSearch": "engine",
     "ToolSearchAdvisor": "chat.tool_search",
     "ToolSearchError": "errors",
     "TtlEvictionStrategy": "sessions.eviction",
     "TurnCounter": "calling.limits",
-    "Usage": "chat.model",
+    "Usage": "wire.answers",
     "UsageLog": "sessions.usage.log",
-    "UserMessage": "chat.messages",
-    "aggregate": "chat.aggregate",
+    "UserMessage": "wire.messages",
+    "aggregate": "wire.aggregate",
     "augmented": "tools.augmentation",
     "build_client": "autoconfigure",
     "build_engine": "autoconfigure",

@@ -8,10 +8,6 @@ from typing import Any, Protocol
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.calling.limits import TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
-from toolsearch.discovery.exposure import render_tools
-from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.sessions.conversation import Conversation, settle_for
 from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.port import ToolScope
@@ -19,9 +15,13 @@ from toolsearch.sessions.savings import Savings
 from toolsearch.sessions.scope import ConversationScope
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.unit_of_work import UnitOfWork
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
+from toolsearch.wire.formats import render_results, render_tools
+from toolsearch.wire.replies import parse_tool_calls
 
 
 class SessionHost(ConversationHost, Protocol):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from toolsearch.calling.arguments import parse_arguments
 from toolsearch.calling.validation import checked_arguments
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import ToolSearchError, UnfinishedCallError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
 

@@ -9,11 +9,10 @@ from typing import TypeVar
 from toolsearch.calling.admission import Admitted
 from toolsearch.calling.convert import capped, convert
 from toolsearch.calling.plain_json import is_small
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import ToolExecutionError, ToolSearchError
 from toolsearch.threads import in_thread
 from toolsearch.tools.blocks import text_block
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.containment import contained
 from toolsearch.tools.output import ToolOutput
 from toolsearch.tools.results import ToolCallResultConverter

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import CallLimitError, ToolExecutionError, ToolSearchError
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool
 
 _RESULTS = "__toolsearch_results__"

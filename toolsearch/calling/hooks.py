@@ -20,9 +20,8 @@ from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar, cast
 
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import BadSettingError
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext
 from toolsearch.tools.json_types import JsonObject
 

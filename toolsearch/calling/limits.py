@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast, get_args
 
-from toolsearch.calling.result import ToolResult
 from toolsearch.errors import BadSettingError, CallLimitError, RepeatedCallError, shown_name
 from toolsearch.option_values import name_list
+from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.json_types import JsonObject
 
 OnBreach: TypeAlias = Literal["error", "raise"]

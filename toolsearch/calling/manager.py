@@ -15,12 +15,11 @@ from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.model_face import ModelFace
 from toolsearch.calling.pipeline import CallPipeline
-from toolsearch.calling.result import ToolResult
 from toolsearch.calling.tool_threads import ToolThreads
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import BadSettingError, ToolExecutionError, ToolSearchError
 from toolsearch.sessions.port import ToolScope
 from toolsearch.telemetry import Telemetry
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext
 
 

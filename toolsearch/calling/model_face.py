@@ -9,12 +9,11 @@ from toolsearch.calling.admission import Admitted
 from toolsearch.calling.delivery import converted, failure
 from toolsearch.calling.failures import ToolExecutionErrorProcessor
 from toolsearch.calling.pipeline import Outcome
-from toolsearch.calling.result import ToolResult
 from toolsearch.calling.running import run_tool
 from toolsearch.calling.tool_threads import ToolThreads
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import CallLimitError, ToolSearchError, ToolStuckError
 from toolsearch.sessions.port import ToolScope
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolContext
 
 logger = logging.getLogger(__name__)

@@ -17,9 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from toolsearch.calling.admission import Admitted, Refused
 from toolsearch.calling.hooks import AfterCall, BeforeCall, checked_hooks
-from toolsearch.calling.result import ToolResult
 from toolsearch.calling.review import decide, revise
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import (
     CallLimitError,
     ToolExecutionError,
@@ -29,6 +27,7 @@ from toolsearch.errors import (
     shown_name,
 )
 from toolsearch.telemetry import Telemetry, ToolCallSpan
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolContext
 
 logger = logging.getLogger(__name__)

@@ -11,10 +11,9 @@ from typing import cast
 
 from toolsearch.calling.admission import Admitted
 from toolsearch.calling.hooks import AfterCall, Allow, BeforeCall, Decision, Deny, Edit
-from toolsearch.calling.result import ToolResult
 from toolsearch.calling.validation import checked_arguments
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import CallDeniedError, ToolExecutionError
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.containment import contained
 from toolsearch.tools.definition import Tool, ToolContext
 

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from toolsearch.chat.model import ChatChunk, ChatModel, ChatResponse, Prompt
+from toolsearch.chat.model import ChatModel, Prompt
+from toolsearch.wire.answers import ChatChunk, ChatResponse
 
 TOOL_LOOP_ORDER = 300  # memory outside the tool loop has a lower order, inside it a higher one
 MEMORY_ORDER = 200

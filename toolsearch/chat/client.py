@@ -9,9 +9,8 @@ from typing import Any
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import ToolCallbackResolver
 from toolsearch.chat.advisor import Advisor, Chain, ChatRequest, chain_of
-from toolsearch.chat.aggregate import closing
-from toolsearch.chat.messages import Message, SystemMessage, UserMessage
-from toolsearch.chat.model import ChatChunk, ChatModel, ChatOptions, ChatResponse, Prompt
+from toolsearch.chat.closing import closing
+from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
 from toolsearch.chat.options import merged
 from toolsearch.chat.sync import run_sync
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
@@ -19,6 +18,8 @@ from toolsearch.errors import BadSettingError, UnknownToolError
 from toolsearch.option_values import name_list
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.providers import as_tools
+from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.messages import Message, SystemMessage, UserMessage
 
 
 class ChatClient:

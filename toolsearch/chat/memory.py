@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Protocol
 
-from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from toolsearch.errors import BadSettingError
 from toolsearch.option_values import identity
 from toolsearch.storage.memory import InMemoryMessageStore
 from toolsearch.storage.messages import MessageStore
+from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 
 
 class ChatMemory(Protocol):

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
 from toolsearch.chat.advisor import CONVERSATION_ID, MEMORY_ORDER, TURN_MESSAGES, Chain, ChatRequest
-from toolsearch.chat.aggregate import ChunkAggregator, closing
+from toolsearch.chat.closing import closing
 from toolsearch.chat.memory import ChatMemory
-from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage
-from toolsearch.chat.model import ChatChunk, ChatResponse
 from toolsearch.option_values import identity
+from toolsearch.wire.aggregate import ChunkAggregator
+from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage
 
 
 class MemoryAdvisor:

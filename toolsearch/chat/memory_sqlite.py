@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolsearch.chat.message_json import message_from_text, message_to_text
-from toolsearch.chat.messages import Message
 from toolsearch.storage.sqlite.messages import SqliteMessages
+from toolsearch.wire.messages import Message
 
 
 class SqliteMessageStore(SqliteMessages[Message]):

@@ -6,16 +6,8 @@ import json
 from typing import Any
 
 from toolsearch.calling.plain_json import json_text, to_json
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.messages import (
-    AssistantMessage,
-    Message,
-    ProviderItems,
-    SystemMessage,
-    ToolMessage,
-    UserMessage,
-)
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.wire.messages import AssistantMessage, Message, ProviderItems, SystemMessage, ToolMessage, UserMessage
 
 _ROLES: dict[str, type[Message]] = {
     "system": SystemMessage,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from toolsearch.chat.aggregate import closing
-from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from toolsearch.chat.model import ChatChunk, ChatModel, ChatResponse, FinishReason, Prompt, Usage
+from toolsearch.chat.closing import closing
+from toolsearch.chat.model import ChatModel, Prompt
 from toolsearch.telemetry import ChatSpan, Telemetry
+from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, Usage
+from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 
 _PROVIDERS = {"openai-responses": "openai"}  # one provider's several APIs have one name in the conventions
 

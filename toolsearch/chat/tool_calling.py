@@ -10,14 +10,15 @@ from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.limits import TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import ToolCallbackResolver
-from toolsearch.calling.result import ToolResult, returns_directly
-from toolsearch.calling.wire import ToolCall
 from toolsearch.chat.advisor import TOOL_LOOP_ORDER, TURN_MESSAGES, Chain, ChatRequest
-from toolsearch.chat.aggregate import ChunkAggregator, closing, last_chunk
-from toolsearch.chat.messages import AssistantMessage, Message, SystemMessage, ToolMessage
-from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, Usage
+from toolsearch.chat.closing import closing
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.errors import BadSettingError, CallLimitError
 from toolsearch.sessions.port import ToolScope
+from toolsearch.tools.calls import ToolCall, ToolResult, returns_directly
+from toolsearch.wire.aggregate import ChunkAggregator, last_chunk
+from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, Usage
+from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage
 
 logger = logging.getLogger(__name__)
 

@@ -14,18 +14,15 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from toolsearch.access.principals import LOCAL, Principal, require_principal
 from toolsearch.access.reach import Reach
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.chat.advisor import CONVERSATION_ID, PRINCIPAL, REACH, TOOL_LOOP_ORDER, Chain, ChatRequest
-from toolsearch.chat.model import ChatModel, ChatResponse
+from toolsearch.chat.model import ChatModel
 from toolsearch.chat.tool_calling import ToolCallingAdvisor, wants_tools
 from toolsearch.chat.tool_search_engines import RequestEngines
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX, with_suffix
 from toolsearch.chat.tool_search_session import TurnSession
 from toolsearch.chat.tool_search_turn import SearchTurn
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, DuplicateToolError
 from toolsearch.option_values import identity, name_list
@@ -36,8 +33,11 @@ from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import SessionStore
 from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool
+from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.providers import tools_by_name
+from toolsearch.wire.answers import ChatResponse
 from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.vector_cache import VectorCache

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import cast
 
-from toolsearch.chat.messages import Message, SystemMessage, ToolMessage
 from toolsearch.chat.model import ChatOptions, Prompt
-from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.messages import Message, SystemMessage, ToolMessage
 
 DEFAULT_SYSTEM_SUFFIX = (
     f"You have more tools than you see in your tool list: {TOOL_NAME} finds them. Where no tool in the list does what "

@@ -18,8 +18,8 @@ from toolsearch.cli.output import print_error, print_json, print_text
 from toolsearch.errors import BadArgumentsError
 
 if TYPE_CHECKING:
-    from toolsearch.calling.result import ToolResult
     from toolsearch.session import Session
+    from toolsearch.tools.calls import ToolResult
 
 
 def call(

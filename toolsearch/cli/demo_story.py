@@ -11,15 +11,15 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.access.reach import Reach
-from toolsearch.calling.wire import parse_tool_calls
 from toolsearch.catalog.sources.modules import ModuleSource
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError, EncoderError
 from toolsearch.session import Session
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.savings import Savings
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.replies import parse_tool_calls
 from toolsearch_indexes.encoders.opening import BUILT_IN
 
 if TYPE_CHECKING:

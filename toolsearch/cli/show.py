@@ -28,7 +28,7 @@ def show(
 ) -> int:
     """Show a tool's definition, what it costs in tokens, and where it came from."""
     from toolsearch.access.reach import Reach
-    from toolsearch.discovery.exposure import render_definition
+    from toolsearch.wire.formats import render_definition
 
     with opened_engine(index, source, strategy="keyword") as engine:
         view = engine.view(Reach())

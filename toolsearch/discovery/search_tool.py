@@ -10,9 +10,8 @@ from toolsearch.errors import BadQueryError, shown_name
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import ToolDefinition, ToolReference
 from toolsearch.tools.json_types import Json
-from toolsearch.tools.naming import SEARCH_TOOL
+from toolsearch.tools.naming import TOOL_NAME
 
-TOOL_NAME = SEARCH_TOOL
 STRATEGIES = ("hybrid", "keyword", "semantic", "regex")
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 10

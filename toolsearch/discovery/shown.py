@@ -11,11 +11,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from toolsearch.discovery.exposure import render_definition
 from toolsearch.tokens import TokenCounter, count_json
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.schema_walk import rebuilt
+from toolsearch.wire.formats import render_definition
 
 _MOST_CHARACTERS_PER_TOKEN = 16  # what is longer than this is too long whatever it counts, and need not be counted
 _LEAST_DESCRIPTION = 50  # tokens; before a description is cut to less, those of parameters go

@@ -14,7 +14,6 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.callers import Context, caller_of, reach_of_request
 from toolsearch.gateway.changes import ListChanges
@@ -25,6 +24,7 @@ from toolsearch.gateway.instructions import pass_on_instructions
 from toolsearch.gateway.proxy.raw_results import raw_call_result, raw_result, send_raw_results
 from toolsearch.gateway.unexpected import FailureGuard
 from toolsearch.tools.blocks import text_block
+from toolsearch.tools.naming import TOOL_NAME
 
 _LIST_HINT = CacheHint(ttl_ms=60_000, scope="private")
 _INSTRUCTIONS = (  # true of few tools too, which are listed without it

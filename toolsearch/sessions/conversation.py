@@ -8,13 +8,7 @@ from dataclasses import dataclass, replace
 
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.search_tool import (
-    TOOL_NAME,
-    SearchArguments,
-    refused_note,
-    render_answer,
-    search_tool_definition,
-)
+from toolsearch.discovery.search_tool import SearchArguments, refused_note, render_answer, search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.errors import UndiscoveredToolError
 from toolsearch.option_values import name_list
@@ -27,6 +21,7 @@ from toolsearch.tokens import count_json
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
 
 logger = logging.getLogger(__name__)

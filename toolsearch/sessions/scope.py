@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field, replace
 
-from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolContext
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
 
 

@@ -13,7 +13,7 @@ from toolsearch.tools.definition import legal_name
 MAX_NAME_LENGTH = 64
 SEPARATOR = "__"
 NAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_-")
-SEARCH_TOOL = "toolSearchTool"  # what models call ours; no other tool can be named so
+TOOL_NAME = "toolSearchTool"  # what models call ours; no other tool can be named so
 
 _HASH_DIGITS = 8
 _MAX_SERVER_IN_CUT_NAME = 24  # so that a long server name leaves room to tell its tools apart

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from toolsearch.calling.native_search import NativeSearch
-from toolsearch.calling.wire import render_results
-from toolsearch.chat.aggregate import last_chunk
-from toolsearch.chat.messages import (
-    AssistantMessage,
-    Message,
-    SystemMessage,
-    ToolMessage,
-    UserMessage,
-)
-from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, Prompt, ToolCallDelta
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.models.anthropic_turn import PROVIDER, AnthropicTurn, taken_back
 from toolsearch.chat.models.families import claude_searches_natively
 from toolsearch.chat.models.images import anthropic_content
@@ -28,10 +18,14 @@ from toolsearch.chat.models.sdk import (
     verbatim_items,
 )
 from toolsearch.chat.tool_search_prompt import options_to_send
-from toolsearch.discovery.exposure import RenderedTools, render_tools
 from toolsearch.errors import BadSettingError, ChatModelError
 from toolsearch.threads import in_thread
 from toolsearch.tools.json_types import Json
+from toolsearch.wire.aggregate import last_chunk
+from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta
+from toolsearch.wire.formats import RenderedTools, render_results, render_tools
+from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from toolsearch.wire.native_search import NativeSearch
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic

@@ -7,12 +7,12 @@ from functools import reduce
 from operator import add
 from typing import Any, Final, cast
 
-from toolsearch.calling.wire import parse_tool_calls
-from toolsearch.chat.messages import AssistantMessage, ProviderItems
-from toolsearch.chat.model import ChatResponse, FinishReason, Usage
 from toolsearch.chat.models.sdk import finish_reason
 from toolsearch.chat.models.shapes import AnthropicMessage, MessagesUsage, read, without_nulls
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.answers import ChatResponse, FinishReason, Usage
+from toolsearch.wire.messages import AssistantMessage, ProviderItems
+from toolsearch.wire.replies import parse_tool_calls
 
 PROVIDER: Final = "anthropic"
 _PAUSED = ("pause_turn", "compaction")  # to be continued by sending the reply back

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from toolsearch.chat.messages import UserMessage
 from toolsearch.tools.blocks import in_words
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.messages import UserMessage
 
 _SENT = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what all the APIs take
 

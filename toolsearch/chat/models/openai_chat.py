@@ -6,25 +6,20 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
-from toolsearch.chat.aggregate import last_chunk
-from toolsearch.chat.messages import (
-    AssistantMessage,
-    Message,
-    ProviderItems,
-    SystemMessage,
-    ToolMessage,
-    UserMessage,
-)
-from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, Usage
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.models.images import openai_content
 from toolsearch.chat.models.openai_chat_stream import StreamedCompletion, assistant_message
 from toolsearch.chat.models.sdk import Clients, finish_reason, refuse_deferred, require_sdk, translated, verbatim_items
 from toolsearch.chat.models.shapes import Choice, Completion, CompletionUsage, read, without_nulls
 from toolsearch.chat.models.strict_tools import StrictTools
-from toolsearch.discovery.exposure import render_tools
 from toolsearch.errors import ChatModelError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.json_types import Json
+from toolsearch.wire.aggregate import last_chunk
+from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, Usage
+from toolsearch.wire.formats import render_results, render_tools
+from toolsearch.wire.messages import AssistantMessage, Message, ProviderItems, SystemMessage, ToolMessage, UserMessage
+from toolsearch.wire.replies import parse_tool_calls
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -5,11 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from toolsearch.calling.finished import why_unfinished_chat
-from toolsearch.calling.wire import marked_unfinished
-from toolsearch.chat.aggregate import ChunkAggregator
-from toolsearch.chat.messages import AssistantMessage
-from toolsearch.chat.model import ChatChunk, ToolCallDelta
 from toolsearch.chat.models.sdk import arguments_text
 from toolsearch.chat.models.shapes import (
     ChoicePiece,
@@ -20,7 +15,12 @@ from toolsearch.chat.models.shapes import (
     read,
 )
 from toolsearch.errors import ChatModelError
+from toolsearch.tools.calls import marked_unfinished
 from toolsearch.tools.json_types import Json
+from toolsearch.wire.aggregate import ChunkAggregator
+from toolsearch.wire.answers import ChatChunk, ToolCallDelta
+from toolsearch.wire.finished import why_unfinished_chat
+from toolsearch.wire.messages import AssistantMessage
 
 
 class StreamedCompletion:

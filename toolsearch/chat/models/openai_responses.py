@@ -6,18 +6,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from toolsearch.calling.native_search import NativeSearch
-from toolsearch.calling.wire import ToolCall, parse_tool_calls, render_results
-from toolsearch.chat.aggregate import last_chunk
-from toolsearch.chat.messages import (
-    AssistantMessage,
-    Message,
-    ProviderItems,
-    SystemMessage,
-    ToolMessage,
-    UserMessage,
-)
-from toolsearch.chat.model import ChatChunk, ChatOptions, ChatResponse, FinishReason, Prompt, ToolCallDelta, Usage
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.models.families import openai_searches_natively
 from toolsearch.chat.models.images import responses_content
 from toolsearch.chat.models.openai_chat import openai_clients
@@ -32,11 +21,17 @@ from toolsearch.chat.models.sdk import (
 from toolsearch.chat.models.shapes import OutputMessage, Response, ResponsesUsage, read, without_nulls
 from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.chat.tool_search_prompt import options_to_send
-from toolsearch.discovery.exposure import render_definition
-from toolsearch.discovery.search_tool import TOOL_NAME
 from toolsearch.errors import ChatModelError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.aggregate import last_chunk
+from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, ToolCallDelta, Usage
+from toolsearch.wire.formats import render_definition, render_results
+from toolsearch.wire.messages import AssistantMessage, Message, ProviderItems, SystemMessage, ToolMessage, UserMessage
+from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.replies import parse_tool_calls
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

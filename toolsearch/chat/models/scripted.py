@@ -6,11 +6,12 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.messages import AssistantMessage
-from toolsearch.chat.model import ChatChunk, ChatResponse, Prompt, ToolCallDelta
+from toolsearch.chat.model import Prompt
 from toolsearch.errors import ChatModelError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta
+from toolsearch.wire.messages import AssistantMessage
 
 Reply: TypeAlias = str | ChatResponse | Exception | Callable[[Prompt], "str | ChatResponse"]
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.messages import AssistantMessage
-from toolsearch.chat.model import FinishReason
 from toolsearch.errors import BadSettingError, ChatModelError, MissingExtraError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.answers import FinishReason
+from toolsearch.wire.messages import AssistantMessage
 
 _MAX_REASON = 600  # characters of what a provider says; some repeat the request
 _KEY_STATUSES = (401, 403)  # what these say may show a part of the key

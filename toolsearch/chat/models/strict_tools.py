@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from toolsearch.calling.absent import without_absent
 from toolsearch.calling.arguments import parse_arguments
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.messages import AssistantMessage
 from toolsearch.errors import BadToolError, ToolSearchError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.strict import strict_schema
+from toolsearch.wire.messages import AssistantMessage
 
 
 @dataclass(frozen=True, slots=True)

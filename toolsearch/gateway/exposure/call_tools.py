@@ -11,7 +11,7 @@ from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadArgumentsError, CallDeniedError
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import SEARCH_TOOL
+from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.safety import SafetyClass, worst_safety_of
 
 CALL_TOOL = "callTool"
@@ -51,11 +51,11 @@ def call_tool_entries(*, is_split: bool) -> list[dict[str, Any]]:
 def _entry(name: str, which: str, safety: SafetyClass) -> dict[str, Any]:
     return {
         "name": name,
-        "description": f"Runs one tool that {SEARCH_TOOL} has found, by its name. For {which}.",
+        "description": f"Runs one tool that {TOOL_NAME} has found, by its name. For {which}.",
         "inputSchema": {
             "type": "object",
             "properties": {
-                "name": {"type": "string", "description": f"As {SEARCH_TOOL} gives it."},
+                "name": {"type": "string", "description": f"As {TOOL_NAME} gives it."},
                 "arguments": {"type": "object", "description": "What the tool's inputSchema asks for."},
             },
             "required": ["name"],
@@ -87,7 +87,7 @@ class InnerCall:
             return None
         name, inner = arguments.get("name"), arguments.get("arguments")
         if not isinstance(name, str) or not name:
-            raise BadArgumentsError(f"{call_tool} needs the 'name' of a tool, as {SEARCH_TOOL} gives it")
+            raise BadArgumentsError(f"{call_tool} needs the 'name' of a tool, as {TOOL_NAME} gives it")
         if inner is None:
             return cls(call_tool, name, {})
         if isinstance(inner, str):  # models like to send the inner object as text

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.exposure import PassThrough, render_definition
-from toolsearch.discovery.search_tool import TOOL_NAME, SearchArguments, search_tool_definition
+from toolsearch.discovery.exposure import PassThrough
+from toolsearch.discovery.search_tool import SearchArguments, search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import SessionStoreError, UnknownSessionError
@@ -29,7 +29,9 @@ from toolsearch.sessions.host import note_found
 from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import Tool, ToolReference
+from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.wire.formats import render_definition
 
 logger = logging.getLogger(__name__)
 

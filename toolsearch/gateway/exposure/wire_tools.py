@@ -9,11 +9,11 @@ from typing import Any, cast
 from mcp.types import methods
 from pydantic import ValidationError
 
-from toolsearch.discovery.exposure import render_definition
 from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.gateway.caller import Era
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.formats import render_definition
 
 _VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the strictest of each era
 _AROUND = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

@@ -12,7 +12,6 @@ from mcp import MCPError
 from toolsearch.calling.admission import Admitted, Refused, admit
 from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.calling.pipeline import CallPipeline
-from toolsearch.calling.wire import ToolCall
 from toolsearch.errors import BadArgumentsError, CallDeniedError, ToolSearchError, UnknownToolError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.call_tools import InnerCall
@@ -21,6 +20,7 @@ from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.session_limits import SessionLimits
 from toolsearch.gateway.proxy.verbatim import VerbatimFace
 from toolsearch.telemetry import Telemetry
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool, ToolContext
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.protocol import Downstream

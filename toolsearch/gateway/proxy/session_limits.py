@@ -9,9 +9,9 @@ from typing import Self
 
 from toolsearch.calling.admission import Admitted
 from toolsearch.calling.limits import CallLimits, TurnCounter
-from toolsearch.calling.result import ToolResult
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.settings import GatewaySettings
+from toolsearch.tools.calls import ToolResult
 
 
 class SessionLimits:

@@ -12,13 +12,12 @@ from mcp.types import INVALID_PARAMS
 
 from toolsearch.calling.admission import Admitted
 from toolsearch.calling.pipeline import Outcome
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import ToolExecutionError, ToolSearchError, UnapprovedToolError, UnknownToolError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.relay import Relay, for_era
 from toolsearch.tools.blocks import text_block
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolContext
 from toolsearch.upstreams.protocol import Downstream
 

@@ -10,7 +10,7 @@ import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[rep
 
 from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.texts import Text, evidence, fold, printable
-from toolsearch.tools.naming import SEARCH_TOOL
+from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.safety import SafetyClass
 from toolsearch.upstreams.pinned import Entry
 
@@ -18,7 +18,7 @@ _re2: Any = untyped_re2
 
 _WORDS = _re2.compile(rb"[A-Za-z][A-Za-z0-9_-]{4,127}")
 _OURS = frozenset(  # the call tools are made further up, with these names
-    fold(name) for name in (SEARCH_TOOL, "callTool", *(f"callTool{each.value}" for each in SafetyClass))
+    fold(name) for name in (TOOL_NAME, "callTool", *(f"callTool{each.value}" for each in SafetyClass))
 )
 
 

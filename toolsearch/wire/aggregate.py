@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.calling.wire import ToolCall
-from toolsearch.chat.messages import AssistantMessage, Message
-from toolsearch.chat.model import ChatChunk, ChatResponse, FinishReason, ToolCallDelta, Usage
 from toolsearch.errors import ChatModelError
+from toolsearch.tools.calls import ToolCall
+from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, ToolCallDelta, Usage
+from toolsearch.wire.messages import AssistantMessage, Message
 
 
 def aggregate(chunks: Iterable[ChatChunk]) -> ChatResponse:
@@ -60,17 +59,6 @@ class ChunkAggregator:
             self._metadata,
             self._steps,
         )
-
-
-@asynccontextmanager
-async def closing(chunks: AsyncIterator[ChatChunk]) -> AsyncGenerator[AsyncIterator[ChatChunk]]:
-    """Close *chunks* on the way out, so that leaving a stream early ends the request behind it at once."""
-    try:
-        yield chunks
-    finally:
-        close = getattr(chunks, "aclose", None)
-        if close is not None:
-            await close()
 
 
 def _finish_reason(told: FinishReason | None, message: AssistantMessage) -> FinishReason:

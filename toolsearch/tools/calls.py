@@ -1,12 +1,30 @@
-"""What became of one tool call, ready to be put in front of a model or of the caller."""
+"""One call of a tool, as a model asks for it, and what became of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolsearch.tools.blocks import block_text
 from toolsearch.tools.json_types import Json, JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call that a model asks for; *arguments* are JSON text or already an object.
+
+    *unfinished* says why the call must not run: how its reply ended, if it ended before it was finished.
+    """
+
+    id: str
+    name: str
+    arguments: str | JsonObject = ""
+    unfinished: str = ""
+
+
+def marked_unfinished(calls: Sequence[ToolCall], why: str) -> list[ToolCall]:
+    """Return *calls* as those of a reply that did not finish, unless *why* is ""; a mark that is there stays."""
+    return [replace(call, unfinished=why) if why and not call.unfinished else call for call in calls]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from toolsearch.calling.result import ToolResult
-from toolsearch.calling.wire import ToolCall
+from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.json_types import JsonObject
 
 

@@ -1,28 +1,24 @@
-"""The wire formats of calling: what a model's reply asks for, and the messages that answer it."""
+"""The calls in a model's reply, whatever format it is in."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NoReturn, Protocol, TypeAlias, cast, get_args, runtime_checkable
+from typing import NoReturn, Protocol, cast, runtime_checkable
 
-from toolsearch.calling.finished import (
+from toolsearch.errors import BadArgumentsError
+from toolsearch.tools.calls import ToolCall, marked_unfinished
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.finished import (
     why_unfinished_chat,
     why_unfinished_item,
     why_unfinished_langchain,
     why_unfinished_message,
     why_unfinished_response,
 )
-from toolsearch.calling.native_search import NativeSearch, tool_references, tool_search_output
-from toolsearch.calling.result import ToolResult
-from toolsearch.discovery.search_tool import TOOL_NAME
-from toolsearch.errors import BadArgumentsError, BadSettingError
-from toolsearch.tools.blocks import in_words
-from toolsearch.tools.json_types import Json, JsonObject
-
-WireFormat: TypeAlias = Literal["openai", "openai-responses", "anthropic", "mcp"]
-Message: TypeAlias = dict[str, Json]
+from toolsearch.wire.formats import WireFormat
 
 _ACCEPTED = (
     "an OpenAI ChatCompletion, its message or its tool_calls; an OpenAI Response or its output; "
@@ -34,20 +30,6 @@ _ARGUMENTS = frozenset({"args", "arguments", "input", "parameters"})  # where ca
 _PROVIDERS_OWN = frozenset(  # calls that the provider runs, or asks of somebody else
     {"mcp_approval_request", "mcp_call", "mcp_tool_use", "server_tool_call", "server_tool_use"}
 )
-_IMAGES_SENT = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what both APIs take
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """One call that a model asks for; *arguments* are JSON text or already an object.
-
-    *unfinished* says why the call must not run: how its reply ended, if it ended before it was finished.
-    """
-
-    id: str
-    name: str
-    arguments: str | JsonObject = ""
-    unfinished: str = ""
 
 
 @runtime_checkable
@@ -80,28 +62,6 @@ def parse_tool_calls(reply: object) -> tuple[WireFormat, list[ToolCall]]:
     if len(formats) > 1:
         raise BadArgumentsError(f"the calls are in several formats at once ({', '.join(sorted(formats))}); use one")
     return (formats.pop() if formats else "mcp"), marked_unfinished([call for _, call in found], held.unfinished)
-
-
-def marked_unfinished(calls: Sequence[ToolCall], why: str) -> list[ToolCall]:
-    """Return *calls* as those of a reply that did not finish, unless *why* is ""; a mark that is there stays."""
-    return [replace(call, unfinished=why) if why and not call.unfinished else call for call in calls]
-
-
-def render_results(
-    results: Sequence[ToolResult], wire_format: WireFormat, *, native_search: NativeSearch | None = None
-) -> list[Message]:
-    """Return what to append to the conversation (for "mcp": what to answer each call with), in the results' order.
-
-    With *native_search*, results of ``toolSearchTool`` load tools in the provider's own way: "anthropic" is sent
-    references to them, "openai-responses" their definitions; the other formats have no such way.
-    Where a format has no place for an image or for bytes, a line of text says what was left out.
-    Raises BadSettingError for an unknown format.
-    """
-    render = _RENDERERS.get(wire_format)
-    if render is None:
-        known = ", ".join(get_args(WireFormat))
-        raise BadSettingError(f"unknown wire format {wire_format!r}; known are {known}")
-    return render(results, native_search)
 
 
 # Reading
@@ -247,96 +207,3 @@ def _mapping(value: object) -> JsonObject | None:
 
 def _refuse(what: str) -> NoReturn:
     raise BadArgumentsError(f"cannot find tool calls in {what}; pass {_ACCEPTED}")
-
-
-# Rendering
-
-
-def _openai(results: Sequence[ToolResult], _: NativeSearch | None) -> list[Message]:
-    return [{"role": "tool", "tool_call_id": result.call_id, "content": _as_text(result)} for result in results]
-
-
-def _openai_responses(results: Sequence[ToolResult], native_search: NativeSearch | None) -> list[Message]:
-    if native_search is None:
-        return [_function_call_output(result) for result in results]
-    outputs: list[Message] = []
-    explanations: list[Message] = []
-    for result in results:
-        if result.name != TOOL_NAME:
-            outputs.append(_function_call_output(result))
-            continue
-        found = native_search.found(result)
-        outputs.append(tool_search_output(result.call_id, found))
-        if not found:  # why, and what to try, has no place in the output of a search
-            explanations.append({"type": "message", "role": "developer", "content": f"{TOOL_NAME}: {_as_text(result)}"})
-    return outputs + explanations
-
-
-def _function_call_output(result: ToolResult) -> Message:
-    return {"type": "function_call_output", "call_id": result.call_id, "output": _responses_output(result)}
-
-
-def _responses_output(result: ToolResult) -> str | list[Message]:
-    if not any(_is_image(block) for block in result.content):
-        return _as_text(result)
-    return [
-        {"type": "input_image", "image_url": f"data:{block['mimeType']};base64,{block['data']}"}
-        if _is_image(block)
-        else {"type": "input_text", "text": in_words(block)}
-        for block in result.content
-    ]
-
-
-def _anthropic(results: Sequence[ToolResult], native_search: NativeSearch | None) -> list[Message]:
-    native_search = native_search or NativeSearch()
-    blocks: list[Message] = [
-        {
-            "type": "tool_result",
-            "tool_use_id": result.call_id,
-            "content": tool_references(native_search.found(result)) or _anthropic_content(result),
-            "is_error": result.is_error,
-        }
-        for result in results
-    ]
-    return [{"role": "user", "content": blocks}] if blocks else []
-
-
-def _anthropic_content(result: ToolResult) -> list[Message]:
-    content: list[Message] = []
-    for block in result.content:
-        if _is_image(block):
-            source = {"type": "base64", "media_type": block["mimeType"], "data": block["data"]}
-            content.append({"type": "image", "source": source})
-        elif text := in_words(block):  # the API refuses empty text
-            content.append({"type": "text", "text": text})
-    return content
-
-
-def _mcp(results: Sequence[ToolResult], _: NativeSearch | None) -> list[Message]:
-    return [_call_tool_result(result) for result in results]
-
-
-def _call_tool_result(result: ToolResult) -> Message:
-    message: Message = {"content": [dict(block) for block in result.content], "isError": result.is_error}
-    structured = _mapping(result.structured)
-    if structured is not None:  # MCP has only objects here
-        message["structuredContent"] = dict(structured)
-    return message
-
-
-def _is_image(block: JsonObject) -> bool:
-    return block.get("type") == "image" and block.get("mimeType") in _IMAGES_SENT and bool(block.get("data"))
-
-
-def _as_text(result: ToolResult) -> str:
-    """A tool message of OpenAI has no mark for a failure, so the text says it."""
-    text = "\n".join(in_words(block) for block in result.content)
-    return f"Error: {text}" if result.is_error else text
-
-
-_RENDERERS: Mapping[str, Callable[[Sequence[ToolResult], NativeSearch | None], list[Message]]] = {
-    "openai": _openai,
-    "openai-responses": _openai_responses,
-    "anthropic": _anthropic,
-    "mcp": _mcp,
-}
