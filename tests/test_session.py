@@ -232,6 +232,23 @@ def test_a_tool_that_fails_costs_its_siblings_nothing() -> None:
     assert (session.state.counters.calls, session.state.counters.failed_calls) == (4, 3)
 
 
+def test_without_an_event_loop_calls_and_replies_are_run_by_the_synchronous_doors() -> None:
+    session = ToolSearch([convert_time, list_events]).session("a")
+
+    assert session.call_sync("convert_time", {"hour": 9}, context={"user": "ada"}).text == "10"
+    [answer] = session.execute_sync({"name": "list_events", "arguments": {"day": "Monday"}})
+    assert answer["content"][0]["text"] == '["Monday: lunch"]'
+
+
+async def test_where_an_event_loop_runs_a_synchronous_door_names_the_asynchronous_one() -> None:
+    session = ToolSearch([convert_time]).session("a")
+
+    with pytest.raises(RuntimeError, match=r"use 'await session\.call\(\)'"):
+        session.call_sync("convert_time", {"hour": 9})
+    with pytest.raises(RuntimeError, match=r"use 'await session\.execute\(\)'"):
+        session.execute_sync({"name": "convert_time", "arguments": {"hour": 9}})
+
+
 def test_a_reply_without_calls_has_nothing_to_append() -> None:
     reply = {"role": "assistant", "content": "Done."}
     assert asyncio.run(engine_of().session("a").execute(reply)) == []

@@ -15,6 +15,7 @@ from toolsearch.sessions.savings import Savings
 from toolsearch.sessions.scope import ConversationScope
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.unit_of_work import UnitOfWork
+from toolsearch.sync import run_sync
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
@@ -124,6 +125,23 @@ class Session:
         """
         wire_format, calls = parse_tool_calls(reply)
         return render_results(await self._run(calls, context, turn), wire_format)
+
+    def call_sync(
+        self,
+        name: str,
+        arguments: JsonObject | str = "",
+        *,
+        context: Mapping[str, Any] | None = None,
+        turn: TurnCounter | None = None,
+    ) -> ToolResult:
+        """As `call`, for code without an event loop. Raises RuntimeError where one is running."""
+        return run_sync(self.call(name, arguments, context=context, turn=turn), "session.call()")
+
+    def execute_sync(
+        self, reply: object, *, context: Mapping[str, Any] | None = None, turn: TurnCounter | None = None
+    ) -> list[dict[str, Any]]:
+        """As `execute`, for code without an event loop. Raises RuntimeError where one is running."""
+        return run_sync(self.execute(reply, context=context, turn=turn), "session.execute()")
 
     def begin_turn(self) -> list[str]:
         """Say that the user has spoken again; return the tools that had been idle for longer than the budget's TTL.

@@ -12,10 +12,10 @@ from toolsearch.chat.advisor import Advisor, Chain, ChatRequest, chain_of
 from toolsearch.chat.closing import closing
 from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
 from toolsearch.chat.options import merged
-from toolsearch.chat.sync import run_sync
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, UnknownToolError
 from toolsearch.option_values import name_list
+from toolsearch.sync import run_sync
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.providers import as_tools
 from toolsearch.wire.answers import ChatChunk, ChatResponse

@@ -263,7 +263,7 @@ def _options(options: SessionOptions, max_results: int | None, budget: Budget | 
 def _sessions(engine: ToolSearch | None, sessions: SessionStore | None, options: SessionOptions) -> SessionStore:
     if engine is not None:
         return engine.sessions
-    return SessionStore(budget=options.budget) if sessions is None else sessions  # a store is false while it is empty
+    return sessions or SessionStore(budget=options.budget)
 
 
 def _refuse_reserved(tool: Tool | None) -> None:

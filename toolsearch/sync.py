@@ -1,4 +1,4 @@
-"""Coroutines for callers that have no event loop: all run on one, in a thread that is started when first needed."""
+"""Runs coroutines for code without an event loop: all on one loop, in a thread that is started when first needed."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def _is_in_a_loop() -> bool:
 @cache
 def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="toolsearch-chat", daemon=True).start()
+    threading.Thread(target=loop.run_forever, name="toolsearch-sync", daemon=True).start()
     return loop
