@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
 from toolsearch.catalog.loading import open_source
 from toolsearch.catalog.source import LoadReport
+from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import BadToolError, DuplicateToolError, SourceError, UnknownToolError
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced, near_names
@@ -377,3 +379,14 @@ def test_what_one_source_gave_another_load_of_the_same_source_does_not_replace()
     catalog.load(source)
     assert [refusal.name for refusal in catalog.load(source).refused] == ["a"]
     assert [refusal.name for refusal in catalog.refused] == ["a"]
+
+
+def test_a_catalog_is_true_while_it_is_empty() -> None:
+    assert Catalog()
+    assert len(Catalog()) == 0
+
+
+def test_a_catalog_of_mcp_servers_takes_what_their_source_takes() -> None:
+    """All but the clock, which is for tests of the source."""
+    source = set(inspect.signature(McpSource).parameters) - {"clock"}
+    assert set(inspect.signature(Catalog.from_mcp).parameters) == source

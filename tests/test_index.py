@@ -353,3 +353,8 @@ def test_an_encoder_of_other_dimensions_than_it_promised_is_an_error() -> None:
     encoder.encode_documents = lambda texts: np.zeros((len(texts), 64), np.float32)  # type: ignore[method-assign]
     with pytest.raises(EncoderError, match="promised 65 dimensions"):
         ToolSearchIndex(TOOLS, encoder=encoder)
+
+
+def test_an_index_is_true_while_it_is_empty() -> None:
+    assert ToolSearchIndex()
+    assert len(ToolSearchIndex()) == 0

@@ -335,3 +335,8 @@ def test_a_file_of_another_version_or_kind_is_refused(tmp_path: Path) -> None:
         SqliteSessionPersistence(tmp_path / "no.db")
     with pytest.raises(SessionStoreError, match="cannot use the sessions in"):
         SqliteSessionPersistence(tmp_path / "missing" / "s.db")
+
+
+def test_a_store_is_true_while_it_is_empty() -> None:
+    assert SessionStore()
+    assert len(SessionStore()) == 0

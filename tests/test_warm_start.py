@@ -1,5 +1,6 @@
 """An index directory: the second start embeds nothing again, and nothing damaged is trusted."""
 
+import inspect
 import logging
 import os
 import subprocess
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch import Catalog, ToolDefinition, ToolSearch
+from toolsearch import Catalog, SessionOptions, ToolDefinition, ToolSearch, UsageLog
 from toolsearch.catalog import generation as generation_module
 from toolsearch.catalog.stored import StoredTools
 from toolsearch.catalog.warm_start import IndexDirectory
+from toolsearch.engine import EngineOptions
 from toolsearch.errors import EncoderError, IndexStoreError
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
@@ -125,6 +127,18 @@ def test_opening_needs_no_sources_and_keeps_what_was_refused(tmp_path: Path) -> 
         assert opened.search("email") == expected
         assert opened.catalog.refused == refused
         assert opened.catalog.get("send_mail").definition.description == "Send an email message"
+
+
+def test_an_index_is_opened_with_every_option_of_the_constructor(tmp_path: Path) -> None:
+    ToolSearch(tools(), index_dir=tmp_path).close()
+    usage, clock = UsageLog(), iter(range(99)).__next__
+
+    with ToolSearch.open(tmp_path, options=SessionOptions(limit=1), usage=usage, clock=clock) as opened:
+        assert (opened.options.limit, opened.usage, opened.clock) == (1, usage, clock)
+        assert opened.strategies[0] == "hybrid"  # the encoder is the one that the index was made with
+
+    taken = set(inspect.signature(ToolSearch).parameters) - {"catalog", "index_dir", "_stored"}
+    assert taken == set(EngineOptions.__annotations__)
 
 
 @pytest.mark.parametrize("content", [None, "", "nonsense", "generation-none", "../generation-x", "generation-a/../.."])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypedDict, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
 from toolsearch.access.principals import LOCAL, Principal, require_principal
@@ -47,6 +47,21 @@ logger = logging.getLogger(__name__)
 _MAX_NOTES = 1_000  # all are logged
 
 _Asked = TypeVar("_Asked")
+
+
+class EngineOptions(TypedDict, total=False):
+    """What an engine takes beside its catalog and its index directory; see `ToolSearch`."""
+
+    strategy: str
+    encoder: Encoder | str | Path | None
+    sessions: SessionStore | None
+    options: SessionOptions | None
+    manager: ToolCallingManager | None
+    counter: TokenCounter | None
+    telemetry: Telemetry | None
+    clock: Callable[[], float]
+    cache: VectorCache | None
+    usage: UsageLog | None
 
 
 class ToolSearch:
@@ -93,8 +108,7 @@ class ToolSearch:
         self.counter = counter or default_counter()
         self.clock = clock
         self.usage = usage
-        # A store is false while it is empty, as it is at the start.
-        self.sessions = SessionStore(budget=self.options.budget, clock=clock) if sessions is None else sessions
+        self.sessions = sessions or SessionStore(budget=self.options.budget, clock=clock)
         self.definitions = ShownDefinitions(self.counter, self._note)
         self.notes: list[str] = []
         self._strategy = strategy
@@ -111,21 +125,16 @@ class ToolSearch:
         self._lock = threading.Lock()
 
     @classmethod
-    def open(
-        cls, index_dir: str | Path, *, strategy: str = "auto", encoder: Encoder | str | Path | None = None
-    ) -> Self:
-        """Open what `save`, or ``toolsearch index``, has left in *index_dir*, with its encoder unless one is given.
+    def open(cls, index_dir: str | Path, **options: Unpack[EngineOptions]) -> Self:
+        """Open what `save`, or ``toolsearch index``, has left in *index_dir*; *options* are those of the constructor.
 
-        Raises IndexStoreError if nothing usable is there.
+        Without an encoder among them, it is the one that the index was made with. Raises IndexStoreError if nothing
+        usable is there.
         """
         stored = IndexDirectory(Path(index_dir)).read()
-        return cls(
-            stored.catalog(),
-            strategy=strategy,
-            encoder=encoder if encoder is not None else stored.encoder_spec,
-            index_dir=index_dir,
-            _stored=stored,
-        )
+        if options.get("encoder") is None:
+            options["encoder"] = stored.encoder_spec
+        return cls(stored.catalog(), index_dir=index_dir, _stored=stored, **options)
 
     @property
     def index(self) -> ToolSearchIndex:

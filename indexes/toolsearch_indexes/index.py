@@ -57,6 +57,10 @@ class ToolSearchIndex:
     def __len__(self) -> int:
         return self._state.keyword.documents
 
+    def __bool__(self) -> bool:
+        """True, also while the index is empty."""
+        return True
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._state.place_of(name) is not None
 

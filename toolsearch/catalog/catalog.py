@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType, TracebackType
@@ -107,11 +107,32 @@ class Catalog:
         return cls._from(OpenApiSource(document, server=server, caller=caller))
 
     @classmethod
-    def from_mcp(cls, config: str | Path | Mapping[str, Json], **options: Any) -> Self:
-        """Start the MCP servers of an ``mcpServers`` file; *options* as `McpSource` has them. Close the catalog."""
+    def from_mcp(
+        cls,
+        config: str | Path | Mapping[str, Json],
+        *,
+        environment: Mapping[str, str] | None = None,
+        connect_timeout_s: float = 30.0,
+        call_timeout_s: float = 60.0,
+        only: Collection[str] | None = None,
+    ) -> Self:
+        """Start the MCP servers of an ``mcpServers`` file and follow what they list. Close the catalog.
+
+        environment        what ``${NAME}`` is filled in from; None: this process's, as it is now
+        connect_timeout_s  for one server to start and to list its tools
+        call_timeout_s     for one call
+        only               take these servers only; None: all
+        """
         from toolsearch.catalog.sources.mcp import McpSource
 
-        return cls._from(McpSource(config, **options))
+        source = McpSource(
+            config,
+            environment=environment,
+            connect_timeout_s=connect_timeout_s,
+            call_timeout_s=call_timeout_s,
+            only=only,
+        )
+        return cls._from(source)
 
     @classmethod
     def _from(cls, source: Source) -> Self:
@@ -202,6 +223,10 @@ class Catalog:
 
     def __len__(self) -> int:
         return len(self._tools)
+
+    def __bool__(self) -> bool:
+        """True, also while the catalog is empty: a catalog that is given is not one that is left out."""
+        return True
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools())

@@ -167,6 +167,10 @@ class SessionStore:
         """How many are in memory."""
         return len(self._loaded)
 
+    def __bool__(self) -> bool:
+        """True, also while the store is empty: a store that is given is not one that is left out."""
+        return True
+
     def _lock_of(self, session_id: str) -> FairLock:
         with self._lock:
             lock = self._locks.get(session_id)
