@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import pytest
@@ -32,8 +32,10 @@ from toolsearch.discovery.view import ViewCache
 from toolsearch.errors import SessionConflictError, SessionStoreError, UnknownSessionError, UnknownToolError
 from toolsearch.sessions.eviction import NeverEvictStrategy
 from toolsearch.sessions.state import SessionState
-from toolsearch.storage.memory import InMemorySessionPersistence
+from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.storage.memory import InMemorySessionPersistence, InMemoryUsageStore
 from toolsearch.storage.sessions import SessionPersistence, StoredSession
+from toolsearch.storage.usage import Cell, UsageStore
 
 SEARCH = "toolSearchTool"
 NAMES = ["send_mail", "list_events", "pay_bill", "play_music"]
@@ -216,6 +218,66 @@ async def test_a_gateway_over_a_store_that_is_slow_to_write_does_not_hold_the_ev
         await search(gateway, HEDGED, "mail")
 
         await while_writing(kept, call(gateway, "a__send_mail", {}, HEDGED))
+
+
+class StuckUsage(InMemoryUsageStore):
+    """Waits in the middle of each writing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writing, self.go_on = threading.Event(), threading.Event()
+
+    def add(self, principal: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
+        self.writing.set()
+        assert self.go_on.wait(10)
+        super().add(principal, weights, at_s=at_s, half_life_s=half_life_s)
+
+
+def learning_engine(usage: UsageStore) -> ToolSearch:
+    def write_letter(text: str) -> str:
+        """Write a letter."""
+        return text
+
+    engine = engine_of(None, write_letter)
+    engine.usage = UsageLog(usage)
+    return engine
+
+
+async def while_learning(usage: StuckUsage, work: Coroutine[Any, Any, object]) -> None:
+    """Start *work*, and prove that the loop still runs while what it calls is learnt from."""
+    task = asyncio.create_task(work)
+    assert await asyncio.get_running_loop().run_in_executor(None, usage.writing.wait, 10)
+    assert not task.done()  # this line is run by the loop that would be held
+    usage.go_on.set()
+    await task
+    assert usage.principals()
+
+
+async def test_a_store_of_use_that_is_slow_to_write_does_not_hold_the_event_loop() -> None:
+    usage = StuckUsage()
+    session = learning_engine(usage).session("a")
+    session.search("letter")
+
+    await while_learning(usage, session.call("write_letter", {"text": "hello"}))
+
+
+async def test_a_chat_over_a_store_of_use_that_is_slow_to_write_does_not_hold_the_event_loop() -> None:
+    usage = StuckUsage()
+    found, called = calls((SEARCH, {"query": "letter"})), calls(("write_letter", {"text": "hello"}))
+    advisor = ToolSearchAdvisor(learning_engine(usage))
+    client = ChatClient(ScriptedModel(found, called, "Done."), advisors=[advisor])
+
+    await while_learning(usage, client.prompt("Write").context(conversation_id="a").call())
+
+
+async def test_a_gateway_over_a_store_of_use_that_is_slow_to_write_does_not_hold_the_event_loop() -> None:
+    usage = StuckUsage()
+    async with gateway_of("a") as (gateway, servers):
+        gateway.engine.usage = UsageLog(usage)
+        await servers["a"].lists("send_mail")
+        await search(gateway, HEDGED, "mail")
+
+        await while_learning(usage, call(gateway, "a__send_mail", {}, HEDGED))
 
 
 async def test_a_reply_does_not_wait_for_the_slow_tool_of_another_one() -> None:

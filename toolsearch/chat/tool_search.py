@@ -178,7 +178,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             note_results(turn.session, calls, results)
             if not self._accumulate:
                 turn.session.forget_earlier_finds()
-            await self.sessions.run(turn.session.save)
+            await turn.session.written()
 
     async def finalize(self, request: ChatRequest) -> None:
         turn = _turn_of(request)
@@ -192,7 +192,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
                 del self._running[session_id]
         if is_last:  # the end of a turn evicts tools, which must not happen to another request of the session
             turn.session.end_turn()
-            await self.sessions.run(turn.session.save)
+            await turn.session.written()
 
     # Opening a turn
 

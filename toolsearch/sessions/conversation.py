@@ -17,6 +17,7 @@ from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.savings import Savings
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import Settle
+from toolsearch.threads import in_thread
 from toolsearch.tokens import count_json
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
@@ -38,7 +39,7 @@ class Found:
 
 
 class Conversation:
-    """A session's state, and what can be done with it. Nothing here reads or writes but `save`.
+    """A session's state, and what can be done with it. Nothing here reads or writes but `save` and `written`.
 
     The state is held: a session that is evicted meanwhile lasts until the end of the work. All that work on a session
     at the same time share its state, so that each sees at once what the others have found.
@@ -57,6 +58,7 @@ class Conversation:
         self.host = host
         self._options = options or host.options
         self._view: tuple[Reach, View] | None = None
+        self._used: list[str] = []  # tools whose calls are to be learnt from when this is saved
 
     @property
     def id(self) -> str:
@@ -81,8 +83,16 @@ class Conversation:
         return list(self.state.discovered.tools)
 
     def save(self) -> None:
-        """Write what has changed, and go on with the session as it is then."""
+        """Write what has changed, and go on with the session as it is then. What was called is learnt from first."""
+        used, self._used = self._used, []
+        for name in used:
+            if self.host.usage:
+                self.host.usage.called(self.principal.id, self.id, name)
         self.state = self.host.sessions.save(self.state, settle_for(self.host, self.principal))
+
+    async def written(self) -> None:
+        """As `save`: in a thread, unless all of it is in memory, so that no loop waits."""
+        await (in_thread(self.save) if self._used else self.host.sessions.run(self.save))
 
     # What it sees
 
@@ -224,7 +234,7 @@ class Conversation:
         host.telemetry.used(name in state.unused)
         state.unused.discard(name)
         if host.usage and not is_error:
-            host.usage.called(self.principal.id, state.id, name)
+            self._used.append(name)
 
     def note_searches(self, searches: Sequence[tuple[JsonObject | str, str]], *, is_search_round: bool) -> None:
         """Count what the search tool's calls in one reply took: the arguments and the answer of each.

@@ -39,4 +39,4 @@ class UnitOfWork:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None and self._conversation is not None:
-            await self._sessions.run(self._conversation.save)
+            await self._conversation.written()
