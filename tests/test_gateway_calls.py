@@ -399,6 +399,28 @@ async def test_what_a_server_answers_against_the_protocol_is_still_passed_on_as_
     assert recorder.span("execute_tool s__go").attributes["gen_ai.tool.call.result"] == ""
 
 
+async def test_a_question_to_the_client_is_no_use_of_the_tool_yet():
+    class Asking(FakeServer):
+        async def request(self, request: UpstreamRequest) -> dict[str, Any]:
+            answered = "inputResponses" in request.params
+            return {"content": []} if answered else {"resultType": "input_required", "inputRequests": {}}
+
+    config = read_gateway_config({"mcpServers": {"s": {"command": "none"}}}, {})
+    async with Gateway(config, upstreams=Asking, gate=OpenGate()) as gateway:
+        upstream: Any = gateway.upstreams["s"]
+        await upstream.lists("go")
+        used: list[bool] = []
+
+        async def note(*_: Any, is_error: bool) -> None:
+            used.append(is_error)
+
+        gateway.surface.called = note
+        asked = await call(gateway, "s__go", {})
+        assert (asked["resultType"], used) == ("input_required", [])
+        await call(gateway, "s__go", {}, inputResponses={})
+        assert used == [False]
+
+
 # Limits
 
 
