@@ -400,10 +400,11 @@ async def test_what_a_server_answers_against_the_protocol_is_still_passed_on_as_
 
 
 async def test_a_question_to_the_client_is_no_use_of_the_tool_yet():
+    answers: list[dict[str, Any]] = [{"resultType": "input_required", "inputRequests": {}}, {"content": []}]
+
     class Asking(FakeServer):
         async def request(self, request: UpstreamRequest) -> dict[str, Any]:
-            answered = "inputResponses" in request.params
-            return {"content": []} if answered else {"resultType": "input_required", "inputRequests": {}}
+            return answers.pop(0)
 
     config = read_gateway_config({"mcpServers": {"s": {"command": "none"}}}, {})
     async with Gateway(config, upstreams=Asking, gate=OpenGate()) as gateway:
@@ -417,7 +418,7 @@ async def test_a_question_to_the_client_is_no_use_of_the_tool_yet():
         gateway.surface.called = note
         asked = await call(gateway, "s__go", {})
         assert (asked["resultType"], used) == ("input_required", [])
-        await call(gateway, "s__go", {}, inputResponses={})
+        await call(gateway, "s__go", {})
         assert used == [False]
 
 

@@ -23,9 +23,11 @@ from tests.upstream_actors import call, free_port, running, settings_of, text
 from toolsearch.errors import ServerBusyError, ServerUnavailableError, ToolTimeoutError
 from toolsearch.upstreams.backoff import delay_s
 from toolsearch.upstreams.breaker import Breaker
+from toolsearch.upstreams.connector import Connector
 from toolsearch.upstreams.identity import identity_hash
 from toolsearch.upstreams.lanes import Lanes
 from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.stdio import OverlongLineError, lines
 
 
@@ -517,3 +519,30 @@ async def sdk_server(**handlers) -> AsyncIterator[str]:
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture
+def connecting(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Is set when an attempt to connect has begun; none ever succeeds."""
+    begun = asyncio.Event()
+
+    async def endless(_: Connector) -> McpSession:
+        begun.set()
+        return await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(Connector, "open", endless)
+    return begun
+
+
+async def test_closing_in_the_midst_of_connecting_ends_the_actor(connecting: asyncio.Event) -> None:
+    async with asyncio.timeout(10), running(settings_of({"command": "none"})):
+        await connecting.wait()
+
+
+async def test_who_waits_for_a_connection_that_is_closed_is_told_so(connecting: asyncio.Event) -> None:
+    async with asyncio.timeout(10), running(settings_of({"command": "none"})) as (actor, _):
+        waiting = asyncio.create_task(actor.request(call()))
+        await connecting.wait()
+        await actor.aclose()
+        with pytest.raises(ServerUnavailableError, match="the connection has been closed"):
+            await waiting

@@ -74,12 +74,11 @@ class Connection:
         if self._opening is None or self._opening.done():
             self._opening = asyncio.create_task(self._open())
             self._opening.add_done_callback(lambda opening: opening.cancelled() or opening.exception())
-        try:
-            return await asyncio.shield(self._opening)
-        except asyncio.CancelledError:
-            if self._closed and self._opening.cancelled():  # not who asks has been cancelled, but the attempt
-                raise self._is_closed() from None
-            raise
+        opening = self._opening
+        await asyncio.wait([opening])  # which tells the end of the attempt from that of whoever waits for it
+        if opening.cancelled():
+            raise self._is_closed()
+        return opening.result()
 
     def drop(self, session: McpSession) -> bool:
         """Take *session* out of use, without ending it; whether it was in use."""
