@@ -403,7 +403,7 @@ async def test_a_question_to_the_client_is_no_use_of_the_tool_yet():
     answers: list[dict[str, Any]] = [{"resultType": "input_required", "inputRequests": {}}, {"content": []}]
 
     class Asking(FakeServer):
-        async def request(self, request: UpstreamRequest) -> dict[str, Any]:
+        async def request(self, _: UpstreamRequest) -> dict[str, Any]:
             return answers.pop(0)
 
     config = read_gateway_config({"mcpServers": {"s": {"command": "none"}}}, {})
