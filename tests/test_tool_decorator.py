@@ -12,6 +12,7 @@ import pytest
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.tools.function_tool import FunctionToolCallback
 
 NO_CONTEXT = ToolContext()
 
@@ -51,6 +52,35 @@ def test_the_definition_is_read_off_the_function() -> None:
         "required": ["a"],
         "additionalProperties": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "description"),
+    [
+        ("get_current_weather", "get current weather"),
+        ("getCurrentWeather", "get current weather"),
+        ("parseHTTPResponse", "parse http response"),
+        ("listURLs_v2", "list urls v2"),
+        ("s3_upload", "s3 upload"),
+        ("_", "_"),
+    ],
+)
+def test_a_function_without_any_text_is_described_by_its_name_in_words(name: str, description: str) -> None:
+    def function() -> None: ...
+
+    function.__name__ = name
+    assert tool_from_function(function).definition.description == description
+    assert tool_from_function(function, server="My Server").definition.description == description
+    assert FunctionToolCallback.build(name, function).definition.description == description
+
+
+def test_a_docstring_of_parameters_alone_leaves_the_description_to_the_name() -> None:
+    @tool(name="addNumbers")
+    def add_up(numbers: list[int]) -> int:
+        """:param numbers: what to add"""
+        return sum(numbers)
+
+    assert tool_from_function(add_up).definition.description == "add numbers"
 
 
 def test_options_replace_what_the_function_says() -> None:

@@ -13,7 +13,7 @@ from toolsearch.tools.callbacks import FunctionCallback
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
 from toolsearch.tools.docstrings import read_docstring
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import namespaced, require_legal_name
+from toolsearch.tools.naming import in_words, namespaced, require_legal_name
 from toolsearch.tools.results import ToolCallResultConverter
 from toolsearch.tools.signature import UnresolvedAnnotationError, read_signature, underlying
 
@@ -76,7 +76,8 @@ def tool(
     The function stays itself and carries its definition, for `Catalog` and `tool_from_function` to find. On a method,
     above or below ``@staticmethod`` and ``@classmethod``, it marks what `ToolCallbacks.from_object` makes tools of.
 
-    name, description  default to the function's own and to its docstring without the parameters' part
+    name, description  default to the function's own and to its docstring without the parameters' part; where there is
+                       no text at all, the name stands for it: ``get_weather`` is described as "get weather"
     annotations        MCP's hints, such as ``{"readOnlyHint": True}``
     return_direct      the result goes to the caller instead of the model
     timeout_s          seconds that one call may take
@@ -176,7 +177,7 @@ def _build(
         raise BadToolError(f"{own_name} cannot be a tool: {error}") from error
     definition = ToolDefinition(
         name=full_name,
-        description=doc.description if options.description is None else options.description,
+        description=(doc.description if options.description is None else options.description) or in_words(own_name),
         input_schema=signature.input_schema,
         title=options.title,
         annotations=options.annotations,

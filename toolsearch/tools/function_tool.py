@@ -15,7 +15,7 @@ from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolContext, ToolDe
 from toolsearch.tools.docstrings import read_docstring
 from toolsearch.tools.input_type import InputType
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import require_legal_name
+from toolsearch.tools.naming import in_words, require_legal_name
 from toolsearch.tools.signature import is_context, type_hints, underlying
 
 
@@ -49,7 +49,7 @@ class FunctionToolCallback:
     ) -> Tool:
         """Make a tool of *function*, plain or async: ``f(input)``, ``f(input, context)``, ``f()`` or ``f(context)``.
 
-        description   defaults to the function's docstring without its sections
+        description   defaults to the function's docstring without its sections, and without one to the name in words
         input_type    pydantic model, dataclass, TypedDict or dict; defaults to the annotation of the first parameter
         input_schema  is shown to the model in place of the input type's; alone, the function gets a plain dict
         Raises BadToolError if the function has another shape, or its input is no JSON object.
@@ -66,7 +66,7 @@ class FunctionToolCallback:
             description = read_docstring(underlying(function).__doc__).description
         definition = ToolDefinition(
             name,
-            description,
+            description or in_words(name),
             schema,
             title=title,
             tags=name_list(tags, "tags", error=BadToolError),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import string
 from collections import Counter
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ SEPARATOR = "__"
 NAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_-")
 TOOL_NAME = "toolSearchTool"  # what models call ours; no other tool can be named so
 
+_WORDS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")
 _HASH_DIGITS = 8
 _MAX_SERVER_IN_CUT_NAME = 24  # so that a long server name leaves room to tell its tools apart
 _NEAR_ENOUGH = 60.0  # rapidfuzz's ratio, 0 to 100
@@ -64,6 +66,11 @@ def all_namespaced(server: str, names: Iterable[str]) -> dict[str, str]:
 def distinct(name: str, key: str) -> str:
     """Return *name*, cut to fit, with a tail of 8 hex digits that depend on *key* alone."""
     return f"{name[: MAX_NAME_LENGTH - _HASH_DIGITS - 1]}_{_digest(key)}"
+
+
+def in_words(name: str) -> str:
+    """Return the words of *name*, in lower case: ``getHTTPStatus_v2`` gives ``get http status v2``."""
+    return " ".join(_WORDS.findall(name)).lower() or name
 
 
 def near_names(name: str, candidates: Iterable[str], *, limit: int = 3) -> list[str]:
