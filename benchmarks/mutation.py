@@ -42,10 +42,13 @@ MODULES = (  # reach, what is ranked within it, budget, validation, hooks and li
     "indexes/toolsearch_indexes/ranking.py",
 )
 TESTS = (
-    *(f"tests/test_{name}.py" for name in ("reach", "discovered", "session", "session_order", "eviction", "exposure")),
-    *(f"tests/test_{name}.py" for name in ("search_tool", "engine", "calling_validation", "calling_hooks")),
-    *(f"tests/test_{name}.py" for name in ("calling_limits", "calling_manager", "gateway_scan", "gateway_trust")),
-    *(f"tests/test_{name}.py" for name in ("ranking", "index", "index_properties")),
+    "tests/test_engine.py",
+    "tests/access/test_reach.py",
+    *(f"tests/calling/test_{name}.py" for name in ("hooks", "limits", "manager", "validation")),
+    *(f"tests/discovery/test_{name}.py" for name in ("discovered", "exposure", "search_tool")),
+    *(f"tests/gateway/test_{name}.py" for name in ("scan", "trust")),
+    *(f"tests/indexes/test_{name}.py" for name in ("index", "index_properties", "ranking")),
+    *(f"tests/sessions/test_{name}.py" for name in ("eviction", "order", "session")),
 )
 # mutmut knows the layouts "package" and "src/package". It forks from a process that has run no test yet, since what is
 # kept for the life of a process, such as a compiled schema, would hide that the code behind it has changed.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scripted_model import ScriptedModel, calls, says
-from tests.telemetry_recorder import Recorder
+from tests.kit.scripted_model import ScriptedModel, calls, says
+from tests.kit.telemetry_recorder import Recorder
 from toolsearch.autoconfigure import build_client, build_engine, build_eviction, build_manager, build_tool_advisor
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.resolvers import StaticToolCallbackResolver

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
 
-from tests.telemetry_recorder import Recorder
+from tests.kit.telemetry_recorder import Recorder
 from toolsearch.errors import BadArgumentsError
 from toolsearch.telemetry import Telemetry
 

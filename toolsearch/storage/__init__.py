@@ -10,5 +10,6 @@ the engine of retrieval stands alone, and `toolsearch.catalog.stored` writes the
 a sealed part of one generation: it is never changed, and made anew where it is of another version.
 
 Another database gets a package beside `sqlite/`, such as `postgres/`, with one module for each port and a test module
-that subclasses the contracts of `tests/storage_contracts.py`. Nothing above this package has to know which it is given.
+that subclasses the contracts of `tests/kit/storage_contracts.py`. Nothing above this package has to know which it is
+given.
 """

@@ -1,6 +1,6 @@
 """What a definition says to the model beyond what its tool does: orders, secrecy, and what it wants handed over.
 
-The phrases are in ``phrases.toml``, and those of other languages in ``languages.toml``; `tests/test_gateway_scan.py`
+The phrases are in ``phrases.toml``, and those of other languages in ``languages.toml``; `tests/gateway/test_scan.py`
 measures what they find, and what they find wrongly.
 """
 

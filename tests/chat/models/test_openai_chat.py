@@ -1,0 +1,229 @@
+"""Chat Completions on the wire, OpenAI's and those of endpoints that say more than OpenAI does."""
+
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+from tests.kit.chat_models import ADD, PIXEL, QUESTION, answered, pieces, prompt, text_result
+from tests.kit.loopback import Call, LoopbackApi, Reply, api
+from toolsearch.chat.model import ChatOptions
+from toolsearch.chat.models import openai_chat
+from toolsearch.chat.models.openai_chat import OpenAIChatModel
+from toolsearch.chat.models.openai_chat_stream import StreamedCompletion
+from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+from toolsearch.chat.models.strict_tools import StrictTools
+from toolsearch.errors import ChatModelError
+from toolsearch.tools.calls import ToolCall
+from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.wire.aggregate import aggregate
+from toolsearch.wire.answers import ChatResponse
+from toolsearch.wire.messages import AssistantMessage, ToolMessage, UserMessage
+
+__all__ = ["api"]  # a fixture
+
+
+@pytest.fixture
+def model(api: LoopbackApi) -> OpenAIChatModel:
+    return OpenAIChatModel("m", base_url=api.openai_url, api_key="k")
+
+
+async def test_calls_and_results_on_the_wire(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    said = AssistantMessage("", (ToolCall("1", "add", {"a": 1}), ToolCall("2", "now", "{}")))
+    results = (text_result("1", "add", "3"), text_result("2", "now", "no clock", is_error=True))
+    api.script(Reply("3"))
+
+    await model.call(prompt(QUESTION, said, ToolMessage(results)))
+
+    _, calls, *answers = api.bodies[0]["messages"]
+    assert [call["function"]["arguments"] for call in calls["tool_calls"]] == ['{"a": 1}', "{}"]
+    assert answers == [
+        {"role": "tool", "tool_call_id": "1", "content": "3"},
+        {"role": "tool", "tool_call_id": "2", "content": "Error: no clock"},
+    ]
+
+
+async def test_images_are_data_urls(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    api.script(Reply("A pixel."))
+
+    await model.call(prompt(UserMessage("?", (PIXEL,))))
+
+    text, image = api.bodies[0]["messages"][0]["content"]
+    assert text == {"type": "text", "text": "?"}
+    assert image["image_url"] == {"url": f"data:image/png;base64,{PIXEL['data']}"}
+
+
+async def test_equal_options_give_equal_bytes(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    api.script(Reply("3"), Reply("3"))
+
+    for _ in range(2):
+        await model.call(prompt(options=ChatOptions(tools=(ADD,))))
+
+    assert str(api.bodies[0]) == str(api.bodies[1])
+
+
+async def test_an_older_endpoint_is_asked_in_its_words(api: LoopbackApi) -> None:
+    model = OpenAIChatModel(
+        "m", base_url=api.openai_url, api_key="k", max_tokens_field="max_tokens", stream_usage=False
+    )
+    api.script(Reply("3"))
+
+    await pieces(model, prompt(options=ChatOptions(max_tokens=9)))
+
+    assert api.bodies[0]["max_tokens"] == 9
+    assert "stream_options" not in api.bodies[0]
+
+
+async def test_a_client_that_was_given_is_used_and_left_open(api: LoopbackApi) -> None:
+    async with AsyncOpenAI(base_url=api.openai_url, api_key="k", default_headers={"x-team": "seven"}) as client:
+        model = OpenAIChatModel("m", client=client)
+        api.script(Reply("3"))
+        await model.call(prompt())
+        await model.close()
+
+        assert not client.is_closed()
+    assert api.requests[0].headers["x-team"] == "seven"
+
+
+THOUGHTFUL = {
+    "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+    "choices": [{
+        "index": 0,
+        "finish_reason": "stop",
+        "message": {
+            "role": "assistant", "content": None, "refusal": None, "reasoning_content": "What time?",
+            "tool_calls": [{
+                "id": "1", "type": "function", "function": {"name": "now", "arguments": ""},
+                "extra_content": {"google": {"thought_signature": "abc"}},
+            }],
+        },
+    }],
+}  # fmt: skip
+
+
+def test_what_an_endpoint_adds_to_a_message_goes_back_to_it() -> None:
+    """It also says "stop" although it wants a tool called, and leaves usage out."""
+    response = openai_chat._response(ChatCompletion.model_validate(THOUGHTFUL), StrictTools())
+
+    assert response.finish_reason == "tool_calls"
+    [back] = openai_chat._messages(response.message)
+    assert back["reasoning_content"] == "What time?"
+    assert back["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "abc"}}
+    assert "refusal" not in back
+
+
+def test_what_an_endpoint_adds_to_a_stream_goes_back_to_it() -> None:
+    call: Any = THOUGHTFUL["choices"][0]["message"]["tool_calls"][0]
+    deltas: list[dict[str, Any]] = [
+        {"reasoning_content": "What "},
+        {"reasoning_content": "time?"},
+        {"tool_calls": [call | {"index": 0}]},
+    ]
+    said = StreamedCompletion()
+    for delta in deltas:
+        said.add(_chunk(delta, None))
+    said.add(_chunk({}, "stop"))
+
+    last = openai_chat._last(said, StrictTools())
+
+    assert last.finish_reason == "tool_calls"
+    assert last.message is not None
+    [back] = openai_chat._messages(last.message)
+    assert back["reasoning_content"] == "What time?"
+    assert back["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "abc"}}
+
+
+def _chunk(delta: dict[str, Any], finish_reason: str | None) -> ChatCompletionChunk:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return ChatCompletionChunk.model_validate(head | {"choices": [choice]})
+
+
+def test_an_answer_without_a_choice_is_an_error() -> None:
+    with pytest.raises(ChatModelError, match="no choice"):
+        openai_chat._response(ChatCompletion.model_validate(THOUGHTFUL | {"choices": []}), StrictTools())
+
+
+async def test_broken_arguments_come_through_for_the_tool_to_refuse(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    broken = Reply(calls=[Call("add", '{"a": 1,')])
+    api.script(broken, broken, Reply("Sorry."))
+
+    response = await model.call(prompt(QUESTION))
+
+    assert response.message.tool_calls[0].arguments == '{"a": 1,'
+    streamed = aggregate(await pieces(model, prompt(QUESTION)))
+    assert streamed.message.tool_calls[0].arguments == '{"a": 1,'
+    await model.call(prompt(QUESTION, *answered(response, "no")))
+    assert api.refusals == []
+
+
+OPTIONAL = Tool(
+    ToolDefinition(
+        "book",
+        input_schema={
+            "type": "object",
+            "properties": {"day": {"type": "string"}, "room": {"type": "string"}},
+            "required": ["day"],
+            "additionalProperties": False,
+        },
+    )
+)
+ANY_KEYS = Tool(
+    ToolDefinition("tag", input_schema={"type": "object", "additionalProperties": {"type": "string"}, "properties": {}})
+)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("adapter", [OpenAIChatModel, OpenAIResponsesModel])
+async def test_strict_tools_take_nulls_and_give_none_on(api: LoopbackApi, adapter: Any, streamed: bool) -> None:
+    """A schema that strict mode cannot say is sent as it is; the conversation goes back as the model wrote it."""
+    model = adapter("m", base_url=api.openai_url, api_key="k", strict=True)
+    options = ChatOptions(tools=(OPTIONAL, ANY_KEYS))
+    api.script(Reply(calls=[Call("book", {"day": "Monday", "room": None})]), Reply("Done."))
+
+    asked = prompt(QUESTION, options=options)
+    response = aggregate(await pieces(model, asked)) if streamed else await model.call(asked)
+    await model.call(prompt(QUESTION, *answered(response, "booked"), options=options))
+
+    assert response.message.tool_calls[0].arguments == '{"day": "Monday"}'
+    assert api.refusals == []
+    functions = [tool.get("function", tool) for tool in api.bodies[0]["tools"]]
+    assert [bool(function.get("strict")) for function in functions] == [True, False]
+    assert functions[0]["parameters"]["required"] == ["day", "room"]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_of_several_choices_the_answer_is_the_first_with_calls_else_the_first(
+    model: OpenAIChatModel, api: LoopbackApi, streamed: bool
+) -> None:
+    """Their pieces come mixed; there are endpoints that put the text into one choice and the calls into the next."""
+    texts = Reply("One, two.", others=[Reply("Three, four.")])
+    calls = Reply("Let me see.", others=[Reply(calls=[Call("add", {"a": 1})]), Reply(calls=[Call("now")])])
+    api.script(texts, calls)
+
+    async def ask() -> ChatResponse:
+        asked = prompt(QUESTION, options=ChatOptions(extra={"n": 2}))
+        return aggregate(await pieces(model, asked)) if streamed else await model.call(asked)
+
+    said, called = await ask(), await ask()
+
+    assert (said.text, said.finish_reason) == ("One, two.", "stop")
+    assert [message.text for message in said.metadata["other_choices"]] == ["Three, four."]
+    assert ([call.name for call in called.message.tool_calls], called.finish_reason) == (["add"], "tool_calls")
+    assert [message.text for message in called.metadata["other_choices"]] == ["Let me see.", ""]
+
+
+async def test_a_reader_of_a_stream_sees_the_first_choice_alone(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    api.script(Reply("One, two.", others=[Reply("Three, four.")]))
+
+    chunks = await pieces(model, prompt(QUESTION))
+
+    assert "".join(chunk.text for chunk in chunks) == "One, two."
+
+
+async def test_one_unfinished_choice_of_a_stream_is_no_half_answer(model: OpenAIChatModel, api: LoopbackApi) -> None:
+    api.script(Reply("One.", others=[Reply("Two, and", ended=None)]))
+
+    with pytest.raises(ChatModelError, match="in the midst"):
+        await pieces(model, prompt(QUESTION))

@@ -1,0 +1,331 @@
+"""The commands under ``toolsearch gateway``: what they print, what they leave alone, and their exit codes."""
+
+import asyncio
+import getpass
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.kit.gateway import raw_server, served
+from toolsearch.access.principals import LOCAL
+from toolsearch.cli import main
+from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.reports.running import announced, running_gateways
+from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.trust.gate import make_gate
+from toolsearch.gateway.trust.pins import PinStore
+from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.pinned import tool_entry
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch) -> Callable[..., Ran]:
+    """Run a command as a shell would, on a screen that cuts nothing off."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> Ran:
+        code = main(["gateway", *arguments])
+        return Ran(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def configured(tmp_path) -> Callable[..., str]:
+    """Write a configuration of these servers, and settings, and give its path."""
+
+    def configured(servers: dict[str, Any], **section: Any) -> str:
+        path = tmp_path / "mcp.json"
+        section = {"stateDir": str(tmp_path / "state"), **section}
+        path.write_text(json.dumps({"mcpServers": servers, "toolsearch": section}))
+        return str(path)
+
+    return configured
+
+
+def test_check_tells_what_each_server_gives_refuses_and_costs(run, configured):
+    config = configured(
+        {"raw": raw_server(), "bad": raw_server("bad-tools"), "gone": {"command": "/no/such/program"}},
+        rules={"deny": ["raw__crash"]},
+    )
+    ran = run("check", "--config", config, "--json")
+
+    raw, bad, gone = ran.json["servers"]
+    assert ran.code == 1
+    assert (raw["state"], raw["tools"], raw["ruled_out"], raw["error"]) == ("ready", 8, ["raw__crash"], "")
+    assert raw["tokens"] > 0
+    assert (bad["state"], bad["tools"]) == ("ready", 5)
+    assert "bad__array" in [refusal["name"] for refusal in bad["refused"]]
+    assert (gone["state"], gone["tools"]) == ("down", 0)
+    assert "/no/such/program" in gone["error"]
+    assert ran.json["tools"] == 13
+    assert ran.json["all_tools_tokens"] == raw["tokens"] + bad["tokens"]
+
+
+def test_check_shows_the_same_to_people_with_the_reasons(run, configured):
+    ran = run("check", "--config", configured({"bad": raw_server("bad-tools")}))
+
+    assert ran.code == 0
+    assert "inputSchema" in ran.out
+    assert "in place of 5 tools" in ran.out
+
+
+def test_check_says_that_no_server_can_be_used(run, configured):
+    assert run("check", "--config", configured({"gone": {"command": "/no/such/program"}})).code == 3
+
+
+def test_check_names_the_setting_that_cannot_be_used(run, configured):
+    ran = run("check", "--config", configured({"raw": raw_server()}, exposure={"limit": 0}))
+
+    assert ran.code == 2
+    assert "toolsearch.exposure.limit" in ran.err
+
+
+def test_check_remembers_no_tool_as_seen(run, configured, tmp_path):
+    run("check", "--config", configured({"raw": raw_server()}))
+
+    assert not (tmp_path / "state" / "trust.db").exists()
+
+
+def test_a_command_without_a_configuration_says_how_to_give_one(run):
+    ran = run("check")
+
+    assert ran.code == 2
+    assert "--config mcp.json" in ran.err
+
+
+def test_every_command_that_needs_the_protocol_says_what_to_install_for_it(run_python):
+    said = run_python(
+        """
+import contextlib, io, sys
+for package in ("mcp", "mcp_types", "starlette", "uvicorn", "jwt", "httpx2"):
+    sys.modules[package] = None
+from toolsearch.cli import main
+for command in ([], ["check"], ["approve"], ["login", "git"], ["status"]):
+    with contextlib.redirect_stderr(io.StringIO()) as told:
+        code = main(["gateway", *command, "--config", "mcp.json"])
+    print(code, told.getvalue().rpartition("run: ")[2], end="")
+"""
+    )
+    assert said.splitlines() == ["3 pip install 'toolsearch[mcp]'"] * 5
+
+
+ADD = {"name": "add", "description": "Adds two numbers.", "inputSchema": {"type": "object"}}
+CHANGED = {**ADD, "description": "Adds two numbers.\x1b[2K Twice."}
+
+
+def seen(config: str, *entries: dict[str, Any], server: str = "sums") -> None:
+    """Have a gateway of *config* judge a listing of *server*."""
+    tools, _ = read_listing(server, entries, server)
+    make_gate(read_gateway_config(config, {})).judge(server, list(map(tool_entry, tools)), others=[])
+
+
+def approvals(config: str, server: str = "sums") -> dict[str, str]:
+    """Who has approved which tool."""
+    return {name: pin.by for name, pin in PinStore.of(read_gateway_config(config, {})).approved(server).items()}
+
+
+@pytest.fixture
+def held(configured) -> str:
+    """A configuration where ``add`` was approved on first sight, and has changed since."""
+    config = configured({"sums": {"command": "sums"}, "more": {"command": "more"}})
+    seen(config, ADD)
+    seen(config, CHANGED)
+    return config
+
+
+def test_approve_shows_what_is_held_and_how_it_differs_and_decides_nothing(run, held):
+    ran = run("approve", "--config", held)
+
+    assert ran.code == 0
+    assert "sums__add" in ran.out
+    assert '-  "description": "Adds two numbers.",' in ran.out
+    assert '+  "description": "Adds two numbers.\\u001b[2K Twice.",' in ran.out
+    assert "\x1b" not in ran.out
+    assert [each["name"] for each in run("approve", "--config", held, "--json").json["held"]] == ["sums__add"]
+
+
+@pytest.mark.parametrize("target", ["sums", "sums__add", "--all"])
+def test_approve_takes_a_tool_a_server_or_everything(run, held, target):
+    ran = run("approve", target, "--config", held, "--yes")
+
+    assert ran.code == 0
+    assert approvals(held) == {"add": getpass.getuser()}
+    assert "Nothing is held." in run("approve", "--config", held).out
+
+
+@pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 1)])
+def test_approve_asks_first(run, held, monkeypatch, answer, code, left):
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+
+    assert run("approve", "sums__add", "--config", held).code == code
+    assert len(run("approve", "--config", held, "--json").json["held"]) == left
+
+
+@pytest.mark.parametrize("command", ["approve", "check"])
+def test_approvals_that_cannot_be_read_are_an_error_that_says_what_to_do(run, configured, tmp_path, command):
+    config = configured({"raw": raw_server()})
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "trust.db").write_bytes(b"")
+
+    ran = run(command, "--config", config)
+    assert ran.code == 3
+    assert "restore it, or remove it to approve everything anew" in " ".join(ran.err.split())
+
+
+def test_approve_names_what_a_misspelt_tool_may_have_meant(run, held):
+    ran = run("approve", "sums__ad", "--config", held, "--yes")
+
+    assert ran.code == 1
+    assert "sums__add" in ran.err
+
+
+def test_an_approval_is_withdrawn_until_it_is_given_again(run, held):
+    run("approve", "sums__add", "--config", held, "--yes")
+
+    assert run("approve", "sums__add", "--config", held, "--revoke", "--yes").code == 0
+    assert approvals(held) == {}
+    seen(held, CHANGED)
+    assert [each["why"] for each in run("approve", "--config", held, "--json").json["held"]] == ["withdrawn"]
+
+
+def test_login_names_the_servers_there_are(run, held):
+    ran = run("login", "some", "--config", held)
+
+    assert ran.code == 2
+    assert "there are: sums, more" in ran.err
+
+
+def spoken(process: subprocess.Popen[bytes], request: dict[str, Any]) -> dict[str, Any]:
+    """Send a request, and take the next line of stdout as its answer."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **request}).encode() + b"\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+@pytest.fixture
+def served_over_stdio(configured) -> Iterator[subprocess.Popen[bytes]]:
+    """The real command, logging all it can, before a server that writes junk to its stdout."""
+    config = configured({"raw": raw_server("junk")})
+    command = [sys.executable, "-m", "toolsearch", "gateway", "--log-level", "debug", "--config", config]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        yield process
+        process.kill()
+
+
+HELLO = {
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+PID = {"id": 3, "method": "tools/call", "params": {"name": "callToolRead", "arguments": {"name": "raw__pid"}}}
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to end a process by")
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (None, 0)])
+def test_stdout_carries_the_protocol_alone_and_no_server_outlives_the_gateway(
+    run, served_over_stdio, tmp_path, how, code
+):
+    process = served_over_stdio
+    answers = [spoken(process, HELLO), spoken(process, {"id": 2, "method": "tools/list"}), spoken(process, PID)]
+    server_pid = int(answers[2]["result"]["content"][0]["text"])
+    if how is None:
+        process.stdin.close()
+    else:
+        process.send_signal(how)
+    process.wait(20)
+
+    assert [answer["id"] for answer in answers] == [1, 2, 3]
+    assert process.stdout.read() == b""
+    assert process.returncode == code
+    assert not is_alive(server_pid)
+    assert list((tmp_path / "state" / "running").iterdir()) == []
+    assert b"debug: " in process.stderr.read()
+
+
+async def test_status_shows_the_gateways_that_run(run, configured, tmp_path):
+    config = configured({"raw": raw_server()})
+    async with Gateway(read_gateway_config(config, {})) as gateway:
+        await gateway.list_tools(Caller(LOCAL, Era.MODERN))
+        async with announced(gateway, "stdio") as path:
+            shown = await asyncio.to_thread(run, "status", "--config", config)
+            mode = path.stat().st_mode & 0o777
+            document = json.loads(path.read_bytes())
+    ended = run("status", "--config", config)
+
+    assert (shown.code, ended.code) == (0, 1)
+    assert f"process {os.getpid()}, stdio" in shown.out
+    assert "raw" in shown.out
+    assert (mode, document["status"]["searches"]) == (0o600, [])
+    assert not path.exists()
+
+
+def test_status_passes_over_what_a_killed_gateway_left(tmp_path):
+    left = tmp_path / "running" / "1.json"
+    left.parent.mkdir()
+    left.write_text('{"pid": 1, "address": "stdio", "status": {}}')
+    written_s = left.stat().st_mtime
+
+    assert [each["pid"] for each in running_gateways(tmp_path, clock=lambda: written_s + 15)] == [1]
+    assert running_gateways(tmp_path, clock=lambda: written_s + 16) == []
+    assert not left.exists()
+
+
+async def test_status_asks_a_gateway_over_http(run, tmp_path):
+    config = {"mcpServers": {"raw": raw_server()}, "toolsearch": {"stateDir": str(tmp_path)}}
+    async with served(config) as (gateway, url):
+        await gateway.list_tools(Caller(LOCAL, Era.MODERN))
+        shown = await asyncio.to_thread(run, "status", "--url", url, "--json")
+
+    (told,) = shown.json["gateways"]
+    assert [server["upstream"]["name"] for server in told["status"]["servers"]] == ["raw"]
+
+
+def test_status_says_that_nobody_answers(run):
+    ran = run("status", "--url", "http://127.0.0.1:9")
+
+    assert ran.code == 3
+    assert "does not answer" in ran.err
+
+
+def test_check_tells_of_what_the_settings_show_all_the_same(run, configured):
+    config = configured({"raw": raw_server()}, trust={"changed": "warn"})
+    listed = {"name": "pid", "description": "Another.", "inputSchema": {"type": "object"}}
+    seen(config, listed, server="raw")
+    ran = run("check", "--config", config)
+
+    assert "Shown all the same" in ran.out
+    assert "changed: ~ description" in ran.out

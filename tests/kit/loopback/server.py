@@ -1,0 +1,182 @@
+"""The server: one address, three dialects by path, a script, and a record of what was sent."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.kit.loopback import anthropic_messages, openai_chat, openai_responses
+from tests.kit.loopback.memory import Memory
+from tests.kit.loopback.script import Failure, Raw, RefusedError, Reply
+from tests.kit.loopback.sse import event
+
+DIALECTS: dict[str, ModuleType] = {
+    "/v1/chat/completions": openai_chat,
+    "/v1/responses": openai_responses,
+    "/v1/messages": anthropic_messages,
+}
+_PATIENCE_S = 10  # for a client that ought to hang up; only a failing test waits that long
+
+
+@dataclass(frozen=True)
+class Request:
+    path: str
+    headers: dict[str, str]  # names in lower case
+    body: dict[str, Any]
+
+
+class LoopbackApi(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.replies: list[Reply | Failure | Raw] = []
+        self.answer: Callable[[dict[str, Any]], Reply | Failure | Raw] | None = None
+        self.requests: list[Request] = []
+        self.refusals: list[str] = []
+        self.remembers = True
+        self.hung_up = threading.Event()
+        self.memory = Memory()
+        self.lock = threading.Lock()
+        self._ids = count(1)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    @property
+    def openai_url(self) -> str:
+        return f"{self.url}/v1"
+
+    def script(self, *replies: Reply | Failure | Raw) -> None:
+        """Answer the next requests with *replies*, after those that are still there."""
+        self.replies.extend(replies)
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [request.body for request in self.requests]
+
+    @property
+    def tools(self) -> list[list[str]]:
+        """The names of the tools in each request; a search tool without a name goes by its type."""
+        return [[_name(tool) for tool in body.get("tools", [])] for body in self.bodies]
+
+    def new_id(self, prefix: str) -> str:
+        return f"{prefix}_{next(self._ids)}"
+
+    def next_reply(self, body: dict[str, Any]) -> Reply | Failure | Raw:
+        if self.answer is not None:
+            return self.answer(body)
+        if not self.replies:
+            raise RefusedError("the script has no reply left")
+        return self.replies.pop(0)
+
+
+def _name(tool: dict[str, Any]) -> str:
+    return tool.get("name") or tool.get("function", {}).get("name") or tool["type"]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: LoopbackApi
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        dialect = DIALECTS.get(self.path)
+        if dialect is None:
+            self._json(404, {"error": {"type": "not_found", "message": f"no such path: {self.path}"}})
+            return
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            with self.server.lock:
+                self.server.requests.append(Request(self.path, headers, body))
+                reply, message = self._answer(dialect, headers, body)
+        except RefusedError as refused:
+            self.server.refusals.append(refused.message)
+            self._json(refused.status, dialect.error(refused.status, refused.code, refused.message))
+            return
+        if isinstance(reply, Failure) and not (reply.in_stream and body.get("stream")):
+            self._json(reply.status, dialect.error(reply.status, reply.code, reply.message))
+        elif isinstance(reply, Raw) and not body.get("stream"):
+            self._json(200, reply.body)
+        elif body.get("stream"):
+            self._stream(dialect, reply, body, message)
+        else:
+            self._json(200, message)
+
+    def _answer(
+        self, dialect: ModuleType, headers: dict[str, str], body: dict[str, Any]
+    ) -> tuple[Reply | Failure | Raw, dict[str, Any]]:
+        dialect.check(headers, body)
+        conversation = dialect.conversation(body)
+        if self.server.remembers:
+            self.server.memory.check(conversation, dialect.call_ids(conversation))
+        reply = self.server.next_reply(body)
+        said = reply if isinstance(reply, Reply) else Reply("This will not")
+        message = dialect.render(said, body, self.server.new_id)
+        own = dialect.said(message)
+        self.server.memory.note(conversation + own, dialect.call_ids(own))
+        return reply, message
+
+    def _stream(
+        self, dialect: ModuleType, reply: Reply | Failure | Raw, body: dict[str, Any], message: dict[str, Any]
+    ) -> None:
+        events = list(dialect.events(message, body))
+        if isinstance(reply, Raw):
+            events = [event(each, each.get("type", "") if isinstance(each, dict) else "") for each in reply.events]
+        elif isinstance(reply, Failure):
+            events = [*events[: len(events) // 2], dialect.error_event(reply.code, reply.message)]
+        elif reply.ending != "whole":
+            events = events[: len(events) // 2]
+        try:
+            self._send(events, reply.ending if isinstance(reply, Reply) else "whole")
+        except ConnectionError:  # the client hung up in the midst of it
+            self.server.hung_up.set()
+
+    def _send(self, events: list[str], ending: str) -> None:
+        self._head(200, "text/event-stream", ("Transfer-Encoding", "chunked"))
+        for each in events:
+            self._chunk(each.encode())
+        if ending == "held":
+            self.connection.settimeout(_PATIENCE_S)
+            if self.connection.recv(1) == b"":
+                self.server.hung_up.set()
+        elif ending != "cut":
+            self._chunk(b"")
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def _json(self, status: int, message: Any) -> None:
+        data = json.dumps(message).encode()
+        self._head(status, "application/json", ("Content-Length", str(len(data))))
+        self.wfile.write(data)
+
+    def _head(self, status: int, content_type: str, length: tuple[str, str]) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header(*length)
+        self.send_header("Connection", "close")
+        if status == 429:
+            self.send_header("retry-after-ms", "1")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackApi]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with LoopbackApi() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()

@@ -1,0 +1,77 @@
+"""What holds for the package as a whole: a light import, a sorted surface, layers, and the wheel's contents."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import toolsearch
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("faiss", "fastapi", "jsonschema", "mcp", "numpy", "pydantic", "re2", "rich", "tiktoken", "torch", "typer")
+
+
+@pytest.mark.parametrize("module", ["toolsearch", "toolsearch.errors", "toolsearch.tools.definition"])
+def test_the_import_is_light(module: str, run_python: Callable[[str], str]) -> None:
+    loaded = run_python(f"import sys, {module}; print(*sorted(sys.modules))").split()
+
+    assert sorted(set(HEAVY).intersection(loaded)) == []
+
+
+def test_the_public_surface_is_sorted_and_importable() -> None:
+    assert toolsearch.__all__ == sorted(toolsearch.__all__)
+    assert [name for name in toolsearch.__all__ if getattr(toolsearch, name, None) is None] == []
+    assert set(toolsearch.__all__) <= set(dir(toolsearch))
+
+
+def test_an_unknown_name_is_an_attribute_error_that_names_it() -> None:
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        _ = toolsearch.no_such_thing
+
+
+def test_a_test_that_hangs_fails_in_time(pytestconfig: pytest.Config) -> None:
+    assert pytestconfig.pluginmanager.hasplugin("timeout")
+    assert 0 < float(pytestconfig.getini("timeout")) <= 120
+
+
+def test_arrows_point_down() -> None:
+    command = Path(sys.executable).with_name("lint-imports")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "indexes")])}
+
+    done = subprocess.run([command, "--no-cache"], cwd=ROOT, env=environment, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_wheel_holds_both_packages_and_their_data_and_nothing_else(tmp_path: Path) -> None:
+    from hatchling.builders.wheel import WheelBuilder
+
+    [wheel] = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    names = set(zipfile.ZipFile(wheel).namelist())
+
+    encoder = {
+        f"toolsearch_indexes/encoders/built_in/{name}"
+        for name in ("README.md", "about.json", "pieces.json", "table.npy")
+    }
+    trust = {f"toolsearch/gateway/trust/{name}.toml" for name in ("languages", "phrases")}
+    gateway = {"toolsearch/gateway/reports/page.html"} | trust
+    data = {"toolsearch/data/NOTICE", "toolsearch/data/o200k_base.tiktoken.xz"} | encoder | gateway
+    typed = {"toolsearch/py.typed", "toolsearch_indexes/py.typed"}
+    modules = {name for name in names if name.endswith(".py")}
+    metadata = {name for name in names if ".dist-info/" in name}
+    assert data | typed <= names
+    assert {name.split("/")[0] for name in modules} == {"toolsearch", "toolsearch_indexes"}
+    assert {name.rpartition("/")[2] for name in metadata} == {
+        "LICENSE",
+        "METADATA",
+        "NOTICE",
+        "RECORD",
+        "WHEEL",
+        "entry_points.txt",
+    }
+    assert names - data - typed - modules - metadata == set()
+    assert Path(wheel).stat().st_size < 12_000_000

@@ -1,0 +1,242 @@
+"""Every block of the README and of docs/*.md runs: it prints what it says it prints, or it is what a file says that is
+run elsewhere.
+
+A comment above a block says that it is not run as it stands, but is
+
+    <!-- from FILE -->      an excerpt of an example, which has a test of its own
+    <!-- run by .ci/run -->
+
+Each page runs in a folder of its own, with nothing in it but the examples. First its blocks ``console``, where commands
+stand after ``$``, above what they print; then its blocks of Python, one after the other in one process, where a block
+``text`` after one of them is what it prints. A line ``...`` stands for any lines. Blocks ``json`` and ``toml`` are only
+read.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from toolsearch.cli.app import app
+from toolsearch.cli.exits import ExitCode
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = PAGES[0].read_text(encoding="utf-8")
+FIGURES = ROOT / "benchmarks" / "figures"
+CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+_BLOCK = re.compile(
+    r"^(?:<!-- (?P<note>[^\n]+) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_BY_CI = "run by .ci/run"
+_READERS = {"json": json.loads, "toml": tomllib.loads}
+_END = "~~~ end of block ~~~"
+
+# What differs between two runs of the same: times, sizes on disk, how wide a table is, and some tokens of the demo,
+# since the interpreter's path is a default of one of its tools.
+_VARYING = [
+    (re.compile(r"\b\d+\.\d\d s\b"), "T s"),
+    (re.compile(r"\b\d+\.\d [kM]B\b"), "S kB"),
+    (re.compile(r"\b(\d\d+),\d{3} tokens"), r"\1k tokens"),
+    (re.compile(r"[─ \t]+"), " "),
+]
+if sys.version_info[:2] != (3, 11):  # by which the README was written; other versions have other functions
+    _VARYING.append((re.compile(r"\d[\d,.]*"), "N"))
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block; *note* is the comment above it, by which these tests know what to do with it."""
+
+    language: str
+    text: str
+    note: str
+
+
+def _blocks(page: Path) -> list[Block]:
+    found = _BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [Block(block["language"], block["text"], block["note"] or "") for block in found]
+
+
+def _is_run_here(block: Block) -> bool:
+    return block.language == "python" and not block.note
+
+
+@pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def page(request) -> Path:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def blocks(page) -> list[Block]:
+    return _blocks(page)
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory, page):
+    """A folder with the examples, as a checkout has them, and an environment with its commands and no model hub."""
+    folder = tmp_path_factory.mktemp(page.stem)
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    commands = tmp_path_factory.mktemp("bin")
+    for name, module in (("toolsearch", "-m toolsearch "), ("python", "")):
+        command = commands / name
+        command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {module}"$@"\n', encoding="utf-8")
+        command.chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "COLUMNS": "100",
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONUTF8": "1",
+        "TERM": "dumb",
+    }
+    return folder, environment
+
+
+def _run(workplace, *command: str) -> str:
+    folder, environment = workplace
+    done = subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def typed(workplace, blocks) -> list[tuple[str, str, str]]:
+    """Each command after a ``$``, what the page says that it prints, and what it prints."""
+    parts = [part for block in blocks if block.language == "console" for part in block.text.split("$ ")[1:]]
+    told = [part.partition("\n")[::2] for part in parts]
+    return [(command, says, _run(workplace, "bash", "-c", command)) for command, says in told]
+
+
+@pytest.fixture(scope="module")
+def executed(workplace, page, blocks, typed) -> list[str]:
+    """What each block of Python prints, run one after the other in one process; *typed* comes first, for its index."""
+    texts = [block.text for block in blocks if _is_run_here(block)]
+    script = "scope = {'__name__': '__main__'}\n" + "".join(
+        f"exec(compile({text!r}, {page.name!r}, 'exec'), scope)\nprint({_END!r})\n" for text in texts
+    )
+    return _run(workplace, sys.executable, "-c", script).split(f"{_END}\n")
+
+
+def test_every_block_is_of_a_kind_that_these_tests_know(page, blocks):
+    for block in blocks:
+        assert block.language in ("console", "python", "text", *_READERS) or block.note == _BY_CI, block
+    assert page.read_text(encoding="utf-8").count("```") == 2 * len(blocks)
+
+
+def test_settings_that_are_shown_can_be_read(blocks):
+    for block in blocks:
+        _READERS.get(block.language, str)(block.text)
+
+
+def test_ci_runs_the_commands_of_a_fresh_checkout_word_for_word():
+    """But for the folder of the environment that the tests run in."""
+    demo, tests, servers = (block.text.strip() for block in _blocks(PAGES[0]) if block.note == _BY_CI)
+    create, activate, *steps = tests.split(" && ")
+    lines = [line.strip() for line in CI.splitlines()]
+
+    assert f'(cd "$work/copy" && {demo})' in lines
+    assert f'(cd "$work/copy" && {servers})' in lines
+    assert (create, activate) == ("python3 -m venv .venv", ". .venv/bin/activate")
+    assert [step for step in steps if step not in lines] == []
+
+
+def test_commands_print_what_the_page_shows(typed):
+    for command, says, prints in typed:
+        _assert_shows(says, prints, command)
+
+
+def test_python_prints_what_stands_below_it(blocks, executed):
+    printed = iter(executed)
+    for block, following in pairwise([*blocks, Block("", "", "")]):
+        if _is_run_here(block):
+            prints = next(printed)
+            if following.language == "text":
+                _assert_shows(following.text, prints, block.text)
+
+
+def test_excerpts_are_what_the_examples_say(blocks):
+    for block in blocks:
+        if block.note.startswith("from "):
+            example = (ROOT / block.note.removeprefix("from ")).read_text(encoding="utf-8")
+            assert any(indent(block.text, " " * depth) in example for depth in (0, 4, 8)), block
+
+
+def test_every_command_is_in_the_table_and_every_exit_code_is_told():
+    listed = re.findall(r"^\| `toolsearch (\w+)", README, re.MULTILINE)
+    codes = re.search(r"Exit codes: (.*?)\.$", README, re.MULTILINE | re.DOTALL)
+
+    assert sorted(listed) == sorted(command.callback.__name__ for command in app.registered_commands)
+    assert [int(part.split()[0]) for part in re.split(r";\s+", codes[1])] == [code.value for code in ExitCode]
+
+
+def test_every_file_that_is_pointed_at_is_there(page):
+    targets = re.findall(r'(?:\]\(|src(?:set)?=")([^)"#:]+)[)"#]', page.read_text(encoding="utf-8"))
+
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_figures_are_those_of_the_stored_runs():
+    recall = json.loads((FIGURES / "recall.json").read_text(encoding="utf-8"))
+    latency = json.loads((FIGURES / "latency.json").read_text(encoding="utf-8"))
+    median_ms = {(figure["what"], figure["tools"]): figure["median_ms"] for figure in latency}
+    sizes = sorted({figure["tools"] for figure in latency} - {0})
+    rows = _rows()
+
+    systems = rows["set"]
+    for name, judged in recall.items():
+        assert rows[name] == [f"{judged[system]['recall_5']:.3f}" for system in systems]
+    means = [sum(judged[system]["recall_5"] for judged in recall.values()) / len(recall) for system in systems]
+    assert rows["mean"] == [f"{mean:.3f}" for mean in means]
+    assert rows[""] == [f"{size:,}" for size in sizes]
+    told = rows.keys() & {what for what, _ in median_ms}
+    assert {"keyword", "rank-bm25", "regex .+"} <= told
+    for what in told:
+        assert rows[what] == [_rounded(median_ms.get((what, size))) for size in sizes]
+
+
+def _rows() -> dict[str, list[str]]:
+    """The rows of the README's tables: the first cell, and the others."""
+    lines = [line for line in README.splitlines() if line.startswith("| ")]
+    cells = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    return {first: others for first, *others in cells}
+
+
+def _rounded(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return ""
+    return f"{milliseconds:,.2f}" if milliseconds < 10 else f"{milliseconds:,.0f}"
+
+
+def _assert_shows(says: str, prints: str, what: str) -> None:
+    """A line ``...`` of what is said stands for any lines of what is printed; spacing does not count.
+
+    Nor does where a line is wrapped, which differs with how many digits a time has.
+    """
+    parts = re.split(r"^\.\.\.$", says, flags=re.MULTILINE)
+    pattern = "*".join(_literal(_plain(part)) for part in parts)
+    assert fnmatchcase(_plain(prints), pattern), f"{what}\nprints\n{prints}"
+
+
+def _plain(text: str) -> str:
+    for varying, constant in _VARYING:
+        text = varying.sub(constant, text)
+    return " ".join(text.split())
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"[\[*?]", lambda found: f"[{found[0]}]", text)

@@ -1,0 +1,49 @@
+"""What is kept in memory owes the same as what is kept in files."""
+
+from pathlib import Path
+
+from tests.kit import storage_contracts as contracts
+from toolsearch.storage.audit import AuditLog
+from toolsearch.storage.memory import (
+    InMemoryAuditLog,
+    InMemoryMessageStore,
+    InMemoryPins,
+    InMemorySessionPersistence,
+    InMemoryUsageStore,
+)
+from toolsearch.storage.messages import MessageStore
+from toolsearch.storage.pins import PinPersistence
+from toolsearch.storage.sessions import SessionPersistence
+from toolsearch.storage.usage import UsageStore
+from toolsearch_indexes.vector_store import MemoryVectorStore, VectorStore
+
+
+class TestSessions(contracts.SessionPersistenceContract):
+    def make(self, _folder: Path) -> SessionPersistence:
+        return InMemorySessionPersistence()
+
+
+class TestUsage(contracts.UsageStoreContract):
+    def make(self, _folder: Path) -> UsageStore:
+        return InMemoryUsageStore()
+
+
+class TestMessages(contracts.MessageStoreContract):
+    def make(self, _folder: Path) -> MessageStore[str]:
+        return InMemoryMessageStore()
+
+
+class TestAudit(contracts.AuditLogContract):
+    def make(self, _folder: Path) -> AuditLog:
+        return InMemoryAuditLog()
+
+
+class TestPins(contracts.PinPersistenceContract):
+    def make(self, _folder: Path) -> tuple[PinPersistence, AuditLog]:
+        audit = InMemoryAuditLog()
+        return InMemoryPins(audit), audit
+
+
+class TestVectors(contracts.VectorStoreContract):
+    def make(self, _folder: Path) -> VectorStore:
+        return MemoryVectorStore(10_000)

@@ -1,0 +1,267 @@
+"""SQLite files: what each port owes, files of 0.1.0 and of later versions, several processes, damage."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit import storage_contracts as contracts
+from toolsearch import AssistantMessage, SessionStore, SqliteMessageStore, UserMessage
+from toolsearch.access.reach import Reach
+from toolsearch.errors import (
+    AuditStoreError,
+    MessageStoreError,
+    PinStoreError,
+    SessionConflictError,
+    SessionStoreError,
+    StorageError,
+    UsageStoreError,
+)
+from toolsearch.storage.audit import AuditLog
+from toolsearch.storage.messages import MessageStore
+from toolsearch.storage.pins import FIRST_SIGHT, PinPersistence
+from toolsearch.storage.sessions import SessionPersistence
+from toolsearch.storage.sqlite import schema
+from toolsearch.storage.sqlite.audit import SqliteAuditLog
+from toolsearch.storage.sqlite.file import SqliteFile
+from toolsearch.storage.sqlite.messages import SqliteMessages
+from toolsearch.storage.sqlite.pins import SqlitePins
+from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
+from toolsearch.storage.sqlite.usage import SqliteUsageStore
+from toolsearch.storage.usage import Cell, UsageStore
+from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.vector_cache import VectorCache
+from toolsearch_indexes.vector_file import VectorFile
+from toolsearch_indexes.vector_store import VectorStore
+
+OLD_FILES = Path(__file__).parent / "data_0_1_0"
+
+
+class TestSessions(contracts.SessionPersistenceContract):
+    def make(self, folder: Path) -> SessionPersistence:
+        return SqliteSessionPersistence(folder / "kept.db")
+
+
+class TestUsage(contracts.UsageStoreContract):
+    def make(self, folder: Path) -> UsageStore:
+        return SqliteUsageStore(folder / "kept.db")
+
+
+class TestMessages(contracts.MessageStoreContract):
+    def make(self, folder: Path) -> MessageStore[str]:
+        return SqliteMessages(folder / "kept.db", write=str, read=str)
+
+
+class TestAudit(contracts.AuditLogContract):
+    def make(self, folder: Path) -> AuditLog:
+        return SqliteAuditLog(folder / "kept.db")
+
+
+class TestPins(contracts.PinPersistenceContract):
+    def make(self, folder: Path) -> tuple[PinPersistence, AuditLog]:
+        return SqlitePins(folder / "kept.db"), SqliteAuditLog(folder / "kept.db")
+
+
+class TestVectors(contracts.VectorStoreContract):
+    def make(self, folder: Path) -> VectorStore:
+        return VectorFile(folder / "vectors.db")
+
+
+# Files of other versions
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A folder with files that 0.1.0 has written; see the README beside them."""
+    for file in OLD_FILES.glob("*.db"):
+        shutil.copy(file, tmp_path)
+    return tmp_path
+
+
+def test_sessions_of_0_1_0_come_back_and_are_saved_on(old: Path) -> None:
+    with SqliteSessionPersistence(old / "sessions.db") as kept:
+        store = SessionStore(persistence=kept)
+        session = store.get("a")
+        assert store.ids() == ["a", "b"]
+        assert (session.reach, session.pins) == (Reach.parse(["git__*"], ["git__push"]), {"git__log"})
+        assert list(session.discovered.tools) == ["git__log", "git__diff"]
+        assert session.counters.searches == 3
+        assert (session.principal, store.get("b").principal) == ("local", "shop")
+
+        before = kept.load("a")
+        assert before is not None
+        assert before.version == 1
+        assert kept.save("a", before.text, version=1) == 2
+        with pytest.raises(SessionConflictError):
+            kept.save("a", before.text, version=1)
+
+
+def test_use_without_a_tenant_is_of_the_local_principal(old: Path) -> None:
+    with closing(sqlite3.connect(old / "usage.db")) as database, database:
+        database.execute("UPDATE usage SET tenant = ''")
+
+    with SqliteUsageStore(old / "usage.db") as kept:
+        assert kept.principals() == ["local"]
+        assert len(kept.load("local")) == 4
+
+
+def test_use_that_0_1_0_has_learnt_from_comes_back(old: Path) -> None:
+    with SqliteUsageStore(old / "usage.db") as kept:
+        assert kept.principals() == ["shop"]
+        assert {weight.cell for weight in kept.load("shop")} == {
+            Cell(term, tool) for term in ("", "mail") for tool in ("", "send_mail")
+        }
+        assert {weight.at_s for weight in kept.load("shop")} == {1_700_000_000.0}
+
+
+def test_conversations_of_0_1_0_come_back(old: Path) -> None:
+    with SqliteMessageStore(old / "conversations.db") as kept:
+        assert kept.load("a") == [UserMessage("Look: ü"), AssistantMessage("Well.")]
+
+
+def test_approvals_of_0_1_0_hold_on_and_nothing_of_them_is_seen_for_the_first_time(old: Path) -> None:
+    with SqlitePins(old / "trust.db") as kept:
+        (owner,) = {row[0] for row in rows(old / "trust.db", "SELECT server FROM pins")}
+        approved, waiting = kept.approved(owner), kept.waiting(owner)
+        assert {name: pin.by for name, pin in approved.items()} == {"add": FIRST_SIGHT, "mul": "ann"}
+        assert {name: pin.by for name, pin in waiting.items()} == {"bad": "", "div": "ann"}
+        entry = kept.entry(owner, "mul", is_approved=True)
+        assert entry is not None
+        assert entry["description"] == "Multiplies."
+        assert kept.approve(owner, "bad", waiting["bad"].pin, by="bob", at_s=1.0)
+    assert rows(old / "trust.db", "SELECT who, action, outcome FROM audit") == [("bob", "approve", "done")]
+
+
+def test_vectors_of_0_1_0_are_not_embedded_again(old: Path) -> None:
+    class NeverAsked(HashingEncoder):
+        def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+            raise AssertionError(f"embedded again: {texts}")
+
+    with VectorCache(old / "vectors.db") as cache:
+        assert cache.embed(NeverAsked(8), ["list files", "send mail"]).shape == (2, 8)
+
+
+def test_one_file_may_keep_everything(old: Path) -> None:
+    path = old / "sessions.db"
+    with SqliteUsageStore(path) as usage, SqliteMessageStore(path) as messages, SqliteSessionPersistence(path) as kept:
+        usage.add("", {Cell("a", "b"): 1.0}, at_s=0.0, half_life_s=1.0)
+        messages.update("a", lambda _: [UserMessage("hi")])
+        assert kept.ids() == ["a", "b"]
+
+
+MIGRATE = """
+import sys
+from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
+print("ready", flush=True)
+sys.stdin.readline()
+with SqliteSessionPersistence(sys.argv[1]) as kept:
+    print(*kept.ids())
+"""
+
+
+def test_processes_that_bring_one_file_up_to_date_at_once_all_end_well(old: Path) -> None:
+    command = [sys.executable, "-c", MIGRATE, str(old / "sessions.db")]
+    environment = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    running = [
+        subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for process in running:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    ends = [process.communicate("go\n", timeout=60)[0] for process in running]
+
+    assert (ends, [process.returncode for process in running]) == (["a b\n"] * 4, [0] * 4)
+    assert rows(old / "sessions.db", "SELECT id, version FROM sessions") == [("a", 1), ("b", 1)]
+
+
+def test_a_migration_that_is_cut_off_leaves_the_file_as_it_was(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = old / "sessions.db"
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "_STEPS", (*schema._STEPS[:1], (*schema._STEPS[1], "no statement")))
+        with pytest.raises(SessionStoreError, match="syntax error"):
+            SqliteSessionPersistence(path)
+    assert rows(path, "PRAGMA user_version") == [(1,)]
+    assert rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'") == [("sessions",)]
+
+    with SqliteSessionPersistence(path) as kept:
+        assert kept.ids() == ["a", "b"]
+
+
+EVERY_FILE: dict[str, tuple[Callable[[Path], SqliteFile], type[StorageError]]] = {
+    "sessions": (SqliteSessionPersistence, SessionStoreError),
+    "usage": (SqliteUsageStore, UsageStoreError),
+    "conversations": (SqliteMessageStore, MessageStoreError),
+    "pins": (SqlitePins, PinStoreError),
+    "audit": (SqliteAuditLog, AuditStoreError),
+}
+every_file = pytest.mark.parametrize(("make", "error"), EVERY_FILE.values(), ids=EVERY_FILE)
+
+
+@every_file
+def test_a_file_of_a_newer_version_is_refused_with_what_to_do(
+    tmp_path: Path, make: Callable[[Path], SqliteFile], error: type[StorageError]
+) -> None:
+    make(tmp_path / "kept.db").close()
+    alter(tmp_path / "kept.db", "PRAGMA user_version = 99")
+    before = (tmp_path / "kept.db").read_bytes()
+
+    with pytest.raises(error, match=r"another version \(99, not 2\); move the file away to start without them, or use"):
+        make(tmp_path / "kept.db")
+    assert (tmp_path / "kept.db").read_bytes() == before
+
+
+@every_file
+def test_a_database_of_something_else_is_left_alone(
+    tmp_path: Path, make: Callable[[Path], SqliteFile], error: type[StorageError]
+) -> None:
+    alter(tmp_path / "accounts.db", "CREATE TABLE accounts (name)")
+    before = (tmp_path / "accounts.db").read_bytes()
+
+    with pytest.raises(error, match=r"database of something else|no table of them"):
+        make(tmp_path / "accounts.db")
+    assert (tmp_path / "accounts.db").read_bytes() == before
+
+
+@every_file
+def test_a_file_without_one_of_its_tables_is_refused_as_damaged(
+    tmp_path: Path, make: Callable[[Path], SqliteFile], error: type[StorageError]
+) -> None:
+    for table in sorted(schema._TABLES):
+        make(tmp_path / f"{table}.db").close()
+        alter(tmp_path / f"{table}.db", f"DROP TABLE {table}")
+
+        with pytest.raises(error, match=f"there is no table (of them|{table}); restore"):
+            make(tmp_path / f"{table}.db")
+
+
+@every_file
+def test_a_fault_of_the_disk_is_told_as_what_it_is(
+    tmp_path: Path, make: Callable[[Path], SqliteFile], error: type[StorageError]
+) -> None:
+    (tmp_path / "no.db").write_bytes(b"this is no database at all" * 100)
+    with pytest.raises(error, match=r"no\.db: file is not a database"):
+        make(tmp_path / "no.db")
+    assert error.code not in {
+        StorageError.code,
+        *(other.code for _, other in EVERY_FILE.values() if other is not error),
+    }
+
+
+def alter(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(statement)
+        database.commit()
+
+
+def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute(query).fetchall()

@@ -1,0 +1,181 @@
+"""Servers that want a login: a person gives it once, and the gateway keeps it, refreshes it, and never asks."""
+
+import asyncio
+import logging
+import secrets
+import stat
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+from mcp.server.auth.provider import (
+    AccessToken,
+    AuthorizationCode,
+    OAuthAuthorizationServerProvider,
+    ProviderTokenVerifier,
+    RefreshToken,
+    construct_redirect_uri,
+)
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
+from mcp.server.lowlevel import Server
+from mcp.shared.auth import OAuthToken
+from pydantic import AnyHttpUrl
+
+from benchmarks.fault_kit import serving
+from tests.kit.upstream_actors import call, free_port, running, settings_of, text
+from tests.upstreams.test_actor import echo, list_work
+from toolsearch.errors import BadSettingError, LoginRequiredError
+from toolsearch.upstreams.login import login
+from toolsearch.upstreams.protocol import UpstreamState
+
+
+class Authority(OAuthAuthorizationServerProvider):  # its methods are called by place
+    """Lets everybody in. *access* are the tokens that are good now."""
+
+    def __init__(self) -> None:
+        self.clients = {}
+        self.codes: dict[str, AuthorizationCode] = {}
+        self.refreshes: dict[str, RefreshToken] = {}
+        self.access: dict[str, AccessToken] = {}
+        self.lifetime_s = 3600
+        self.refreshed = 0
+
+    async def get_client(self, client_id):
+        return self.clients.get(client_id)
+
+    async def register_client(self, client_info):
+        self.clients[client_info.client_id] = client_info
+
+    async def authorize(self, client, params):
+        code = secrets.token_urlsafe()
+        self.codes[code] = AuthorizationCode(
+            code=code,
+            scopes=[],
+            expires_at=time.time() + 60,
+            client_id=client.client_id,
+            code_challenge=params.code_challenge,
+            redirect_uri=params.redirect_uri,
+            redirect_uri_provided_explicitly=True,
+        )
+        return construct_redirect_uri(str(params.redirect_uri), code=code, state=params.state)
+
+    async def load_authorization_code(self, _, authorization_code):
+        return self.codes.get(authorization_code)
+
+    async def exchange_authorization_code(self, client, _):
+        return self._tokens(client)
+
+    async def load_refresh_token(self, _, refresh_token):
+        return self.refreshes.get(refresh_token)
+
+    async def exchange_refresh_token(self, client, *_):
+        self.refreshed += 1
+        return self._tokens(client)
+
+    async def load_access_token(self, token):
+        return self.access.get(token)
+
+    async def revoke_token(self, token):
+        del self.access[token.token]
+
+    def _tokens(self, client) -> OAuthToken:
+        access, refresh = secrets.token_urlsafe(), secrets.token_urlsafe()
+        self.access[access] = AccessToken(token=access, client_id=client.client_id, scopes=[])
+        self.refreshes[refresh] = RefreshToken(token=refresh, client_id=client.client_id, scopes=[])
+        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=self.lifetime_s)
+
+
+@asynccontextmanager
+async def guarded_server() -> AsyncIterator[tuple[str, Authority]]:
+    port = free_port()
+    authority = Authority()
+    base = f"http://127.0.0.1:{port}"
+    settings = AuthSettings(
+        issuer_url=AnyHttpUrl(base),
+        resource_server_url=AnyHttpUrl(f"{base}/mcp"),
+        client_registration_options=ClientRegistrationOptions(enabled=True),
+        validate_token_resource=False,
+    )
+    server = Server("guarded", on_list_tools=list_work, on_call_tool=echo)
+    app = server.streamable_http_app(
+        auth=settings, auth_server_provider=authority, token_verifier=ProviderTokenVerifier(authority)
+    )
+    async with serving(app, port):
+        yield f"{base}/mcp", authority
+
+
+class Browser:
+    """A person who follows every address shown, and agrees."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+        self._visits: set[asyncio.Task[None]] = set()
+
+    def show(self, line: str) -> None:
+        self.shown.append(line)
+        if "http://" in line:
+            self._visits.add(asyncio.create_task(self._visit(line[line.index("http://") :])))
+
+    async def _visit(self, url: str) -> None:
+        async with httpx2.AsyncClient(follow_redirects=True) as client:
+            (await client.get(url)).raise_for_status()
+
+
+async def test_without_a_login_nothing_is_sent_and_the_remedy_is_told(tmp_path):
+    async with guarded_server() as (url, _), running(settings_of({"url": url}, tmp_path)) as (actor, told):
+        await told.until(lambda: bool(told.states) and told.states[-1] is UpstreamState.NEEDS_LOGIN)
+        with pytest.raises(LoginRequiredError, match="run: toolsearch gateway login s"):
+            await actor.request(call(id="1"))
+        assert actor.status().last_error.endswith("run: toolsearch gateway login s")
+
+
+async def test_a_login_is_kept_for_its_owner_alone_and_used_by_a_gateway_that_runs(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG, logger="toolsearch")
+    async with guarded_server() as (url, authority):
+        settings = settings_of({"url": url}, tmp_path)
+        async with running(settings) as (actor, told):
+            await told.until(lambda: bool(told.states) and told.states[-1] is UpstreamState.NEEDS_LOGIN)
+            browser = Browser()
+            await login(settings, tmp_path, show=browser.show)
+            assert browser.shown[-1] == "Logged in to s."
+            assert text(await actor.request(call(id="1"))) == "1"
+            await told.until(lambda: bool(told.listings))
+            assert actor.state is UpstreamState.READY
+        (kept,) = tmp_path.glob("tokens/*")
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+        (token,) = authority.access
+        assert token in kept.read_text()
+        assert token not in caplog.text
+
+
+async def test_tokens_that_are_no_good_any_more_are_refreshed_once_for_all(tmp_path):
+    async with guarded_server() as (url, authority):
+        settings = settings_of({"url": url}, tmp_path)
+        await login(settings, tmp_path, show=Browser().show)
+        authority.access.clear()
+        async with running(settings) as (actor, told):  # as after a restart: it knows only what was kept
+            await told.until(lambda: bool(told.listings))
+            assert authority.refreshed == 1
+            authority.access.clear()
+            answers = await asyncio.gather(*(actor.request(call(id=str(number))) for number in range(4)))
+            assert [text(answer) for answer in answers] == ["0", "1", "2", "3"]
+            assert authority.refreshed == 2
+            authority.access.clear()
+            authority.refreshes.clear()
+            with pytest.raises(LoginRequiredError):
+                await actor.request(call(id="5"))
+
+
+async def test_there_is_no_login_to_a_program_or_with_credentials_of_the_configuration(tmp_path):
+    for entry in ({"command": "x"}, {"url": "http://127.0.0.1:1/mcp", "headers": {"authorization": "Bearer x"}}):
+        with pytest.raises(BadSettingError, match="is not one to log in to"):
+            await login(settings_of(entry), tmp_path, show=print)
+
+
+async def test_a_login_that_fails_says_so(tmp_path):
+    settings = settings_of({"url": f"http://127.0.0.1:{free_port()}/mcp"})
+    with pytest.raises(LoginRequiredError, match="the login to 's' failed: no answer over HTTP"):
+        await login(settings, tmp_path, show=print)
