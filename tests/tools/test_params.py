@@ -13,10 +13,14 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType, TypedDict
 
+from toolsearch.calling.attached import AttachedTools
+from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.errors import BadArgumentsError, BadToolError
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.params import ToolParam
+from toolsearch.tools.strict import strict_schema
 
 
 def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -114,15 +118,76 @@ def test_tool_param_describes_fields_of_models_dataclasses_and_typed_dicts_at_an
     }
 
 
-def test_a_field_that_its_class_needs_cannot_be_made_optional_by_tool_param() -> None:
+async def test_tool_param_makes_fields_of_models_and_dataclasses_optional_at_any_depth() -> None:
+    """What is left out is None, as a parameter would be; a default of the field's own goes before that."""
+
+    class Unit(Enum):
+        C = "celsius"
+
+    class Model(BaseModel):
+        model_config = ConfigDict(strict=True)
+        unit: Annotated[Unit, ToolParam("The unit.", required=False)]
+        day: Annotated[date | None, ToolParam(required=False)]
+        place: str
+
+    @dataclass
+    class Data:
+        model: Model
+        more: Annotated[Model, ToolParam(required=False)]
+        count: Annotated[int, ToolParam(required=False)] = 3
+
+    def f(data: Data) -> Data:
+        return data
+
+    definitions = schema_of(f)["$defs"]
+    assert definitions["Model"]["required"] == ["place"]
+    assert definitions["Data"]["required"] == ["model"]
+    assert definitions["Data"]["properties"]["count"] == {"type": "integer", "default": 3}
+    assert "default" not in {**definitions["Model"]["properties"]["unit"], **definitions["Data"]["properties"]["more"]}
+
+    data: Data = await run(f, data={"model": {"place": "Rome"}})
+    assert (data.model.unit, data.model.day, data.model.place) == (None, None, "Rome")
+    assert (data.more, data.count) == (None, 3)
+    told: Data = await run(f, data={"model": {"place": "Rome", "unit": "celsius"}, "count": 1})
+    assert (told.model.unit, told.count) == (Unit.C, 1)
+
+
+async def test_a_field_of_a_typed_dict_is_optional_by_not_required() -> None:
+    class Typed(TypedDict):
+        x: NotRequired[Annotated[int, ToolParam("how many", required=False)]]
+
+    class Refused(TypedDict):
+        x: Annotated[int, ToolParam(required=False)]
+
+    def f(typed: Typed) -> Typed:
+        return typed
+
+    def g(typed: Refused): ...
+
+    assert schema_of(f)["$defs"]["Typed"] == {
+        "type": "object",
+        "properties": {"x": {"type": "integer", "description": "how many"}},
+        "additionalProperties": False,
+    }
+    assert await run(f, typed={}) == {"x": None}
+    with pytest.raises(BadToolError, match=r"'typed' .* 'x': .* NotRequired"):
+        tool_from_function(g)
+
+
+async def test_what_a_strict_schema_offers_for_an_optional_field_is_taken() -> None:
     @dataclass
     class Data:
         x: Annotated[int, ToolParam(required=False)]
 
-    def f(data: Data): ...
+    def f(data: Data) -> int | None:
+        return data.x
 
-    with pytest.raises(BadToolError, match="by its default"):
-        tool_from_function(f)
+    strict = strict_schema(tool_from_function(f).definition.input_schema)
+    assert strict is not None
+    assert strict["$defs"]["Data"]["properties"]["x"]["type"] == ["integer", "null"]
+    call = ToolCall(id="1", name="f", arguments='{"data": {"x": null}}')
+    (result,) = await ToolCallingManager().execute([call], AttachedTools([tool_from_function(f)]))
+    assert (result.is_error, result.text) == (False, "Done")
 
 
 def test_tool_param_as_a_default_is_refused_with_what_to_write_instead() -> None:

@@ -6,11 +6,13 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError, SchemaError, to_json
 
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.json_schema import schema_of
 from toolsearch.tools.json_types import Json, JsonObject
+
+UNUSABLE_TYPE = (PydanticUserError, SchemaError)  # what pydantic raises for a type that it makes no schema of
 
 _MAX_ERRORS_TOLD = 5
 
@@ -23,10 +25,8 @@ class InputType:
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(python_type)
             schema = schema_of(self._adapter)
-        except PydanticUserError as error:
-            raise BadToolError(
-                f"the input type {name} is one that JSON cannot carry: {first_sentence(error)}"
-            ) from error
+        except UNUSABLE_TYPE as error:
+            raise BadToolError(f"the input type {name} is one that JSON cannot carry: {why_unusable(error)}") from error
         self.schema: JsonObject = _with_root_inline(schema)
         if self.schema.get("type") != "object":
             raise BadToolError(
@@ -59,7 +59,13 @@ def explain(error: ValidationError, *, whole: str = "arguments") -> str:
     return "; ".join(told) + (f"; and {more} more" if more else "")
 
 
-def first_sentence(error: Exception) -> str:
+def why_unusable(error: Exception) -> str:
+    """Say in a sentence what one of `UNUSABLE_TYPE` says is wrong with a type."""
+    if isinstance(error, SchemaError):
+        reason = str(error).splitlines()[-1].strip().removeprefix("SchemaError: ")
+        return (
+            f"{reason}; in a TypedDict, NotRequired makes it optional" if "cannot have a default" in reason else reason
+        )
     return str(error).splitlines()[0].split(". ")[0]
 
 

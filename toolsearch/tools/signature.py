@@ -24,13 +24,12 @@ from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
-from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.definition import ToolContext
-from toolsearch.tools.input_type import explain, first_sentence, json_bytes
+from toolsearch.tools.input_type import UNUSABLE_TYPE, explain, json_bytes, why_unusable
 from toolsearch.tools.json_schema import schema_of
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.params import ToolParam
@@ -233,15 +232,15 @@ def _make_model(fields: Mapping[str, Any], *, open_ended: bool) -> tuple[type[Ba
     try:
         model = create_model("Arguments", __config__=config, **fields)
         return model, {"type": "object", "properties": {}, **schema_of(TypeAdapter(model))}
-    except PydanticUserError as error:
+    except UNUSABLE_TYPE as error:
         name, reason = _culprit(fields) or ("?", error)
-        raise BadToolError(f"parameter {name!r} has a type that JSON cannot carry: {first_sentence(reason)}") from error
+        raise BadToolError(f"parameter {name!r} has a type that JSON cannot carry: {why_unusable(reason)}") from error
 
 
-def _culprit(fields: Mapping[str, Any]) -> tuple[str, PydanticUserError] | None:
+def _culprit(fields: Mapping[str, Any]) -> tuple[str, Exception] | None:
     for annotation, info in fields.values():
         try:
             schema_of(TypeAdapter(annotation))
-        except PydanticUserError as error:
+        except UNUSABLE_TYPE as error:
             return info.alias, error
     return None
