@@ -9,6 +9,8 @@ from itertools import count
 
 import pytest
 
+from tests.kit.clock import Clock
+
 # What reasons for skipping may name: data that not everybody has beside the checkout, and extras of much to download.
 _MAY_BE_ABSENT = ("../shared", "the semantic extra", "'.[bench]'")
 
@@ -25,6 +27,11 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
 # A job that a shell starts in the background ignores Ctrl-C, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture

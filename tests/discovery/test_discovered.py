@@ -2,21 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.kit.clock import Clock
 from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
 from toolsearch.errors import BadSettingError
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 def find(tools: DiscoveredTools, clock: Clock, names: str, tokens: int = 10) -> None:

@@ -13,9 +13,10 @@ from mcp import Client, MCPError, types
 from mcp.server.lowlevel import Server
 
 from tests.gateway.test_asks import Person
-from tests.gateway.test_exposure import Clock, FakeServer, call
+from tests.gateway.test_exposure import FakeServer, call
 from tests.gateway.test_unjudged import Server as ChangingServer
 from tests.gateway.test_unjudged import call_add, config_of
+from tests.kit.clock import Clock
 from tests.kit.gateway import ERAS, served, text
 from tests.kit.poisoned_tools import tool as listed_tool
 from tests.kit.telemetry_recorder import Recorder
@@ -476,7 +477,7 @@ async def test_a_client_that_repeats_itself_in_vain_is_stopped_where_that_is_set
 
 
 def test_a_session_that_was_idle_for_long_begins_anew_and_so_does_one_of_too_many():
-    clock = Clock()
+    clock = Clock(100.0)
     limits = SessionLimits(CallLimits(total=1), max_sessions=2, idle_s=60, clock=clock)
     admitted = Admitted(ToolCall("", "pay"), Tool(ToolDefinition("pay")), {})
     one, two, three = (Caller(LOCAL, Era.LEGACY, session_key=key) for key in ("1", "2", "3"))

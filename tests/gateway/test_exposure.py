@@ -12,6 +12,7 @@ import pytest
 from mcp import Client, MCPError, types
 from mcp.types import methods
 
+from tests.kit.clock import Clock
 from toolsearch.access.principals import LOCAL
 from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.changes import ListChanges
@@ -79,15 +80,6 @@ class FakeServer:
 
 def entry(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}, **more}
-
-
-class Clock:
-    """Stands still until a test turns it."""
-
-    now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 @asynccontextmanager
@@ -230,7 +222,7 @@ def done_at_once(asking: Coroutine[Any, Any, None]) -> bool:
 
 
 async def test_lists_wait_two_seconds_after_the_start_for_servers_that_nothing_is_known_of_and_searches_ten():
-    clock = Clock()
+    clock = Clock(100.0)
     async with gateway_of("a", "hung", clock=clock) as (gateway, servers):
         await servers["a"].lists("dig")
         waited = []
@@ -245,7 +237,7 @@ async def test_lists_wait_two_seconds_after_the_start_for_servers_that_nothing_i
 
 
 async def test_the_wait_is_from_the_start_and_ends_as_the_last_server_is_heard_of():
-    clock = Clock()
+    clock = Clock(100.0)
     async with gateway_of("a", "b", clock=clock) as (gateway, servers):
         listing = asyncio.create_task(names(gateway, MODERN))
         await servers["a"].lists("dig")
@@ -255,14 +247,14 @@ async def test_the_wait_is_from_the_start_and_ends_as_the_last_server_is_heard_o
 
 
 async def test_how_long_the_first_list_waits_is_a_setting():
-    clock = Clock()
+    clock = Clock(100.0)
     async with gateway_of("hung", clock=clock, firstListWaitS=0) as (gateway, _):
         assert await names(gateway, MODERN) == OWN
         assert not done_at_once(gateway.settled())
 
 
 async def test_what_is_known_can_be_called_while_another_server_hangs_and_what_is_not_is_waited_for(monkeypatch):
-    async with gateway_of("a", "hung", clock=Clock()) as (gateway, servers):
+    async with gateway_of("a", "hung", clock=Clock(100.0)) as (gateway, servers):
         await servers["a"].lists("dig")
         with monkeypatch.context() as patched:
             patched.setattr(gateway.first_listings, "wait", forbidden)
@@ -281,7 +273,7 @@ async def forbidden(*_: float) -> None:
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_no_list_waits_longer_than_the_first_two_seconds(mode, monkeypatch):
-    clock = Clock()
+    clock = Clock(100.0)
     async with gateway_of("a", "hung", clock=clock) as (gateway, servers):
         await servers["a"].lists("dig", prompts=({"name": "greet"},), resources=({"uri": "a:///1", "name": "one"},))
         monkeypatch.setattr(gateway, "settled", forbidden)
@@ -295,7 +287,7 @@ async def test_no_list_waits_longer_than_the_first_two_seconds(mode, monkeypatch
 
 async def test_before_every_server_was_heard_of_ours_are_listed_and_then_who_follows_is_told_that_few_tools_are():
     """A client that lists once has ours, which go on answering; one that was shown few tools would have no search."""
-    clock = Clock()
+    clock = Clock(100.0)
     async with gateway_of("a", "hung", clock=clock, passThroughTools=10) as (gateway, servers):
         await servers["a"].lists("dig")
         changes, connection = ListChanges(gateway), FakeConnection()
@@ -318,7 +310,7 @@ async def test_before_every_server_was_heard_of_ours_are_listed_and_then_who_fol
 
 
 async def test_a_list_that_the_last_server_completes_is_told_of_once():
-    clock = Clock()
+    clock = Clock(100.0)
     async with gateway_of("a", "slow", clock=clock, passThroughTools=10) as (gateway, servers):
         await servers["a"].lists("dig")
         changes, connection = ListChanges(gateway), FakeConnection()
@@ -331,7 +323,7 @@ async def test_a_list_that_the_last_server_completes_is_told_of_once():
 
 
 async def test_an_answer_says_whose_tools_are_about_to_come_and_a_later_search_finds_them():
-    clock = Clock()
+    clock = Clock(100.0)
     async with gateway_of("a", "b", "c", clock=clock) as (gateway, servers):
         await servers["a"].lists("dig")
         servers["b"].state = UpstreamState.READY  # connected, and not listed yet

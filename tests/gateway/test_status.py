@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from mcp import Client
 
+from tests.kit.clock import Clock
 from tests.kit.gateway import raw_server, served
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.gateway.caller import Caller, Era
@@ -22,16 +23,9 @@ from toolsearch.gateway.trust.protocol import Hold
 from toolsearch.tokens import HeuristicTokenCounter
 
 
-class Clock:
-    now_s = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1_000.0)
 
 
 def legacy(key: str, principal: Principal = LOCAL) -> Caller:

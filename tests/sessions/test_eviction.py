@@ -1,5 +1,6 @@
 import pytest
 
+from tests.kit.clock import Clock
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.eviction import (
     AlwaysEvictStrategy,
@@ -8,19 +9,6 @@ from toolsearch.sessions.eviction import (
     NeverEvictStrategy,
     TtlEvictionStrategy,
 )
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 def test_lru_forgets_the_session_used_longest_ago_once_there_are_too_many() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.clock import Clock
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.discovered import Budget
 from toolsearch.errors import SessionConflictError, SessionStoreError, UnknownSessionError
@@ -22,14 +23,6 @@ from toolsearch.sessions.state import SessionCounters, SessionState
 from toolsearch.sessions.store import SessionStore
 from toolsearch.storage.memory import InMemorySessionPersistence
 from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 class MemoryPersistence(InMemorySessionPersistence):
@@ -47,11 +40,6 @@ class MemoryPersistence(InMemorySessionPersistence):
 class FullDisk(InMemorySessionPersistence):
     def save(self, session_id: str, text: str, *, version: int) -> int:
         raise SessionStoreError(f"disk full: no room for {len(text)} characters of {session_id} after {version}")
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 def new(session_id: str) -> Callable[[], SessionState]:

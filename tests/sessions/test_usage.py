@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.clock import Clock
 from toolsearch.errors import BadSettingError, UsageStoreError
 from toolsearch.sessions.usage.contribution import Credit, SessionContribution
 from toolsearch.sessions.usage.evidence import LearntUse
@@ -18,19 +19,6 @@ from toolsearch_indexes.index import ToolSearchIndex
 MAIL = frozenset({"mail"})
 EVENT = frozenset({"event"})
 BOTH = ["send_mail", "list_events"]
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 def use(

@@ -31,19 +31,6 @@ from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.stdio import OverlongLineError, lines
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 @pytest.fixture
 def breaker(clock) -> Breaker:
     return Breaker(clock=clock, random=lambda: 0.5)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.kit.clock import Clock
 from toolsearch.upstreams.health import TRANSITIONS, Event, Health
 from toolsearch.upstreams.protocol import UpstreamState
 
@@ -31,14 +32,6 @@ def rows() -> list[tuple[UpstreamState, Event, UpstreamState]]:
         for state, *thens in lines
         for event, then in zip(events, thens, strict=True)
     ]
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 @pytest.mark.parametrize(("before", "event", "after"), rows())

@@ -7,16 +7,17 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
+from tests.kit.clock import Clock
 from toolsearch.upstreams.streams import PacedReading
 
 ANSWER = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
 
 
-class Clock:
-    """Stands still but for what is slept."""
+class SleepingClock(Clock):
+    """Goes on by what is slept."""
 
     def __init__(self) -> None:
-        self.now_s = 100.0
+        super().__init__(100.0)
         self.slept: list[float] = []
 
     async def sleep(self, seconds: float) -> None:
@@ -25,9 +26,9 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(anyio, "current_time", lambda: clock.now_s)
+def clock(monkeypatch: pytest.MonkeyPatch) -> SleepingClock:
+    clock = SleepingClock()
+    monkeypatch.setattr(anyio, "current_time", clock)
     monkeypatch.setattr(anyio, "sleep", clock.sleep)
     return clock
 
