@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from toolsearch.tools.function_tool import FunctionToolCallback
     from toolsearch.tools.params import ToolParam
     from toolsearch.tools.providers import ToolCallbacks
+    from toolsearch.tools.schema_generator import json_schema_of
     from toolsearch.tools.strict import strict_schema
     from toolsearch.wire.aggregate import aggregate
     from toolsearch.wire.answers import ChatResponse, Usage
@@ -141,6 +142,7 @@ _MODULES = {
     "build_engine": "autoconfigure",
     "chat_tool": "chat.agent_tool",
     "evaluate": "evaluation.evaluation",
+    "json_schema_of": "tools.schema_generator",
     "propose_queries": "evaluation.proposals",
     "read_queries": "evaluation.queries",
     "strict_schema": "tools.strict",
@@ -219,6 +221,7 @@ __all__ = [
     "build_engine",
     "chat_tool",
     "evaluate",
+    "json_schema_of",
     "propose_queries",
     "read_queries",
     "strict_schema",

@@ -13,6 +13,7 @@ from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool, ToolContext
 from toolsearch.tools.function_tool import FunctionToolCallback
+from toolsearch.tools.json_types import JsonObject
 
 NO_CONTEXT = ToolContext()
 
@@ -195,3 +196,37 @@ async def test_a_partial_and_a_callable_object_are_functions_too() -> None:
     assert made.definition.description == "Scale by a factor."
     assert await run(made, factor=3) == 30
     assert await run(tool_from_function(functools.partial(add, 5)), b=1) == 6
+
+
+async def test_a_schema_given_by_hand_is_shown_as_it_stands_and_arguments_are_converted_all_the_same() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": r"^\p{N}+$"}}, "required": ["a"]}
+    made = tool_from_function(add, input_schema=schema)
+
+    assert made.definition.input_schema == schema
+    assert made.definition.description == "Add two numbers."
+    assert await run(made, a="3") == 5
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ({}, "whose type is 'object'"),
+        ([("type", "object")], "whose type is 'object'"),
+        ({"type": "object", "properties": {"a": {"default": math.nan}}}, "plain JSON"),
+        ({"type": "object", "properties": {"a": {"type": "text"}}}, r"no JSON Schema, at \$.properties.a.type"),
+        ({"type": "object", "properties": {"a": {}, "c": {}}}, "'c', which the function does not take"),
+        ({"type": "object", "properties": {"b": {}}}, "lacks the property 'a'"),
+    ],
+)
+def test_a_schema_by_which_the_function_could_not_be_called_is_refused(schema: JsonObject, reason: str) -> None:
+    with pytest.raises(BadToolError, match=f"^add cannot be a tool: input_schema .*{reason}"):
+        tool_from_function(add, input_schema=schema)
+
+
+def test_a_schema_given_by_hand_may_name_what_an_open_ended_function_takes_and_leave_it_to_alternatives() -> None:
+    def record(kind: str, **more: int) -> None: ...
+
+    anything = {"type": "object", "properties": {"kind": {}, "count": {}}}
+    either = {"type": "object", "anyOf": [{"properties": {"kind": {"const": "a"}}, "required": ["kind"]}]}
+    for schema in (anything, either):
+        assert tool_from_function(record, input_schema=schema).definition.input_schema == schema

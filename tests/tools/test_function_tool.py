@@ -161,6 +161,13 @@ async def test_a_schema_of_ones_own_is_shown_and_alone_gives_a_plain_dict() -> N
     assert await run(typed, location="Rome") == "Rome in C"
 
 
+def test_a_schema_of_ones_own_that_is_none_is_refused() -> None:
+    with pytest.raises(BadToolError, match=r"^f cannot be a tool: input_schema must be"):
+        FunctionToolCallback.build("f", weather, input_schema={})
+    with pytest.raises(BadToolError, match="no JSON Schema, at"):
+        FunctionToolCallback.build("f", weather, input_schema={"type": "object", "required": "location"})
+
+
 async def test_arguments_that_make_no_input_are_refused_without_their_values() -> None:
     with pytest.raises(BadArgumentsError, match="unit: ") as raised:
         await run(FunctionToolCallback.build("f", weather), location="Rome", unit="hunter2")

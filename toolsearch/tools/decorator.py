@@ -12,6 +12,7 @@ from toolsearch.option_values import name_list
 from toolsearch.tools.callbacks import FunctionCallback
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
 from toolsearch.tools.docstrings import read_docstring
+from toolsearch.tools.given_schema import require_callable_by, require_schema
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import in_words, namespaced, require_legal_name
 from toolsearch.tools.results import ToolCallResultConverter
@@ -119,14 +120,17 @@ def tool_from_function(
     name: str | None = None,
     description: str | None = None,
     metadata: ToolMetadata | None = None,
+    input_schema: JsonObject | None = None,
 ) -> Tool:
     """Make a tool of *function*, or of a method of an object (``tool_from_function(clock.now)``).
 
     What `@tool` said of it holds where nothing is said here. With *server*, the name becomes ``<server>__<name>`` and
-    is made legal. Raises BadToolError if the function cannot be a tool.
+    is made legal. *input_schema* is shown to models as it stands, in place of the one that is made of the signature;
+    arguments are converted to the annotated types all the same.
+    Raises BadToolError if the function cannot be a tool, or could not be called as *input_schema* says.
     """
     carried: _Carried | None = getattr(function, _ATTRIBUTE, None)
-    says_nothing = not server and name is None and description is None and metadata is None
+    says_nothing = not server and all(said is None for said in (name, description, metadata, input_schema))
     if carried is not None and carried.function is function:
         if carried.tool is not None and says_nothing:
             return carried.tool
@@ -139,7 +143,8 @@ def tool_from_function(
         options = replace(options, description=description)
     if metadata is not None:
         options = replace(options, metadata=checked_metadata(metadata))
-    return _build(function, options, server=server, name=name)[0]
+    made = _build(function, options, server=server, name=name)[0]
+    return made if input_schema is None else _with_schema(made, input_schema)
 
 
 def is_marked(value: Any) -> bool:
@@ -186,6 +191,15 @@ def _build(
     )
     callback = FunctionCallback(function, signature)
     return Tool(definition, callback, options.metadata, source=source_of(function)), callback
+
+
+def _with_schema(made: Tool, schema: JsonObject) -> Tool:
+    try:
+        require_schema(schema)
+        require_callable_by(schema, made.definition.input_schema)
+    except BadToolError as error:
+        raise BadToolError(f"{made.name} cannot be a tool: {error}") from error
+    return replace(made, definition=replace(made.definition, input_schema=schema))
 
 
 def _build_method(

@@ -13,6 +13,7 @@ from toolsearch.tools.callbacks import run_function
 from toolsearch.tools.decorator import checked_metadata, source_of
 from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolContext, ToolDefinition, ToolMetadata
 from toolsearch.tools.docstrings import read_docstring
+from toolsearch.tools.given_schema import require_schema
 from toolsearch.tools.input_type import InputType
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import in_words, require_legal_name
@@ -52,14 +53,14 @@ class FunctionToolCallback:
         description   defaults to the function's docstring without its sections, and without one to the name in words
         input_type    pydantic model, dataclass, TypedDict or dict; defaults to the annotation of the first parameter
         input_schema  is shown to the model in place of the input type's; alone, the function gets a plain dict
-        Raises BadToolError if the function has another shape, or its input is no JSON object.
+        Raises BadToolError if the function has another shape, its input is no JSON object, or the schema is none.
         """
         require_legal_name(name)
         try:
             shape, annotation = _shape_of(function)
             wanted = annotation if input_type is None else input_type
             parsed = InputType(wanted) if "input" in shape and wanted is not Parameter.empty else None
-            schema = input_schema or _schema_for(shape, parsed)
+            schema = _schema_for(shape, parsed) if input_schema is None else require_schema(input_schema)
         except BadToolError as error:
             raise BadToolError(f"{name} cannot be a tool: {error}") from error
         if description is None:

@@ -1,4 +1,4 @@
-"""A type whose values are made of a call's arguments: a model, dataclass, TypedDict, anything that is a JSON object."""
+"""Types whose values are made of JSON: models, dataclasses, TypedDicts, and whatever else pydantic knows."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ UNUSABLE_TYPE = (PydanticUserError, SchemaError)  # what pydantic raises for a t
 _MAX_ERRORS_TOLD = 5
 
 
-class InputType:
-    """Raises BadToolError, with the reason, for a type that JSON cannot carry or that is not an object."""
+class JsonType:
+    """A type and the JSON Schema of its values.
 
-    def __init__(self, python_type: Any) -> None:
-        name = getattr(python_type, "__name__", str(python_type))
+    Raises BadToolError, with the reason, for a type that JSON cannot carry; *role* is what it is to the reader.
+    """
+
+    def __init__(self, python_type: Any, *, role: str = "type", closed: bool = True) -> None:
+        self.name = str(getattr(python_type, "__name__", python_type))
         try:
             self._adapter: TypeAdapter[Any] = TypeAdapter(python_type)
-            schema = schema_of(self._adapter)
+            schema = schema_of(self._adapter, closed=closed)
         except UNUSABLE_TYPE as error:
-            raise BadToolError(f"the input type {name} is one that JSON cannot carry: {why_unusable(error)}") from error
-        self.schema: JsonObject = _with_root_inline(schema)
-        if self.schema.get("type") != "object":
             raise BadToolError(
-                f"the input type {name} is not a JSON object, which arguments always are; "
-                "make it a field of a dataclass, or define the tool with @tool"
-            )
-        self.schema = {"properties": {}, **self.schema}
+                f"the {role} {self.name} is one that JSON cannot carry: {why_unusable(error)}"
+            ) from error
+        self.schema: JsonObject = _with_root_inline(schema)
 
     def parse(self, arguments: JsonObject) -> Any:
         """Return *arguments* as a value of the type. Raises BadArgumentsError, without repeating their values."""
@@ -41,6 +40,19 @@ class InputType:
             return self._adapter.validate_json(json_bytes(arguments))
         except ValidationError as error:
             raise BadArgumentsError(explain(error)) from None  # pydantic's own text repeats the values
+
+
+class InputType(JsonType):
+    """A type whose values are made of a call's arguments. Raises BadToolError for one that is not an object, too."""
+
+    def __init__(self, python_type: Any) -> None:
+        super().__init__(python_type, role="input type")
+        if self.schema.get("type") != "object":
+            raise BadToolError(
+                f"the input type {self.name} is not a JSON object, which arguments always are; "
+                "make it a field of a dataclass, or define the tool with @tool"
+            )
+        self.schema = {"properties": {}, **self.schema}
 
 
 def json_bytes(arguments: JsonObject) -> bytes:

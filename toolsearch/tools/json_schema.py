@@ -17,11 +17,14 @@ from toolsearch.tools.json_types import Json
 from toolsearch.tools.schema_walk import free_name, rebuilt, with_refs
 
 
-def schema_of(adapter: TypeAdapter[Any]) -> dict[str, Json]:
-    """Raises PydanticUserError for a type that JSON cannot carry."""
+def schema_of(adapter: TypeAdapter[Any], *, closed: bool = True) -> dict[str, Json]:
+    """With *closed* false, an object is closed only if its class says so.
+
+    Raises PydanticUserError for a type that JSON cannot carry.
+    """
     schema = adapter.json_schema(schema_generator=_CompactSchema)
     schema.pop("title", None)
-    return rebuilt(schema, _closed)
+    return rebuilt(schema, _closed) if closed else schema
 
 
 class _CompactSchema(GenerateJsonSchema):

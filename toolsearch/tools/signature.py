@@ -78,11 +78,12 @@ class FunctionSignature:
 
 
 def read_signature(
-    function: Callable[..., Any], descriptions: Mapping[str, str], *, skip_first: bool = False
+    function: Callable[..., Any], descriptions: Mapping[str, str], *, skip_first: bool = False, closed: bool = True
 ) -> FunctionSignature:
     """Read *function*'s parameters; *descriptions* serve those that are not described in their annotation.
 
-    With *skip_first*, the first one is left out: of a method not yet bound, it is the object.
+    With *skip_first*, the first one is left out: of a method not yet bound, it is the object. With *closed* false, the
+    schema admits further properties wherever no class forbids them.
     Raises BadToolError, with the reason, for a signature that cannot be read or a type that JSON cannot carry.
     """
     try:
@@ -102,7 +103,7 @@ def read_signature(
             # Fields are numbered, since parameters may have names that a pydantic model cannot: schema, _x, copy
             fields[f"p{len(fields)}"] = _model_field(parameter, annotation, descriptions.get(parameter.name))
     open_ended = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
-    model, schema = _make_model(fields, open_ended=open_ended)
+    model, schema = _make_model(fields, open_ended=open_ended or not closed, closed=closed)
     return FunctionSignature(schema, signature, model, context_names)
 
 
@@ -226,12 +227,12 @@ def _shown_default(default: Any) -> dict[str, Json]:
     return {"default": shown}
 
 
-def _make_model(fields: Mapping[str, Any], *, open_ended: bool) -> tuple[type[BaseModel], JsonObject]:
+def _make_model(fields: Mapping[str, Any], *, open_ended: bool, closed: bool) -> tuple[type[BaseModel], JsonObject]:
     extra: Literal["allow", "forbid"] = "allow" if open_ended else "forbid"
     config = ConfigDict(extra=extra, protected_namespaces=(), val_json_bytes="base64")
     try:
         model = create_model("Arguments", __config__=config, **fields)
-        return model, {"type": "object", "properties": {}, **schema_of(TypeAdapter(model))}
+        return model, {"type": "object", "properties": {}, **schema_of(TypeAdapter(model), closed=closed)}
     except UNUSABLE_TYPE as error:
         name, reason = _culprit(fields) or ("?", error)
         raise BadToolError(f"parameter {name!r} has a type that JSON cannot carry: {why_unusable(reason)}") from error
