@@ -304,3 +304,14 @@ def test_50_threads_search_while_one_changes_the_catalog() -> None:
 
     assert failures == []
     assert sorted(engine.index.names()) == sorted(tools.names())
+
+
+def test_a_search_can_say_how_many_tools_there_are_beside_those_that_it_gives() -> None:
+    engine = ToolSearch(catalog())
+
+    answer = engine.search_with_total("/send|list/", limit=2)
+    assert (names(answer.references), answer.total_matches) == (names(engine.search("/send|list/", limit=2)), 4)
+    assert engine.search_with_total("/send|list/", reach=Reach.parse(deny=["server:mail"])).total_matches == 2
+    assert engine.search_with_total("/nothing/").total_matches == 0
+    with pytest.raises(BadQueryError, match="limit must be at least 1"):
+        engine.search_with_total("list", limit=0)

@@ -32,14 +32,15 @@ from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import SessionStore
 from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.sessions.usage.log import UsageLog
-from toolsearch.sessions.usage.vocabulary import IndexVocabulary
+from toolsearch.sessions.usage.vocabulary import vocabulary_of
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
-from toolsearch.tools.definition import ToolReference
+from toolsearch.tools.definition import ToolReference, ToolSearchResponse
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.index import STRATEGIES, ToolSearchIndex
+from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class EngineOptions(TypedDict, total=False):
     clock: Callable[[], float]
     cache: VectorCache | None
     usage: UsageLog | None
+    index: ToolIndex | None
 
 
 class ToolSearch:
@@ -75,6 +77,7 @@ class ToolSearch:
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
     cache      of vectors, to share with other engines; whoever made it closes it. None: one of its own
     usage      lets searches learn from what sessions call; None, the default, learns nothing
+    index      an index of your own (see `ToolIndex`), in place of the built-in one and its encoder
 
     An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except under "auto":
     there the search goes on by keyword, and `notes` says why.
@@ -95,12 +98,15 @@ class ToolSearch:
         clock: Callable[[], float] = time.time,
         cache: VectorCache | None = None,
         usage: UsageLog | None = None,
+        index: ToolIndex | None = None,
         _stored: Generation | None = None,
     ) -> None:
         if strategy not in STRATEGIES:
             raise BadSettingError(f"unknown strategy {strategy!r}; use one of {', '.join(STRATEGIES)}")
         if strategy in ("hybrid", "semantic") and encoder is None:
             raise BadSettingError(f"the strategy {strategy!r} needs an encoder: give one as encoder=, or use 'auto'")
+        if index is not None:
+            _require_usable(index, strategy, index_dir=index_dir, usage=usage)
         self.catalog = catalog if isinstance(catalog, Catalog) else Catalog(catalog)
         self.options = options or SessionOptions()
         self.telemetry = telemetry or Telemetry()
@@ -118,8 +124,10 @@ class ToolSearch:
         self._cache = cache or (
             self._directory.vector_cache() if self._directory and encoder not in (None, BUILT_IN) else VectorCache()
         )
-        self._followed = self._follow(self._load(encoder), _stored)
-        self.vocabulary = IndexVocabulary(self.index)
+        self._followed = (
+            CatalogIndex(self.catalog, index) if index is not None else self._follow(self._load(encoder), _stored)
+        )
+        self.vocabulary = vocabulary_of(self.index)
         self._views = ViewCache(self.catalog, self.counter)
         self._open: WeakKeyDictionary[SessionState, Session] = WeakKeyDictionary()  # each counts the calls of its turn
         self._lock = threading.Lock()
@@ -137,15 +145,14 @@ class ToolSearch:
         return cls(stored.catalog(), index_dir=index_dir, _stored=stored, **options)
 
     @property
-    def index(self) -> ToolSearchIndex:
+    def index(self) -> ToolIndex:
         return self._followed.index
 
     @property
     def strategies(self) -> tuple[str, ...]:
         """The strategies that a search can name, the default first."""
-        able: list[str] = ["hybrid", "keyword", "semantic", "regex"] if self.index.arm else ["keyword", "regex"]
         default = self.index.resolve_strategy(self._strategy)
-        return (default, *(strategy for strategy in able if strategy != default))
+        return (default, *(strategy for strategy in self.index.rankings if strategy != default))
 
     def search(
         self,
@@ -163,19 +170,21 @@ class ToolSearch:
         of that principal has shown moves them a little, if the engine learns from use. For the forms of a query, and
         BadQueryError and BadPatternError, see `ToolSearchIndex.search`.
         """
-        chosen = strategy or self._strategy
-        view = self.view(_bounded(reach, principal), server)
-        ranks_by = self.index.resolve_strategy(chosen)
-        with self.telemetry.search(strategy=ranks_by, limit=limit, query=query) as span:
-            favour = self._favour(query, principal)
-            ranked = self._by_words_if_need_be(
-                lambda by: self._followed.search(query, limit=limit, strategy=by, within=view.selection, favour=favour),
-                chosen,
-            )
-            found = [hit for hit in ranked if hit.score >= self.options.min_score and view.allows(hit.name)]
-            span.found([reference.name for reference in found])
-        logger.debug("searched by %s for at most %d tools: %d found", ranks_by, limit, len(found))
-        return found
+        return self._search(query, limit, limit, strategy, reach, server, principal).references
+
+    def search_with_total(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        strategy: str | None = None,
+        reach: Reach | None = None,
+        server: str | None = None,
+        principal: Principal | None = None,
+    ) -> ToolSearchResponse:
+        """Return what `search` does, and how many tools would be found without a limit: all of them are ranked."""
+        ranked = max(limit, len(self.catalog)) if limit > 0 else limit
+        return self._search(query, limit, ranked, strategy, reach, server, principal)
 
     def explain(
         self,
@@ -189,12 +198,15 @@ class ToolSearch:
     ) -> Explanation:
         """Say where and why `search` finds *tool* for *query*, or why not: its words, its nearness, their weights.
 
-        Raises as `search` does.
+        Raises as `search` does, and BadSettingError where an index of your own does not explain its results.
         """
+        index = self.index
+        if not isinstance(index, ExplainsSearches):
+            raise BadSettingError(f"the index, a {type(index).__name__}, has no method 'explain'; see `ToolIndex`")
         within = self.view(_bounded(reach, principal), server).selection
         favour = self._favour(query, principal)
         explained = self._by_words_if_need_be(
-            lambda by: self.index.explain(query, tool, strategy=by, within=within, favour=favour),
+            lambda by: index.explain(query, tool, strategy=by, within=within, favour=favour),
             strategy or self._strategy,
         )
         if explained.place is not None and explained.score < self.options.min_score:
@@ -288,6 +300,34 @@ class ToolSearch:
     ) -> None:
         self.close()
 
+    def _search(
+        self,
+        query: str,
+        limit: int,
+        ranked: int,
+        strategy: str | None,
+        reach: Reach | None,
+        server: str | None,
+        principal: Principal | None,
+    ) -> ToolSearchResponse:
+        """Return at most *limit* of the *ranked* best tools, and how many of these fit."""
+        chosen = strategy or self._strategy
+        view = self.view(_bounded(reach, principal), server)
+        ranks_by = self.index.resolve_strategy(chosen)
+        with self.telemetry.search(strategy=ranks_by, limit=limit, query=query) as span:
+            favour = self._favour(query, principal)
+            hits = self._by_words_if_need_be(
+                lambda by: self._followed.search(
+                    query, limit=ranked, strategy=by, within=view.selection, favour=favour
+                ),
+                chosen,
+            )
+            fitting = [hit for hit in hits if hit.score >= self.options.min_score and view.allows(hit.name)]
+            found = self._followed.references(fitting[:limit])
+            span.found([reference.name for reference in found])
+        logger.debug("searched by %s for at most %d tools: %d found", ranks_by, limit, len(found))
+        return ToolSearchResponse(found, len(fitting))
+
     def _favour(self, query: str, principal: Principal | None) -> Mapping[str, float] | None:
         if self.usage is None or principal is None:
             return None
@@ -298,7 +338,7 @@ class ToolSearch:
         try:
             return ask(strategy)
         except EncoderError as error:
-            if strategy != "auto":
+            if strategy != "auto" or "keyword" not in self.index.rankings:
                 raise
             self._note(f"searched by keyword only: {error}")
             return ask("keyword")
@@ -349,8 +389,8 @@ class ToolSearch:
             self._save(snapshot, index)
         return index, snapshot
 
-    def _save(self, snapshot: CatalogSnapshot, index: ToolSearchIndex) -> None:
-        if self._directory is None:
+    def _save(self, snapshot: CatalogSnapshot, index: ToolIndex) -> None:
+        if self._directory is None or not isinstance(index, ToolSearchIndex):
             raise BadSettingError("there is nowhere to save: give the engine an index_dir")
         self._directory.save(snapshot, index, refused=self.catalog.refused, encoder_spec=self._encoder_spec)
 
@@ -358,6 +398,19 @@ class ToolSearch:
         logger.warning(note)
         if note not in self.notes and len(self.notes) < _MAX_NOTES:
             self.notes.append(note)
+
+
+def _require_usable(index: ToolIndex, strategy: str, *, index_dir: str | Path | None, usage: UsageLog | None) -> None:
+    """Raises BadSettingError where an index of your own cannot do what is asked of it."""
+    unknown = sorted(set(index.rankings) - set(STRATEGIES[1:]))
+    if unknown or not index.rankings:
+        raise BadSettingError(f"an index ranks by some of {', '.join(STRATEGIES[1:])}, not by {index.rankings!r}")
+    if strategy not in ("auto", *index.rankings):
+        raise BadSettingError(f"the index cannot rank by {strategy!r}; it can by {', '.join(index.rankings)}")
+    if index_dir is not None:
+        raise BadSettingError("index_dir keeps the built-in index; an index of your own keeps itself")
+    if usage is not None:
+        raise BadSettingError("learning from use needs the words of the built-in index; leave out usage, or index")
 
 
 def _bounded(reach: Reach | None, principal: Principal | None) -> Reach:

@@ -156,6 +156,11 @@ class ToolSearchIndex:
         """
         return self._search(strategy, within, favour).explain(read_form(query), name)
 
+    @property
+    def rankings(self) -> tuple[str, ...]:
+        """The strategies that this index can rank by, the default first."""
+        return ("hybrid", "keyword", "semantic", "regex") if self.arm else ("keyword", "regex")
+
     def resolve_strategy(self, strategy: str) -> str:
         """Return what *strategy* means for this index. Raises BadQueryError."""
         if strategy not in STRATEGIES:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.tools.definition import ToolDefinition, ToolReference
-from toolsearch_indexes.documents import ToolDocument
-from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.schema_text import document_from_schema
 from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.tool_index import ToolIndex
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class CatalogIndex:
     at once. If the encoder fails, that is logged, and the change is indexed along with the next one.
     """
 
-    def __init__(self, catalog: Catalog, index: ToolSearchIndex, *, indexed: CatalogSnapshot | None = None) -> None:
+    def __init__(self, catalog: Catalog, index: ToolIndex, *, indexed: CatalogSnapshot | None = None) -> None:
         """*indexed* is what *index* already holds of *catalog*, as a stored one may.
 
         Raises EncoderError if the tools cannot be embedded.
@@ -66,10 +66,14 @@ class CatalogIndex:
         strategy: str = "auto",
         within: Selection | None = None,
         favour: Mapping[str, float] | None = None,
-    ) -> list[ToolReference]:
-        """As `ToolSearchIndex.search`, with a summary of each tool."""
+    ) -> list[Hit]:
+        """As `ToolIndex.search`."""
+        return self.index.search(query, limit=limit, strategy=strategy, within=within, favour=favour)
+
+    def references(self, hits: Iterable[Hit]) -> list[ToolReference]:
+        """Return *hits* with a summary of each tool."""
         references: list[ToolReference] = []
-        for hit in self.index.search(query, limit=limit, strategy=strategy, within=within, favour=favour):
+        for hit in hits:
             tool = self.catalog.find(hit.name)
             if tool is not None:  # else it was removed this moment
                 references.append(ToolReference(hit.name, hit.score, summary_of(tool.definition), hit.confidence))

@@ -143,3 +143,11 @@ class ToolReference:
     score: float
     summary: str
     confidence: Confidence = "high"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSearchResponse:
+    """The best tools that a search found, and *total_matches*: how many fit in all."""
+
+    references: list[ToolReference]
+    total_matches: int

@@ -11,6 +11,7 @@ from toolsearch_indexes.analysis import terms
 from toolsearch_indexes.errors import BadQueryError
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.query_forms import Words, read_form
+from toolsearch_indexes.tool_index import ToolIndex
 
 Terms: TypeAlias = frozenset[str]
 
@@ -23,6 +24,16 @@ class Vocabulary(Protocol):
     def terms_of(self, query: str) -> Terms:
         """Return the known terms of *query*; none if nothing can be learnt of it."""
         ...
+
+
+def vocabulary_of(index: ToolIndex) -> Vocabulary:
+    """Return the words of *index*; of an index that is not the built-in one they are not known."""
+    return IndexVocabulary(index) if isinstance(index, ToolSearchIndex) else _NoWords()
+
+
+class _NoWords:
+    def terms_of(self, query: str) -> Terms:  # noqa: ARG002  as `Vocabulary` has it
+        return frozenset()
 
 
 class IndexVocabulary:
