@@ -31,7 +31,7 @@ from toolsearch.chat.advisor import CONVERSATION_ID, Advisor, ChatRequest, chain
 from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
-from toolsearch.discovery.exposure import PassThrough
+from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool_from_function

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from toolsearch.chat.tool_calling import ToolCallingAdvisor
     from toolsearch.chat.tool_search import ToolSearchAdvisor
     from toolsearch.discovery.discovered import Budget
-    from toolsearch.discovery.exposure import PassThrough
+    from toolsearch.discovery.pass_through import PassThrough
     from toolsearch.engine import ToolSearch
     from toolsearch.errors import ToolSearchError
     from toolsearch.evaluation.evaluation import Evaluation, evaluate
@@ -100,7 +100,7 @@ _MODULES = {
     "NeverEvictStrategy": "sessions.eviction",
     "OpenAIChatModel": "chat.models.openai_chat",
     "OpenAIResponsesModel": "chat.models.openai_responses",
-    "PassThrough": "discovery.exposure",
+    "PassThrough": "discovery.pass_through",
     "Principal": "access.principals",
     "Prompt": "chat.model",
     "Reach": "access.reach",

@@ -18,7 +18,7 @@ from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.exposure import PassThrough
+from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.engine import ToolSearch
 from toolsearch.sessions.eviction import (
     CompositeEvictionStrategy,

@@ -77,7 +77,7 @@ class Session:
     @property
     def is_passed_through(self) -> bool:
         """Whether the catalog in reach is so small that it is shown whole, and not searched."""
-        return self._in_memory().is_passed_through
+        return not self._in_memory().exposure.is_searched
 
     def note_request(self) -> None:
         """Count a model request with the tools that are `shown` now."""

@@ -9,7 +9,7 @@ from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
 
-from toolsearch.discovery.exposure import PassThrough
+from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.formats import TOOL_FORMATS, RenderedTools, render_definition, render_tools

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kit.telemetry_recorder import Recorder
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.discovery.exposure import PassThrough
+from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError, BadSettingError
 from toolsearch.sessions.options import SessionOptions

@@ -23,6 +23,7 @@ from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX, with_suffi
 from toolsearch.chat.tool_search_session import TurnSession
 from toolsearch.chat.tool_search_turn import SearchTurn
 from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.exposure import APPEND, DEFERRED, Exposure
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, DuplicateToolError
 from toolsearch.option_values import identity, name_list
@@ -156,7 +157,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         with self._lock:
             self._running[session_id] += 1
         messages = request.prompt.messages
-        if self._system_suffix and not turn.session.is_passed_through:
+        if self._system_suffix and turn.session.exposure.is_searched:
             messages = with_suffix(messages, self._system_suffix)
         return ChatRequest(replace(request.prompt, messages=messages), {**request.context, _TURN: turn})
 
@@ -165,7 +166,8 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         if turn is None:
             return request
         options = request.prompt.options
-        asked = await search_threads.run(turn.ask, options) if turn.is_native else turn.ask(options)
+        is_deferred = turn.session.exposure == DEFERRED
+        asked = await search_threads.run(turn.ask, options) if is_deferred else turn.ask(options)
         return replace(request, prompt=replace(request.prompt, options=asked))
 
     def scope(self, request: ChatRequest) -> ToolScope:
@@ -213,10 +215,10 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             session.expand(choice)  # a choice that is not in the list would be refused
         searched: Mapping[str, Tool] = {} if self._engine else own
         session.save()  # so that no restart brings back a wider reach
-        is_native = self._is_native(model, session)
-        if is_native:
+        session.show_as(self._exposure(model, session))
+        if session.exposure == DEFERRED:
             session.in_reach()  # the first time, each definition is measured; here that holds up nobody
-        return SearchTurn(session, attached, searched, is_native=is_native, choice=choice or "")
+        return SearchTurn(session, attached, searched, choice=choice or "")
 
     def _begin(
         self, session_id: str, own: Mapping[str, Tool], reach: Reach | None, principal: Principal
@@ -234,17 +236,18 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
         return opened(self._engine) if self._engine else self._engines.open(own, state, opened)
 
-    def _is_native(self, model: ChatModel, session: TurnSession) -> bool:
+    def _exposure(self, model: ChatModel, session: TurnSession) -> Exposure:
+        """How tools are shown where they are searched for."""
         if self._mode == "append" or (self._mode == "auto" and not model.native_tool_search):
-            return False
+            return APPEND
         if not model.native_tool_search:
             raise BadSettingError(
                 f"this {model.provider} model cannot load tools in the midst of a conversation; use the mode 'auto'"
             )
         if session.reach_size > _MAX_DEFERRED:
             self._note(f"the catalog has over {_MAX_DEFERRED:,} tools, more than a model can defer: they are appended")
-            return False
-        return True
+            return APPEND
+        return DEFERRED
 
     def _note(self, note: str) -> None:
         if note not in self.notes:

@@ -20,21 +20,19 @@ class SearchTurn:
 
     attached   tools of the request that are always shown; none of them is searched for
     searched   tools of the request that are what is searched: the session knows their definitions, these can run
-    is_native  whether the model is told of all tools as deferred, and loads them from the answers to searches
     choice     the tool that the model has to call, which cannot be deferred; "" for none
-    loaded     with *is_native*: what was loaded, by name, as it was then. Answers in the conversation refer to it, so
-               it stays as it is until the end of the turn, even if the catalog drops or changes it
+    loaded     where tools are deferred: what was loaded, by name, as it was then. Answers in the conversation refer to
+               it, so it stays as it is until the end of the turn, even if the catalog drops or changes it
     """
 
     session: TurnSession
     attached: Mapping[str, Tool]
     searched: Mapping[str, Tool]
-    is_native: bool = False
     choice: str = ""
     loaded: dict[str, Tool] = field(default_factory=dict[str, Tool])
 
     def ask(self, options: ChatOptions) -> ChatOptions:
-        """Count a request to the model, and return `options` for it. With *is_native* that may take long."""
+        """Count a request to the model, and return `options` for it. Where tools are deferred, that may take long."""
         self.session.note_request()
         return self.options(options)
 
@@ -48,12 +46,13 @@ class SearchTurn:
         return _TurnScope(ConversationScope(self.session), self.attached, self.searched)
 
     def _tools(self) -> tuple[list[Tool], list[Tool]]:
+        exposure = self.session.exposure
         shown, attached = self.session.shown(), list(self.attached.values())
-        if self.session.is_passed_through:
+        if not exposure.is_searched:
             tools = {tool.name: tool for tool in self._unattached(shown)}
             return [*attached, *(tools.pop(name) for name in self.searched if name in tools), *tools.values()], []
         search, discovered = shown[0], self._unattached(shown[1:])
-        if not self.is_native:
+        if exposure.grows:
             return [search, *attached, *discovered], []
         always = self.session.state.pins | {self.choice}
         visible = [tool for tool in discovered if tool.name in always]

@@ -24,7 +24,7 @@ def tokens(
 ) -> int:
     """Show what the catalog costs in tokens: all of it, by server, the most expensive tools, and the search tool."""
     from toolsearch.access.reach import Reach
-    from toolsearch.discovery.exposure import PassThrough
+    from toolsearch.discovery.pass_through import PassThrough
     from toolsearch.discovery.search_tool import search_tool_definition
 
     with opened_engine(index, source, strategy="keyword") as engine:

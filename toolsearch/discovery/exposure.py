@@ -1,29 +1,82 @@
-"""When a catalog needs no search: the model is shown all of it."""
+"""How a model is shown tools and calls those that it finds: one policy, and one set of sentences, for every face.
+
+An `Exposure` is a way of showing tools. Which one a client, a model or a user gets is for the face to choose; whether a
+catalog is so small that it is shown whole instead, `ExposurePolicy` decides for all of them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from toolsearch.errors import BadSettingError
+from toolsearch.discovery.pass_through import PassThrough
+from toolsearch.discovery.view import View
+
+ExposureKind: TypeAlias = Literal["whole", "append", "hedge", "fixed", "deferred"]
 
 
 @dataclass(frozen=True, slots=True)
-class PassThrough:
-    """When a catalog is so small that the model is shown all of it, since searching would cost more than it saves.
+class Exposure:
+    """One way of showing tools.
 
-    Both bounds have to hold. With ``max_tools=0`` everything is searched for. The defaults are about what the search
-    tool itself and two searches cost.
+    call_hint  tells the model, in the answer to a search, how to call what was found
+    grows      whether what was found joins the list that the model is sent
+    answers    what the answer to a search holds: the names of tools that the model is listed by then, or definitions
     """
 
-    max_tools: int = 10
-    max_tokens: int = 1_500
+    kind: ExposureKind
+    call_hint: str
+    grows: bool = False
+    answers: Literal["names", "definitions"] = "names"
 
-    def __post_init__(self) -> None:
-        if self.max_tools < 0 or self.max_tokens < 0:
-            raise BadSettingError(
-                f"a pass-through's bounds are 0 or more; got max_tools={self.max_tools}, max_tokens={self.max_tokens}"
-            )
+    @property
+    def is_searched(self) -> bool:
+        """Whether the model is listed the search tool."""
+        return self.kind != "whole"
 
-    def covers(self, *, tools: int, tokens: int) -> bool:
-        """Whether a catalog of that size is shown whole."""
-        return tools <= self.max_tools and tokens <= self.max_tokens
+    def listed(self, in_reach: Iterable[str], *, pins: Iterable[str] = (), discovered: Iterable[str] = ()) -> list[str]:
+        """Name the tools that stand in the model's list, in its order; the search tool stands before them."""
+        if not self.is_searched:
+            return list(in_reach)
+        return list(dict.fromkeys([*pins, *(discovered if self.grows else ())]))
+
+
+_IN_LIST_FROM_NOW = "They are in your tool list from now on; call them by name."
+_BY_CALL_TOOL = "Run one with the tool that its 'callWith' names, giving 'name' and 'arguments' by its inputSchema."
+
+WHOLE = Exposure("whole", "They are in your tool list; call them by name.")
+"""Every tool in reach is listed, so that nothing has to be searched for."""
+
+APPEND = Exposure("append", _IN_LIST_FROM_NOW, grows=True)
+"""What was found is appended to the list: for the library, and for MCP clients that list anew when they are told to."""
+
+FIXED = Exposure("fixed", _BY_CALL_TOOL, answers="definitions")
+"""The list never changes. Answers hold definitions, and call tools run what was found."""
+
+HEDGE = Exposure(
+    "hedge",
+    f"{_BY_CALL_TOOL} If your tool list has it by now, call it by name instead.",
+    grows=True,
+    answers="definitions",
+)
+"""As "append" and as "fixed" at once: for a client of which nobody knows whether it lists anew."""
+
+DEFERRED = Exposure("deferred", _IN_LIST_FROM_NOW)
+"""The provider knows all definitions from the start, and an answer makes it load those that were found."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExposurePolicy:
+    """How the tools of a view are shown.
+
+    pass_through  the catalogs that are shown whole
+    searched      how all others are shown
+    """
+
+    pass_through: PassThrough
+    searched: Exposure
+
+    def exposure(self, view: View) -> Exposure:
+        """The same for one version of the catalog, and steady as that changes, as `PassThrough` says."""
+        return WHOLE if view.is_shown_whole(self.pass_through) else self.searched

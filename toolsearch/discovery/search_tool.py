@@ -1,4 +1,4 @@
-"""``toolSearchTool``: the one tool that a model is shown instead of all, what it takes, and how its answer reads."""
+"""``toolSearchTool``: the one tool that a model is shown instead of all, and what it takes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsearch.errors import BadQueryError, shown_name
-from toolsearch.tokens import TokenCounter
-from toolsearch.tools.definition import ToolDefinition, ToolReference
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import TOOL_NAME
 
@@ -21,7 +20,6 @@ _SELECT = "select:"
 _ANY_SERVER = ("any", "all", "*")  # what models send where their client has made every argument required
 _MAX_DIGITS = 18
 _MAX_SERVERS_BYTES = 64  # UTF-8 of the server names in the definition, which every request pays for
-_SUMMARY_WIDTHS = (240, 160, 100, 60, 30, 0)  # characters; tried in turn until an answer fits
 
 # Asking for one short query per capability is worth more than any ranking: measured, such queries find .86 of the
 # tools that a task needs, the task's own words .68.
@@ -163,76 +161,3 @@ def _server(value: Json, servers: Collection[str]) -> str | None:
     if value is None or isinstance(value, str):
         return value or None
     raise BadQueryError("server must be the name of one server, or left out")
-
-
-def render_answer(
-    references: Sequence[ToolReference],
-    *,
-    call_hint: str,
-    token_cap: int = 800,
-    counter: TokenCounter,
-    newly_loaded: Collection[str] = (),
-    already_loaded: Collection[str] = (),
-    note: str = "",
-) -> str:
-    """Return what the model reads of a search's results, best first, in at most *token_cap* tokens.
-
-    *call_hint* says how these tools are called from now on, which depends on the client. To fit, summaries are cut,
-    then left out, then the last tools are only counted. The first lines are given even if they alone exceed the cap.
-    """
-    if not references:
-        return "\n".join(filter(None, [_NOTHING_FOUND, note]))
-    head = _head(len(references), len(newly_loaded), with_confidence(call_hint, references))
-    for width in _SUMMARY_WIDTHS:
-        lines = [_line(reference, width, already_loaded) for reference in references]
-        answer = "\n".join(filter(None, [head, *lines, note]))
-        if counter.count(answer) <= token_cap:
-            return answer
-    for shown in range(len(references) - 1, 0, -1):
-        lines = [_line(reference, 0, already_loaded) for reference in references[:shown]]
-        answer = "\n".join(filter(None, [head, *lines, _more(len(references) - shown), note]))
-        if counter.count(answer) <= token_cap:
-            return answer
-    return "\n".join(filter(None, [head, _more(len(references)), note]))
-
-
-def refused_note(names: Sequence[str]) -> str:
-    """What the model is told of tools that were found and are too long to be shown; "" for none."""
-    return f"Found as well, but too long to be shown: {', '.join(names)}." if names else ""
-
-
-_NOTHING_FOUND = (
-    "No tool found. Try other words for the same capability (a verb and its object), one capability per query, "
-    "no server, or strategy 'keyword'. If that finds nothing either, there is no such tool."
-)
-
-_WEAK = "They fit only weakly: if none is what you need, search once more in other words."
-
-
-def with_confidence(call_hint: str, references: Sequence[ToolReference]) -> str:
-    """*call_hint*, with a word on it where even the first of *references* fits only weakly; there has to be one."""
-    return call_hint if references[0].confidence == "high" else f"{call_hint} {_WEAK}".strip()
-
-
-def _head(found: int, new: int, call_hint: str) -> str:
-    counted = "1 tool found" if found == 1 else f"{found} tools found"
-    return f"{counted}{f', {new} of them new' if new else ''}. {call_hint}".rstrip()
-
-
-def _more(count: int) -> str:
-    return f"... and {count} more"
-
-
-def _line(reference: ToolReference, width: int, already_loaded: Collection[str]) -> str:
-    loaded = " (was loaded already)" if reference.name in already_loaded else ""
-    summary = _one_line(reference.summary, width)
-    return f"- {reference.name}{loaded}{f': {summary}' if summary else ''}"
-
-
-def _one_line(text: str, width: int) -> str:
-    """Cut *text* at a word to at most *width* characters. One line, so that no summary can pose as the next result."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    if len(line) <= width:
-        return line
-    head = line[: max(width - 1, 0)]
-    return f"{head.rpartition(' ')[0] or head}…" if head else ""

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.discovery.pass_through import PassThrough, PassThroughDecisions
 from toolsearch.errors import BadQueryError, UnknownToolError, shown_name
 from toolsearch.tokens import HeuristicTokenCounter, TokenCounter, definition_tokens
 from toolsearch.tools.definition import Tool, ToolDefinition
@@ -18,17 +19,26 @@ from toolsearch_indexes.selection import Selection
 
 _MAX_COUNTED = 500_000  # characters of a description: counting 5 MB takes a second, and all of them are too many
 _MAX_VIEWS = 256  # different reaches that are remembered; what an index keeps for each is bounded there
+_MAX_DECISIONS = 4_096  # views, in use or not, of which it is remembered whether they were shown whole
 
 
 class View:
     """A catalog through one reach and, if given, one server. Follows the catalog; safe to share between threads."""
 
-    def __init__(self, catalog: Catalog, reach: Reach, server: str | None, costs: DefinitionCosts) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        reach: Reach,
+        server: str | None,
+        costs: DefinitionCosts,
+        pass_through: PassThroughDecisions,
+    ) -> None:
         self._catalog = catalog
         self._reach = reach
         self._server = server
         self._costs = costs
-        self._listed: tuple[int, _Listing] | None = None
+        self._pass_through = pass_through
+        self._listed: _Listing | None = None
         is_everything = reach.is_everything and server is None
         self.selection = None if is_everything else Selection(self.allows)  # for the index, before it ranks
 
@@ -76,23 +86,31 @@ class View:
     def tokens_of(self, definition: ToolDefinition) -> int:
         return self._costs.of(definition)
 
+    def is_shown_whole(self, rule: PassThrough) -> bool:
+        """Whether *rule* has all of it shown. Decided once for each version of the catalog, see `PassThrough`."""
+        listing = self._listing()
+        return self._pass_through.is_whole(
+            rule, listing.version, tools=len(listing.names), tokens=lambda: listing.tokens
+        )
+
     def _admits(self, definition: ToolDefinition) -> bool:
         return (self._server is None or definition.server == self._server) and self._reach.allows(definition)
 
     def _listing(self) -> _Listing:
         snapshot = self._catalog.snapshot()
         listed = self._listed
-        if listed is None or listed[0] != snapshot.version:
+        if listed is None or listed.version != snapshot.version:
             tools = snapshot.tools
             names = sorted(name for name in tools if self.selection is None or self._admits(tools[name].definition))
-            listed = self._listed = (snapshot.version, _Listing(tuple(names), self.find, self._costs))
-        return listed[1]
+            listed = self._listed = _Listing(snapshot.version, tuple(names), self.find, self._costs)
+        return listed
 
 
 @dataclass(eq=False)
 class _Listing:
     """A view at one version of the catalog; the costly parts are computed when asked for."""
 
+    version: int
     names: tuple[str, ...]
     _find: Callable[[str], Tool | None]
     _costs: DefinitionCosts
@@ -137,6 +155,7 @@ class ViewCache:
         self._catalog = catalog
         self._costs = DefinitionCosts(counter)
         self._views: OrderedDict[tuple[Reach, str | None], View] = OrderedDict()
+        self._decisions: OrderedDict[tuple[Reach, str | None], PassThroughDecisions] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, reach: Reach, server: str | None = None) -> View:
@@ -151,8 +170,16 @@ class ViewCache:
 
     def _get(self, reach: Reach, server: str | None) -> View:
         with self._lock:
-            view = self._views.pop((reach, server), None) or View(self._catalog, reach, server, self._costs)
+            view = self._views.pop((reach, server), None) or self._made(reach, server)
             self._views[reach, server] = view
             while len(self._views) > _MAX_VIEWS:
                 self._views.popitem(last=False)
             return view
+
+    def _made(self, reach: Reach, server: str | None) -> View:
+        """A new view. It goes on with what was decided for an earlier one, which outlasts that view."""
+        decisions = self._decisions.pop((reach, server), None) or PassThroughDecisions()
+        self._decisions[reach, server] = decisions
+        while len(self._decisions) > _MAX_DECISIONS:
+            self._decisions.popitem(last=False)
+        return View(self._catalog, reach, server, self._costs, decisions)

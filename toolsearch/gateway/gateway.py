@@ -15,7 +15,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.exposure import PassThrough
+from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
@@ -54,6 +54,7 @@ logger = logging.getLogger(__name__)
 UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
 
 USAGE_FILE: Final = "usage.db"  # in the state folder
+_SLACK = 0.25  # servers list a tool more or less without anybody's doing, and no client's list should turn for it
 _FIRST_USE_S = 10.0  # after the start: a search or a call is worth waiting for, and clients give those a minute
 
 
@@ -90,7 +91,9 @@ class Gateway:
             sessions=SessionStore(LruEvictionStrategy(settings.http.max_sessions), budget=budget),
             options=SessionOptions(
                 budget=budget,
-                pass_through=PassThrough(max_tools=0),  # the surface decides that itself
+                pass_through=PassThrough(
+                    settings.exposure.pass_through_tools, settings.exposure.pass_through_tokens, slack=_SLACK
+                ),
             ),
             telemetry=telemetry,
             usage=UsageLog(self._usage) if self._usage else None,

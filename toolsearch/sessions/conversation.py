@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.search_tool import SearchArguments, refused_note, render_answer, search_tool_definition
+from toolsearch.discovery.answers import answer_with_names, too_long_note
+from toolsearch.discovery.exposure import APPEND, Exposure, ExposurePolicy
+from toolsearch.discovery.search_tool import SearchArguments, search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.errors import UndiscoveredToolError
 from toolsearch.option_values import name_list
@@ -26,8 +28,6 @@ from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
 
 logger = logging.getLogger(__name__)
-
-_CALL_HINT = "They are in your tool list from now on; call them by name."
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class Conversation:
         self.principal = principal
         self.host = host
         self._options = options or host.options
+        self._policy = ExposurePolicy(self._options.pass_through, APPEND)
         self._view: tuple[Reach, View] | None = None
         self._used: list[str] = []  # tools whose calls are to be learnt from when this is saved
 
@@ -116,18 +117,20 @@ class Conversation:
         self._add([tool for tool in missing if tool is not None])
 
     @property
-    def is_passed_through(self) -> bool:
-        """Whether the catalog in reach is so small that it is shown whole, and not searched."""
-        rule, view = self._options.pass_through, self.view
-        count = len(view.names)
-        return rule.covers(tools=count, tokens=0) and rule.covers(tools=count, tokens=view.tokens)
+    def exposure(self) -> Exposure:
+        """How the tools in reach are shown now."""
+        return self._policy.exposure(self.view)
+
+    def show_as(self, searched: Exposure) -> None:
+        """Show tools so where they are searched for; they are appended unless this is called."""
+        self._policy = ExposurePolicy(self._options.pass_through, searched)
 
     def shown(self) -> list[Tool]:
-        """The search tool, without a callback, and what was discovered; or all tools, where they are passed through.
+        """The search tool, without a callback, and what was discovered; or all tools, where they are shown whole.
 
         Nothing changes for it: tools that are gone are left out here, and dropped by `drop_gone`.
         """
-        if self.is_passed_through:
+        if not self.exposure.is_searched:
             return self._shown_tools()
         tools = map(self._shown_tool, self.discovered)
         return [Tool(self._search_definition()), *(tool for tool in tools if tool is not None)]
@@ -141,7 +144,7 @@ class Conversation:
         if name == TOOL_NAME:
             return Tool(self._search_definition())
         tool = self.view.get(name)
-        if name not in self.state.discovered and not self.is_passed_through:
+        if name not in self.state.discovered and self.exposure.is_searched:
             if not self._options.expand_undiscovered:
                 raise UndiscoveredToolError(name)
             self.expand(name)
@@ -185,19 +188,18 @@ class Conversation:
         asked = SearchArguments.parse(
             arguments, default_limit=options.limit, max_limit=options.max_limit, servers=self.view.servers
         )
-        before = set(self.discovered)
+        exposure, before = self.exposure, set(self.discovered)
         found = self.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
-        names = [reference.name for reference in found.shown]
-        text = render_answer(
+        text = answer_with_names(
             found.shown,
-            call_hint=_CALL_HINT,
+            call_hint=exposure.call_hint,
             token_cap=options.answer_tokens,
             counter=self.host.counter,
-            newly_loaded=[name for name in names if name not in before],
-            already_loaded=[name for name in names if name in before],
-            note="\n".join(filter(None, [asked.note, refused_note(found.refused)])),
+            listed_before=before if exposure.is_searched else None,
+            note="\n".join(filter(None, [asked.note, too_long_note(found.refused)])),
         )
         refused = {"refused": list(found.refused)} if found.refused else {}
+        names = [reference.name for reference in found.shown]
         return ToolOutput((text_block(text),), structured={"tools": names, **refused})
 
     # Turns and figures

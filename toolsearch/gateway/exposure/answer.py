@@ -1,13 +1,18 @@
-"""What a search answers: names of what the client is listed, definitions of what it is not, and how to call them."""
+"""The answer to a search as the gateway gives it: a text for models, and the same as data for programs."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.discovery.search_tool import render_answer, with_confidence
+from toolsearch.discovery.answers import (
+    answer_with_definitions,
+    answer_with_names,
+    answer_with_nothing,
+    with_confidence,
+)
+from toolsearch.discovery.exposure import Exposure
 from toolsearch.gateway.exposure.call_tools import call_tool_for
 from toolsearch.gateway.exposure.wire_tools import raw_entry
 from toolsearch.tokens import TokenCounter
@@ -17,78 +22,55 @@ _SHOWN = ("title", "description", "inputSchema", "annotations")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SearchAnswer:
     """*text* is for models, *structured* says the same to programs: a client may hand on either alone."""
 
     text: str
     structured: dict[str, Any]
 
 
-def answer_with_names(
-    references: Sequence[ToolReference],
-    *,
-    hint: str,
-    listed_before: Collection[str] | None = None,
-    token_cap: int,
-    counter: TokenCounter,
-    note: str = "",
-) -> Answer:
-    """Name *references*, best first, which the client is listed; *listed_before* says which are not new to it."""
-    names = [reference.name for reference in references]
-    text = render_answer(
-        references,
-        call_hint=hint,
-        token_cap=token_cap,
-        counter=counter,
-        newly_loaded=() if listed_before is None else [name for name in names if name not in listed_before],
-        already_loaded=() if listed_before is None else [name for name in names if name in listed_before],
-        note=note,
-    )
-    structured: dict[str, Any] = {"tools": [{"name": name} for name in names]}
-    if references:
-        structured["howToCall"] = with_confidence(hint, references)
-    return Answer(text, _noted(structured, note))
+@dataclass(frozen=True, slots=True)
+class AnswerWriter:
+    """Writes answers of at most *token_cap* tokens.
 
-
-def answer_with_schemas(
-    references: Sequence[ToolReference],
-    tools: Sequence[Tool],
-    *,
-    hint: str,
-    is_split: bool,
-    token_cap: int,
-    counter: TokenCounter,
-    note: str = "",
-) -> Answer:
-    """Give the definitions of *tools*, which are those of *references*, best first, while *token_cap* allows; the first
-    always. The others are named, with what gets their definitions.
+    shown     gives the tool of a name as clients are shown it, None for one that they are not
+    is_split  whether there is a call tool for each safety class, or one for all
     """
-    if not references:
-        return Answer(render_answer((), call_hint="", counter=counter, note=note), _noted({"tools": []}, note))
-    hint = with_confidence(hint, references)
-    lines = [hint]
-    entries: list[dict[str, Any]] = []
-    room = token_cap - counter.count(hint) - counter.count(note)
-    for tool in tools:
-        entry = _entry(tool, is_split=is_split)
-        text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
-        room -= counter.count(text)
-        if room < 0 and entries:
-            break
-        lines.append(text)
-        entries.append(entry)
-    if rest := [tool.name for tool in tools[len(entries) :]]:
-        lines.append(f"Also found, without room for their schemas: {', '.join(rest)}. Query select:NAME for one.")
-    if note:
-        lines.append(note)
-    return Answer("\n".join(lines), _noted({"tools": entries, "alsoFound": rest, "howToCall": hint}, note))
 
+    shown: Callable[[str], Tool | None]
+    is_split: bool
+    token_cap: int
+    counter: TokenCounter
 
-def _noted(structured: dict[str, Any], note: str) -> dict[str, Any]:
-    return {**structured, "note": note} if note else structured
+    def write(
+        self,
+        exposure: Exposure,
+        found: Sequence[ToolReference],
+        *,
+        listed_before: Collection[str] | None = None,
+        note: str = "",
+    ) -> SearchAnswer:
+        """Answer with *found*, best first, what *exposure* has answers hold.
 
+        *listed_before* says which of them are not new to the client's list; None says nothing of that.
+        """
+        noted = {"note": note} if note else {}
+        if not found:
+            return SearchAnswer(answer_with_nothing(note), {"tools": [], **noted})
+        hint = with_confidence(exposure.call_hint, found)
+        limits: dict[str, Any] = {"token_cap": self.token_cap, "counter": self.counter}
+        if exposure.answers == "names":
+            names = [{"name": reference.name} for reference in found]
+            text = answer_with_names(
+                found, call_hint=exposure.call_hint, listed_before=listed_before, note=note, **limits
+            )
+            return SearchAnswer(text, {"tools": names, "howToCall": hint, **noted})
+        tools = [tool for reference in found if (tool := self.shown(reference.name)) is not None]
+        answer = answer_with_definitions(list(map(self._entry, tools)), call_hint=hint, note=note, **limits)
+        structured = {"tools": answer.given, "alsoFound": answer.left_out, "howToCall": hint}
+        return SearchAnswer(answer.text, {**structured, **noted})
 
-def _entry(tool: Tool, *, is_split: bool) -> dict[str, Any]:
-    raw = raw_entry(tool)
-    shown = {key: raw[key] for key in _SHOWN if raw.get(key)}
-    return {"name": tool.name, "callWith": call_tool_for(tool, is_split=is_split), **shown}
+    def _entry(self, tool: Tool) -> dict[str, Any]:
+        raw = raw_entry(tool)
+        shown = {key: raw[key] for key in _SHOWN if raw.get(key)}
+        return {"name": tool.name, "callWith": call_tool_for(tool, is_split=self.is_split), **shown}

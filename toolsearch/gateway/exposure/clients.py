@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolsearch.access.globs import GlobSet
+from toolsearch.discovery.exposure import APPEND, FIXED, HEDGE, Exposure
 from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.settings import Exposing
 
@@ -28,29 +29,28 @@ KNOWN_CLIENTS = (
     KnownClient("chatgpt*", "fixed", "opens a session for each call (SEP-2567), so nothing in one would be seen again"),
 )
 
-_DEFAULT: Exposing = "hedge"
+_UNKNOWN: Exposing = "hedge"
+_EXPOSURES: Mapping[Exposing, Exposure] = {"expand": APPEND, "fixed": FIXED, "hedge": HEDGE}
 
 
 class ClientTable:
-    """What a client is shown, by era and name.
-
-    ``expand``  found tools join the list, and the answer only names them
-    ``fixed``   the list never changes; the answer carries the schemas, and the call tools run what was found
-    ``hedge``   both: for a client that nobody knows, which either way works
-    """
+    """How a client is shown tools that are searched for, by its era and name."""
 
     def __init__(self, overrides: Mapping[str, Exposing] | None = None) -> None:
         """*overrides* go by globs as in `KnownClient`; the first that fits counts, before all that is known."""
         asked = [KnownClient(pattern.lower(), mode, "as configured") for pattern, mode in (overrides or {}).items()]
         self._rows = [(GlobSet([client.pattern]), client) for client in (*asked, *KNOWN_CLIENTS)]
 
-    def exposing(self, caller: Caller) -> Exposing:
+    def exposure(self, caller: Caller) -> Exposure:
         """The protocol of 2026 forbids lists that change, and without a session there is none that could."""
         if caller.era is Era.MODERN or caller.session_key is None:
-            return "fixed"
+            return FIXED
+        return _EXPOSURES[self._exposing(caller)]
+
+    def _exposing(self, caller: Caller) -> Exposing:
         name = caller.client_name.lower()
         versioned = f"{name}/{caller.client_version.lower()}"
         for globs, client in self._rows:
             if globs.match(name) or globs.match(versioned):
                 return client.exposing
-        return _DEFAULT
+        return _UNKNOWN

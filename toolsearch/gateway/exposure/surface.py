@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.exposure import PassThrough
+from toolsearch.discovery.exposure import Exposure, ExposurePolicy
 from toolsearch.discovery.search_tool import SearchArguments, search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import SessionStoreError, UnknownSessionError
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.exposure.answer import Answer, answer_with_names, answer_with_schemas
+from toolsearch.gateway.exposure.answer import AnswerWriter, SearchAnswer
 from toolsearch.gateway.exposure.call_tools import call_tool_entries, called_tool
 from toolsearch.gateway.exposure.clients import ClientTable
-from toolsearch.gateway.exposure.fares import FareNotes
-from toolsearch.gateway.exposure.pass_through import PassThroughSwitch
+from toolsearch.gateway.exposure.notes import AnswerNotes
 from toolsearch.gateway.exposure.unapproved import UnapprovedTools
 from toolsearch.gateway.exposure.wire_tools import wire_entry, within_bound
 from toolsearch.gateway.registry import Registry
@@ -29,23 +28,17 @@ from toolsearch.sessions.host import note_found
 from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import Tool, ToolReference
-from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.upstreams.protocol import UpstreamState
 from toolsearch.wire.formats import render_definition
 
 logger = logging.getLogger(__name__)
-
-_JOINED_LIST = "They are in your tool list from now on; call them by name."
-_IN_LIST = "They are in your tool list; call them by name."
-_BY_CALL_TOOL = "Run one with the tool that its 'callWith' names, giving 'name' and 'arguments' by its inputSchema."
-_EITHER_WAY = f"{_BY_CALL_TOOL} If your tool list has it by now, call it by name instead."
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """An answer to a search; *list_changed* says that the caller's list is another one now."""
 
-    answer: Answer
+    answer: SearchAnswer
     list_changed: bool = False
 
 
@@ -72,12 +65,11 @@ class Surface:
         self._registry = registry
         self._settings = settings
         self._is_complete = is_complete
-        self._fares = FareNotes(states, registry, rules)
-        self._unapproved = UnapprovedTools(registry)
         self._clients = ClientTable(settings.clients)
-        self._pass_through = PassThroughSwitch(PassThrough(settings.pass_through_tools, settings.pass_through_tokens))
+        self._unapproved = UnapprovedTools(registry)
+        self._notes = AnswerNotes(states, registry, rules)
         self._is_split = settings.call_tools == "split"
-        registry.on_change(self._pass_through.review)
+        self._answers = AnswerWriter(self._shown, self._is_split, settings.answer_tokens, engine.counter)
 
     def entries(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's ``tools/list``, whole: byte for byte the same until something changes.
@@ -86,31 +78,31 @@ class Surface:
         tools are listed as they are, without any of ours, which answer all the same.
         """
         view = self._view(caller)
-        own = [] if self._passes_through(caller, view) else self._own_entries()
-        tools = (self._shown(name) for name in self._names(caller, view))
+        exposure = self._exposure(caller, view)
+        own = self._own_entries() if exposure.is_searched else []
+        tools = map(self._shown, self._listed(caller, view, exposure))
         return [*own, *(wire_entry(tool, caller.era) for tool in tools if tool is not None)]
 
     def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
         """Raises BadQueryError or BadPatternError, written for the model."""
         view = self._view(caller)
+        exposure = self._exposure(caller, view)
         asked = SearchArguments.parse(
             arguments,
             default_limit=self._settings.limit,
             max_limit=self._settings.max_limit,
             servers=view.servers,
         )
-        if self._passes_through(caller, view):
-            return Found(self._with_names(caller, asked, self._find(caller, asked), _IN_LIST))
-        exposing = self._clients.exposing(caller)
-        if exposing == "fixed":
-            return Found(self._with_schemas(caller, asked, self._find(caller, asked), _BY_CALL_TOOL))
+        if not exposure.grows:
+            found = self._find(caller, asked)
+            return Found(self._answers.write(exposure, found, note=self._note(caller, asked, found)))
         with self._conversation(caller) as conversation:
-            before = self._listed(conversation)
+            before = self._names(exposure, view, conversation)
             found = self._discover(conversation, asked)
-            changed = before != self._listed(conversation)
-        if exposing == "hedge":
-            return Found(self._with_schemas(caller, asked, found, _EITHER_WAY), list_changed=changed)
-        return Found(self._with_names(caller, asked, found, _JOINED_LIST, set(before)), list_changed=changed)
+            after = self._names(exposure, view, conversation)
+        note = self._note(caller, asked, found)
+        answer = self._answers.write(exposure, found, listed_before=before, note=note)
+        return Found(answer, list_changed=set(before) != set(after))
 
     def resolve(self, caller: Caller, name: str) -> Tool:
         """The tool of that name in the caller's reach.
@@ -157,22 +149,24 @@ class Surface:
         tool = self._registry.find(name) if self._engine.view(reach).allows(name) else None
         return tool.definition.input_schema if tool else None
 
-    def _names(self, caller: Caller, view: View) -> Iterable[str]:
+    def _exposure(self, caller: Caller, view: View) -> Exposure:
+        """How the caller is shown its tools. Before every server was heard of, nobody knows whether they are few."""
+        searched = self._clients.exposure(caller)
+        if not view.names or not self._is_complete():
+            return searched
+        return ExposurePolicy(self._engine.options.pass_through, searched).exposure(view)
+
+    def _listed(self, caller: Caller, view: View, exposure: Exposure) -> list[str]:
         """The names of the servers' tools in the caller's list, in its order."""
-        if self._passes_through(caller, view):
-            return view.names
-        if self._clients.exposing(caller) == "fixed":
-            return self._pinned(view)
+        if not exposure.grows:
+            return self._names(exposure, view)
         with self._conversation(caller) as conversation:
-            return self._listed(conversation)
+            return self._names(exposure, view, conversation)
 
-    def _listed(self, conversation: Conversation) -> dict[str, None]:
-        """As `_names`, where the list grows by what is found."""
-        shown = dict.fromkeys(tool.name for tool in conversation.shown() if tool.name != TOOL_NAME)
-        return self._pinned(conversation.view) | shown
-
-    def _pinned(self, view: View) -> dict[str, None]:
-        return dict.fromkeys(pin for pin in self._settings.pins if view.allows(pin))
+    def _names(self, exposure: Exposure, view: View, conversation: Conversation | None = None) -> list[str]:
+        pins = [pin for pin in self._settings.pins if view.allows(pin)]
+        discovered = [name for name in conversation.discovered if self._shown(name)] if conversation else []
+        return exposure.listed(view.names, pins=pins, discovered=discovered)
 
     def _shown(self, name: str) -> Tool | None:
         """The tool of that name as clients are shown it; None if it is gone, or too long for any of them."""
@@ -200,47 +194,8 @@ class Surface:
             conversation.end_turn()  # MCP does not tell of turns
         return found.shown
 
-    def _with_names(
-        self,
-        caller: Caller,
-        asked: SearchArguments,
-        found: list[ToolReference],
-        hint: str,
-        before: set[str] | None = None,
-    ) -> Answer:
-        return answer_with_names(
-            found,
-            hint=hint,
-            listed_before=before,
-            token_cap=self._settings.answer_tokens,
-            counter=self._engine.counter,
-            note=self._note(caller, asked, found),
-        )
-
-    def _with_schemas(self, caller: Caller, asked: SearchArguments, found: list[ToolReference], hint: str) -> Answer:
-        tools = [tool for reference in found if (tool := self._shown(reference.name)) is not None]
-        return answer_with_schemas(
-            found,
-            tools,
-            hint=hint,
-            is_split=self._is_split,
-            token_cap=self._settings.answer_tokens,
-            counter=self._engine.counter,
-            note=self._note(caller, asked, found),
-        )
-
     def _note(self, caller: Caller, asked: SearchArguments, found: list[ToolReference]) -> str:
-        servers = [
-            tool.definition.server for reference in found if (tool := self._registry.find(reference.name)) is not None
-        ]
-        reach = caller.principal.reach
-        notes = [
-            asked.note,
-            self._unapproved.note(asked.query, reach),
-            self._fares.of_found(servers),
-            self._fares.of_unsearched(reach, is_answered=bool(found)),
-        ]
-        return "\n".join(filter(None, notes))
+        return self._notes.of(asked, found, caller.principal.reach)
 
     def _own_entries(self) -> list[dict[str, Any]]:
         search = search_tool_definition(  # without the servers: the list must not change because one of them starts
@@ -252,9 +207,6 @@ class Surface:
 
     def _view(self, caller: Caller) -> View:
         return self._engine.view(caller.principal.reach)
-
-    def _passes_through(self, caller: Caller, view: View) -> bool:
-        return self._is_complete() and self._pass_through.is_on(caller.principal.reach, view)
 
     def _conversation(self, caller: Caller) -> UnitOfWork:
         """The session of the caller, which sees all that the principal reaches."""

@@ -1,0 +1,67 @@
+"""When a catalog is so small that the model is shown all of it, and how that stays decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolsearch.errors import BadSettingError
+
+_RETURN_SHARE = 0.75  # of both bounds; a catalog that has been too large is shown whole again from here down
+
+
+@dataclass(frozen=True, slots=True)
+class PassThrough:
+    """When a catalog is so small that the model is shown all of it, since searching would cost more than it saves.
+
+    Both bounds have to hold. With ``max_tools=0`` everything is searched for. The defaults are about what the search
+    tool itself and two searches cost.
+
+    A list of tools that changes from whole to searched and back costs the model's prompt cache each time. So a catalog
+    that has once been too large is shown whole again only when it takes at most three quarters of both bounds. *slack*
+    is how far, as a share of the bounds, a catalog that is shown whole may grow beyond them before it is searched: for
+    catalogs that change without their owner's doing.
+    """
+
+    max_tools: int = 10
+    max_tokens: int = 1_500
+    slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.max_tools < 0 or self.max_tokens < 0 or self.slack < 0:
+            raise BadSettingError(
+                f"a pass-through's bounds and slack are 0 or more; got max_tools={self.max_tools}, "
+                f"max_tokens={self.max_tokens}, slack={self.slack}"
+            )
+
+    def covers(self, *, tools: int, tokens: int, was_whole: bool | None = None) -> bool:
+        """Whether a catalog of that size is shown whole; *was_whole* says whether it was before, None for a new one."""
+        share = {None: 1.0, True: 1.0 + self.slack, False: _RETURN_SHARE}[was_whole]
+        return tools <= self.max_tools * share and tokens <= self.max_tokens * share
+
+
+class PassThroughDecisions:
+    """What was decided for one reach, by rule. Safe to share between threads.
+
+    A decision holds for one version of the catalog, and the next one starts from it.
+    """
+
+    def __init__(self) -> None:
+        self._decided: dict[PassThrough, tuple[int, bool]] = {}
+
+    def is_whole(self, rule: PassThrough, version: int, *, tools: int, tokens: Callable[[], int]) -> bool:
+        """Whether all *tools* that are in reach in that *version* of the catalog are shown.
+
+        Their *tokens* are only counted if their number leaves it open. No tools at all are shown whole, and that
+        decides nothing: more are likely to come.
+        """
+        if not tools:
+            return True
+        decided, was_whole = self._decided.get(rule, (-1, None))
+        if was_whole is not None and decided >= version:
+            return was_whole
+        is_whole = rule.covers(tools=tools, tokens=0, was_whole=was_whole) and rule.covers(
+            tools=tools, tokens=tokens(), was_whole=was_whole
+        )
+        self._decided[rule] = version, is_whole  # two threads that decide the same version decide alike
+        return is_whole

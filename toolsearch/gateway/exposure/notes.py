@@ -1,0 +1,33 @@
+"""What the answer to a search says beside what was found: of the servers, and of tools that wait for approval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from toolsearch.access.reach import Reach
+from toolsearch.discovery.search_tool import SearchArguments
+from toolsearch.gateway.exposure.fares import FareNotes
+from toolsearch.gateway.exposure.unapproved import UnapprovedTools
+from toolsearch.gateway.registry import Registry
+from toolsearch.tools.definition import ToolReference
+from toolsearch.upstreams.protocol import UpstreamState
+
+
+class AnswerNotes:
+    """Safe to share between threads. Nothing is said of what is out of the caller's reach."""
+
+    def __init__(self, states: Callable[[], Mapping[str, UpstreamState]], registry: Registry, rules: Reach) -> None:
+        self._registry = registry
+        self._fares = FareNotes(states, registry, rules)
+        self._unapproved = UnapprovedTools(registry)
+
+    def of(self, asked: SearchArguments, found: Sequence[ToolReference], reach: Reach) -> str:
+        """A line for each thing to say of a search for *asked* that has *found* this; "" for none."""
+        tools = [self._registry.find(reference.name) for reference in found]
+        notes = [
+            asked.note,
+            self._unapproved.note(asked.query, reach),
+            self._fares.of_found(tool.definition.server for tool in tools if tool is not None),
+            self._fares.of_unsearched(reach, is_answered=bool(found)),
+        ]
+        return "\n".join(filter(None, notes))
