@@ -100,7 +100,32 @@ async def test_the_fields_can_be_left_in_for_a_tool_that_takes_any() -> None:
 
     made = augmented(tool_from_function(echo), Thinking, ignore, remove=False)
     assert await run(made, {"thought": "t", "x": 1}) == {"thought": "t", "x": 1}
-    with pytest.raises(BadToolError, match="its own parameters only"):
+
+
+async def test_the_fields_can_be_left_in_for_a_function_that_has_parameters_of_their_names() -> None:
+    """The model reads what the fields say; what the function needs stays required, and its defaults hold."""
+
+    @tool
+    def explain(city: str, thought: str, confidence: str = "low") -> str:
+        return f"{city}, {thought}, {confidence}"
+
+    events: list[AugmentedArguments[Thinking]] = []
+    made = augmented(tool_from_function(explain), Thinking, events.append, remove=False)
+    schema = made.definition.input_schema
+    assert schema["properties"]["thought"] == {"type": "string", "description": "Why this tool is called."}
+    assert schema["required"] == ["city", "thought"]
+
+    assert await run(made, {"city": "Rome", "thought": "t"}) == "Rome, t, low"
+    assert [event.arguments for event in events] == [Thinking(thought="t", confidence="high")]
+
+
+def test_leaving_the_fields_in_for_a_function_that_does_not_take_them_is_an_error_that_says_what_to_do() -> None:
+    @tool
+    def half(thought: str) -> None: ...
+
+    with pytest.raises(BadToolError, match=r"does not take 'confidence'; give its function a parameter"):
+        augmented(tool_from_function(half), Thinking, ignore, remove=False)
+    with pytest.raises(BadToolError, match="does not take 'confidence'"):
         augmented(tool_from_function(forecast), Thinking, ignore, remove=False)
 
 
@@ -108,7 +133,7 @@ def test_a_name_clash_is_an_error() -> None:
     class Clash(BaseModel):
         city: str
 
-    with pytest.raises(BadToolError, match="'city' already"):
+    with pytest.raises(BadToolError, match=r"'city' already; rename .* remove=False"):
         augmented(tool_from_function(forecast), Clash, ignore)
 
 

@@ -39,25 +39,43 @@ def augmented(tool: Tool, model: type[Arguments], consumer: Consumer[Arguments],
     """Return *tool* with the fields of *model* (pydantic, dataclass, TypedDict) among its arguments.
 
     A field is required if the model says so. *consumer*, plain (in a worker thread) or async, gets what was sent for
-    them; then the tool runs without them or, if not *remove*, with. If the consumer raises, the call fails and the
-    tool does not run. All else that is known of the tool holds, such as ``return_direct``.
-    Raises BadToolError if a field has the name of one of the tool's parameters, the tool cannot be called, or it is to
-    keep arguments that it does not take.
+    them; if it raises, the call fails and the tool does not run. Then the tool runs without these arguments.
+
+    With *remove* false it runs with them, so it must take any arguments or have parameters of these names. Where it
+    has such a parameter, the model reads what the field says of it.
+
+    All else that is known of the tool holds, such as ``return_direct``. Raises BadToolError if the tool cannot be
+    called, has a parameter of a field's name or, with *remove* false, does not take one of the fields.
     """
     if tool.callback is None:
         raise BadToolError(f"{tool.name} cannot be augmented: it has no way to run")
     fields = InputType(model)
     own: JsonObject = tool.definition.input_schema
-    clashes = fields.schema["properties"].keys() & own.get("properties", {}).keys()
-    if clashes:
-        raise BadToolError(
-            f"{tool.name} cannot be augmented: it has a parameter {min(clashes)!r} already; rename the model's field"
-        )
-    if not remove and own.get("additionalProperties") is False:
-        raise BadToolError(f"{tool.name} cannot be augmented with remove=False: it takes its own parameters only")
+    if remove:
+        _require_no_clash(tool.name, own, fields.schema["properties"])
+    else:
+        _require_taken(tool.name, own, fields.schema["properties"])
     definition = replace(tool.definition, input_schema=_joined(own, fields.schema))
     callback = _AugmentedCallback(tool.callback, definition, fields, consumer, remove=remove)
     return replace(tool, definition=definition, callback=callback, spec="")  # its source gives it as it was
+
+
+def _require_no_clash(name: str, own: JsonObject, fields: JsonObject) -> None:
+    clashes = fields.keys() & own.get("properties", {}).keys()
+    if clashes:
+        raise BadToolError(
+            f"{name} cannot be augmented: it has a parameter {min(clashes)!r} already; rename the model's field, or "
+            "hand it on with remove=False"
+        )
+
+
+def _require_taken(name: str, own: JsonObject, fields: JsonObject) -> None:
+    refused = fields.keys() - own.get("properties", {}).keys()
+    if refused and own.get("additionalProperties") is False:
+        raise BadToolError(
+            f"{name} cannot be augmented with remove=False: it does not take {min(refused)!r}; give its function a "
+            "parameter of this name or **kwargs, or leave remove=True"
+        )
 
 
 class AugmentedToolProvider:
@@ -111,7 +129,7 @@ def _joined(own: JsonObject, further: JsonObject) -> JsonObject:
     moved = with_refs(further, renamed)
     moved_definitions: JsonObject = moved.get("$defs", {})
     definitions |= {renamed.get(name, name): definition for name, definition in moved_definitions.items()}
-    required = [*own.get("required", ()), *moved.get("required", ())]
+    required = list(dict.fromkeys([*own.get("required", ()), *moved.get("required", ())]))
     return {
         **own,
         "properties": {**own.get("properties", {}), **moved["properties"]},
