@@ -14,12 +14,14 @@ from toolsearch.chat.models.scripted import calls
 FILE = """
 [toolsearch.advisor]
 enabled = true
-max_results = 3
+
+[toolsearch.search]
+limit = 3
 
 [toolsearch.index]
 strategy = "keyword"
 
-[toolsearch.limits.tools]
+[toolsearch.limits.per_tool_overrides]
 statistics__median = 2
 """
 
@@ -28,9 +30,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "toolsearch.toml"
         path.write_text(FILE, encoding="utf-8")
-        environment = {"TOOLSEARCH_ADVISOR__MAX_RESULTS": "1", **os.environ}  # the environment wins
+        environment = {"TOOLSEARCH_SEARCH__LIMIT": "1", **os.environ}  # the environment wins
         settings = Settings.from_environment(environment, path)
-    print(settings.advisor.enabled, settings.advisor.max_results, settings.limits.per_tool, dict(settings.limits.tools))
+    limits = settings.limits
+    print(settings.advisor.enabled, settings.search.limit, limits.per_tool, dict(limits.per_tool_overrides))
 
     catalog = Catalog()
     catalog.load("module:statistics")
@@ -43,7 +46,7 @@ def main() -> None:
     print(client.prompt("The median of 3, 1 and 4?").context(conversation_id="ada").content_sync())
 
     try:
-        Settings.from_environment({"TOOLSEARCH_ADVISOR__MAX_RESULT": "3"})
+        Settings.from_environment({"TOOLSEARCH_LIMITS__PER_TOL": "3"})
     except ToolSearchError as error:
         print(str(error).partition("?")[0] + "?")
     for row in Settings.documented()[:2]:

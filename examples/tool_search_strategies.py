@@ -20,7 +20,7 @@ def main() -> None:
         # A stand-in for an encoder that knows meaning, such as "sentence-transformers/all-MiniLM-L6-v2".
         engine = ToolSearch(catalog, strategy=strategy, encoder=HashingEncoder())
         advisor = ToolSearchAdvisor(
-            engine, max_results=2, pins=["calendar__isleap"], system_suffix="Search for tools before you say no."
+            engine, limit=2, pins=["calendar__isleap"], system_suffix="Search for tools before you say no."
         )
         model = model_or(
             calls(("toolSearchTool", {"query": query})), calls(("statistics__median", {"data": [3, 1, 4]})), "It is 3."

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolsearch.access.principals import Principal
     from toolsearch.access.reach import Reach
-    from toolsearch.autoconfigure import build_client, build_engine
     from toolsearch.calling.attached import AttachedTools
     from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor
     from toolsearch.calling.hooks import Allow, Deny, Edit
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from toolsearch.wire.aggregate import aggregate
     from toolsearch.wire.answers import ChatResponse, Usage
     from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+    from toolsearch.wiring import build_client, build_engine
 
 _MODULES = {
     "Allow": "calling.hooks",
@@ -138,8 +138,8 @@ _MODULES = {
     "UserMessage": "wire.messages",
     "aggregate": "wire.aggregate",
     "augmented": "tools.augmentation",
-    "build_client": "autoconfigure",
-    "build_engine": "autoconfigure",
+    "build_client": "wiring",
+    "build_engine": "wiring",
     "chat_tool": "chat.agent_tool",
     "evaluate": "evaluation.evaluation",
     "json_schema_of": "tools.schema_generator",

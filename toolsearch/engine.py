@@ -33,13 +33,15 @@ from toolsearch.sessions.store import SessionStore
 from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.sessions.usage.vocabulary import vocabulary_of
+from toolsearch.setting_values import read_strategy
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.tools.definition import ToolReference, ToolSearchResponse
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.explanation import Explanation
-from toolsearch_indexes.index import STRATEGIES, ToolSearchIndex
+from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.strategies import Strategy
 from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
@@ -53,7 +55,7 @@ _Asked = TypeVar("_Asked")
 class EngineOptions(TypedDict, total=False):
     """What an engine takes beside its catalog and its index directory; see `ToolSearch`."""
 
-    strategy: str
+    strategy: Strategy
     encoder: Encoder | str | Path | None
     sessions: SessionStore | None
     options: SessionOptions | None
@@ -87,7 +89,7 @@ class ToolSearch:
         self,
         catalog: Catalog | Iterable[ToolLike],
         *,
-        strategy: str = "auto",
+        strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,
         index_dir: str | Path | None = None,
         sessions: SessionStore | None = None,
@@ -101,8 +103,7 @@ class ToolSearch:
         index: ToolIndex | None = None,
         _stored: Generation | None = None,
     ) -> None:
-        if strategy not in STRATEGIES:
-            raise BadSettingError(f"unknown strategy {strategy!r}; use one of {', '.join(STRATEGIES)}")
+        strategy = read_strategy(strategy)
         if strategy in ("hybrid", "semantic") and encoder is None:
             raise BadSettingError(f"the strategy {strategy!r} needs an encoder: give one as encoder=, or use 'auto'")
         if index is not None:

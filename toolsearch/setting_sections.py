@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -9,24 +10,34 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from toolsearch.documents.json_values import is_object
+from toolsearch.setting_fields import fields_of, section_of
 from toolsearch.tools.naming import did_you_mean
 
 UNKNOWN_SETTING: Final = "unknown_setting"  # as pydantic's kinds of errors are named
 
 
 class SettingsSection(BaseModel):
+    """Its fields may be dataclasses of options, which are then sections like any other: they get this configuration."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     @model_validator(mode="before")
     @classmethod
     def _of_known_names(cls, given: object) -> object:
         """Raises PydanticCustomError for a name that the section does not have, with those that it may be a slip of."""
-        names = [to_camel(name) for name in cls.model_fields]
-        known = {*names, *cls.model_fields}
-        for name in given if is_object(given) else ():
-            if name not in known:
-                hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
-                raise PydanticCustomError(
-                    UNKNOWN_SETTING, "there is no such setting{hint}", {"name": name, "hint": hint}
-                )
+        _require_known(given, cls.model_fields)
+        for name, field in cls.model_fields.items():
+            below = section_of(field.annotation)
+            if is_object(given) and below and below is field.annotation and not issubclass(below, BaseModel):
+                _require_known(given.get(to_camel(name), given.get(name)), fields_of(below), f"{to_camel(name)}.")
         return given
+
+
+def _require_known(given: object, fields: Iterable[str], place: str = "") -> None:
+    names = list(map(to_camel, fields))
+    for name in given if is_object(given) else ():
+        if name not in names and name not in fields:
+            hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
+            raise PydanticCustomError(
+                UNKNOWN_SETTING, "there is no such setting{hint}", {"name": f"{place}{name}", "hint": hint}
+            )

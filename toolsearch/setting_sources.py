@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic.alias_generators import to_snake
 
+from toolsearch.environment import GATEWAY_TOKEN, NESTED, PREFIX
 from toolsearch.errors import BadSettingError
+from toolsearch.setting_fields import Setting
 
-PREFIX = "TOOLSEARCH_"
-NESTED = "__"
+logger = logging.getLogger(__name__)
+
 _TABLE = "toolsearch"
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
@@ -25,8 +28,10 @@ SettingsT = TypeVar("SettingsT", bound=BaseModel)
 class GivenSettings:
     """What was given so far: values by section and name, where each came from, and what was wrong with names."""
 
-    def __init__(self, fields: Mapping[str, FieldInfo]) -> None:
-        self._fields = fields
+    def __init__(self, settings: Iterable[Setting], *, old_names: Mapping[str, str] | None = None) -> None:
+        """*old_names* are still read, each as the name that it has now; that is logged."""
+        self._settings = {setting.name: setting for setting in settings}
+        self._old_names = old_names or {}
         self._values: dict[str, Any] = {}
         self._origins: dict[str, str] = {}
         self._problems: list[str] = []
@@ -44,20 +49,21 @@ class GivenSettings:
                 self._unknown(section, section, str(path))
                 continue
             for key, value in cast("dict[str, Any]", entries).items():
-                self._add(f"{section}.{key}", value, f"{section}.{key} in {path}")
+                name, origin = f"{section}.{key}", f"{section}.{key} in {path}"
+                self._add(self._current(name, origin), value, origin)
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
         """Read the variables in the order of their names, so that whole tables come before their entries."""
         for variable in sorted(environ):
-            if not variable.upper().startswith(PREFIX):
+            if not variable.upper().startswith(PREFIX) or variable == GATEWAY_TOKEN:
                 continue
             section, _, rest = variable[len(PREFIX) :].partition(NESTED)
             field, _, entry = rest.partition(NESTED)
-            name = f"{section}.{field}".lower().rstrip(".")
+            name = self._current(f"{section}.{field}".lower().rstrip("."), variable)
             text = environ[variable]
             if not entry:
                 self._add(name, text, variable)
-            elif name in self._fields and _is_table(self._fields[name]):
+            elif name in self._settings and self._settings[name].is_table:
                 self._values[name] = {**self._table(name), entry: _without_none(text)}
                 self._origins[f"{name}.{entry}"] = variable
             else:
@@ -78,41 +84,39 @@ class GivenSettings:
         return made
 
     def _add(self, name: str, value: Any, origin: str) -> None:
-        field = self._fields.get(name)
-        if field is None:
+        setting = self._settings.get(name)
+        if setting is None:
             self._unknown(name, origin, "")
             return
         try:
-            self._values[name] = _read(value, field)
+            self._values[name] = _read(value, setting)
         except json.JSONDecodeError as error:
             self._problems.append(f"{origin} is not JSON: {error}")
         self._origins[name] = origin
+
+    def _current(self, name: str, origin: str) -> str:
+        current = self._old_names.get(name, name)
+        if current != name:
+            logger.warning("%s: the setting %s is called %s now", origin, name, current)
+        return current
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self._values.get(name, {})
         return cast("dict[str, Any]", table) if isinstance(table, dict) else {}
 
     def _unknown(self, name: str, origin: str, place: str) -> None:
-        near = difflib.get_close_matches(name, self._fields, n=3, cutoff=0.6)
-        rest = sorted(self._fields.keys() - set(near))
+        near = difflib.get_close_matches(name, self._settings, n=3, cutoff=0.6)
+        rest = sorted(self._settings.keys() - set(near))
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         where = f" in {place}" if place else ""
         self._problems.append(f"there is no setting {origin}{where}; {hint}There are {', '.join([*near, *rest])}")
 
     def _explained(self, error: ValidationError) -> Iterator[str]:
         for problem in error.errors(include_url=False):
-            place = [str(part) for part in problem["loc"]]
+            section, field, *rest = [*map(str, problem["loc"]), "", ""]
+            place = list(filter(None, [to_snake(section), to_snake(field), *rest]))
             origin = next((self._origins[key] for key in _prefixes(place) if key in self._origins), ".".join(place))
             yield f"{origin} cannot be {problem['input']!r}: {problem['msg']}"
-
-
-def fields_of(settings: type[BaseModel]) -> dict[str, FieldInfo]:
-    """Every setting by ``section.name``, in order."""
-    return {
-        f"{section}.{name}": field
-        for section, holder in settings.model_fields.items()
-        for name, field in cast("type[BaseModel]", holder.annotation).model_fields.items()
-    }
 
 
 def _prefixes(place: Sequence[str]) -> Iterator[str]:
@@ -121,22 +125,18 @@ def _prefixes(place: Sequence[str]) -> Iterator[str]:
         yield ".".join(place[:end])
 
 
-def _read(value: Any, field: FieldInfo) -> Any:
+def _read(value: Any, setting: Setting) -> Any:
     """Return *value* with text made into None, a list or a table where one is wanted."""
     if not isinstance(value, str):
-        return {key: _without_none(entry) for key, entry in value.items()} if _is_table(field) else value
-    text = value.strip()
-    if _is_table(field):
+        return {key: _without_none(entry) for key, entry in value.items()} if setting.is_table else value
+    text, annotation = value.strip(), setting.field.annotation
+    if setting.is_table:
         return json.loads(text)
-    if get_origin(field.annotation) is frozenset:
+    if get_origin(annotation) is frozenset:
         return json.loads(text) if text.startswith("[") else [part.strip() for part in text.split(",") if part.strip()]
-    return _without_none(value) if NoneType in get_args(field.annotation) else value
+    return _without_none(value) if NoneType in get_args(annotation) else value
 
 
 def _without_none(value: Any) -> Any:
     """TOML and the environment have no null."""
     return None if isinstance(value, str) and value.strip().lower() == "none" else value
-
-
-def _is_table(field: FieldInfo) -> bool:
-    return get_origin(field.annotation) is Mapping

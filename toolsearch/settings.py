@@ -1,8 +1,12 @@
 """Settings: one frozen object, read once from the environment and a TOML file, and passed down from there.
 
 In the environment a setting is ``TOOLSEARCH_<SECTION>__<NAME>``, in the file ``name`` under ``[toolsearch.section]``;
-the environment wins. The text ``none`` stands for None, a list is ``a,b`` or JSON, a table is JSON, and an entry of a
-table can be given by itself: ``TOOLSEARCH_LIMITS__TOOLS__<tool>``. `Settings.documented` lists them all.
+the environment wins. The text ``none`` stands for None, a duration is ``30m``, ``1h30m``, ``500ms`` or a number of
+seconds, a list is ``a,b`` or JSON, a table is JSON, and an entry of a table can be given by itself:
+``TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__<tool>``. `Settings.documented` lists them all.
+
+A section is the very object of options that it makes (`Budget`, `CallLimits`, ...) where there is one. What is set has
+the name that the option has in code.
 """
 
 from __future__ import annotations
@@ -10,74 +14,63 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, Literal, Self, TypeAlias, get_args, get_origin
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from toolsearch.setting_sources import NESTED, PREFIX, GivenSettings, fields_of
+from toolsearch.calling.limits import CallLimits
+from toolsearch.calling.options import CallOptions
+from toolsearch.chat.advisor import CONVERSATION_ID, TOOL_LOOP_ORDER
+from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.pass_through import PassThrough
+from toolsearch.environment import NESTED, PREFIX
+from toolsearch.sessions.eviction import MAX_SESSIONS
+from toolsearch.sessions.options import SearchOptions
+from toolsearch.setting_fields import settings_in
+from toolsearch.setting_sections import SettingsSection
+from toolsearch.setting_sources import GivenSettings
+from toolsearch.setting_values import Count, Seconds, StrategyName
 from toolsearch_indexes.encoders.opening import BUILT_IN
 
 __all__ = [
     "AdvisorSettings",
-    "BudgetSettings",
     "CallingSettings",
     "EvictionSettings",
     "IndexSettings",
-    "LimitSettings",
-    "PassThroughSettings",
-    "SearchSettings",
+    "RankingSettings",
     "SettingRow",
     "Settings",
     "TelemetrySettings",
 ]
 
-
-Count: TypeAlias = Annotated[int, Field(ge=1)]
-Natural: TypeAlias = Annotated[int, Field(ge=0)]
-Seconds: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Order: TypeAlias = Annotated[int, Field(description="Place of the tool loop among the advisors; lower wraps higher.")]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class IndexSettings(_Section):
+class RankingSettings(SettingsSection):
     """What tools are searched with."""
 
-    strategy: Literal["auto", "hybrid", "semantic", "keyword", "regex"] = Field(
+    strategy: StrategyName = Field(
         default="auto", description="What ranks; auto is hybrid where there is an encoder, else keyword."
     )
     encoder: str | None = Field(
         default=BUILT_IN,
         description="built-in, a folder, or the name of a sentence-transformers model; hybrid and semantic need one.",
     )
-    directory: Path | None = Field(default=None, description="Where the index is kept between starts; none: in memory.")
 
 
-class SearchSettings(_Section):
-    """What one search gives."""
+class IndexSettings(RankingSettings):
+    """What tools are searched with, and where that is kept."""
 
-    limit: Count = Field(default=5, description="Tools in one answer, unless the model asks for another number.")
-    max_limit: Count = Field(default=10, description="Tools in one answer, however many the model asks for.")
-    min_score: float = Field(
-        default=0.0, ge=0, le=1, description="Tools that score less are not found; scores are 0 to 1."
-    )
-    answer_tokens: Count = Field(default=800, description="Tokens of one answer.")
-    expand_undiscovered: bool = Field(
-        default=True,
-        description="Run a tool in reach that the model calls without having searched for it; else refuse.",
-    )
+    index_dir: Path | None = Field(default=None, description="Where the index is kept between starts; none: in memory.")
 
 
-class AdvisorSettings(_Section):
+class AdvisorSettings(SettingsSection):
     """Tool search in the chat client."""
 
     enabled: bool = Field(default=False, description="Search for tools, in place of sending the model all of them.")
     mode: Literal["auto", "native", "append"] = Field(
         default="auto", description="How found tools reach the model: the provider's own way, or appended to the list."
     )
-    max_results: Count | None = Field(default=None, description="Tools in one answer by default; none: search.limit.")
     system_suffix: str | None = Field(
         default=None, description="Added to the system text; none: a short default; empty: nothing."
     )
@@ -85,102 +78,64 @@ class AdvisorSettings(_Section):
         default=True, description="Keep what all searches found; else what those of the last round found."
     )
     session_id_key: Annotated[str, Field(min_length=1)] = Field(
-        default="conversation_id", description="Where the request's context has the id of the session."
+        default=CONVERSATION_ID, description="Where the request's context has the id of the session."
     )
-    order: int = Field(default=300, description="Place among the advisors; lower wraps higher.")
+    order: _Order = TOOL_LOOP_ORDER
 
 
-class EvictionSettings(_Section):
+class EvictionSettings(SettingsSection):
     """Which sessions are forgotten."""
 
-    max_sessions: Count = Field(default=1_000, description="Sessions kept; the least recently used one goes first.")
+    max_sessions: Count = Field(
+        default=MAX_SESSIONS, description="Sessions kept; the least recently used one goes first."
+    )
     ttl_s: Seconds | None = Field(
-        default=None, description="Seconds that a session may be idle; none: as long as it likes."
+        default=None, description="How long a session may be idle; none: as long as it likes."
     )
 
 
-class BudgetSettings(_Section):
-    """What a session may hold of discovered tools between turns."""
-
-    max_tools: Count | None = Field(default=50, description="Tools; none: no bound.")
-    max_tokens: Count | None = Field(default=20_000, description="Tokens of their definitions; none: no bound.")
-    ttl_s: Seconds | None = Field(
-        default=None, description="Seconds that a tool may go unused and unfound; none: no bound."
-    )
-    low_water: float = Field(
-        default=0.75, ge=0, le=1, description="Share of a crossed bound to which tools are evicted."
-    )
-    max_definition_tokens: Count | None = Field(
-        default=8_000, description="Tokens of one definition, which is shortened beyond that; none: no bound."
-    )
-
-
-class PassThroughSettings(_Section):
-    """When a catalog is so small that the model is shown all of it. Both bounds have to hold."""
-
-    max_tools: Natural = Field(default=10, description="Tools; 0: always search.")
-    max_tokens: Natural = Field(default=1_500, description="Tokens of their definitions.")
-
-
-class CallingSettings(_Section):
+@dataclass(frozen=True, slots=True)
+class CallingSettings(CallOptions):
     """How tools are called."""
 
-    enabled: bool = Field(
-        default=True, description="Let the chat client run tool calls; else they are handed to the caller."
-    )
-    order: int = Field(default=300, description="Place of the tool loop among the advisors; lower wraps higher.")
-    raise_on_error: bool = Field(default=False, description="Raise when a tool fails; else the model reads why.")
-    resolution_fallback: bool = Field(
-        default=False, description="Run a tool that a resolver knows although it is not attached to the request."
-    )
-    timeout_s: Seconds = Field(default=60.0, description="Seconds for one call of a tool that sets no time of its own.")
-    max_parallel: Count = Field(default=16, description="Calls of one reply that run at once.")
-    max_threads: Count = Field(
-        default=64, description="Plain functions that run at once on one event loop; the others wait, unlimited."
-    )
-    max_result_characters: Count = Field(
-        default=100_000, description="Characters of text in one result; the rest is cut."
-    )
+    enabled: Annotated[
+        bool, Field(description="Let the chat client run tool calls; else they are handed to the caller.")
+    ] = True
+    order: _Order = TOOL_LOOP_ORDER
+    always_raise: Annotated[bool, Field(description="Raise when a tool fails; else the model reads why.")] = False
+    resolution_fallback: Annotated[
+        bool, Field(description="Run a tool that a resolver knows although it is not attached to the request.")
+    ] = False
 
 
-class LimitSettings(_Section):
-    """How many calls one turn may make."""
-
-    per_tool: Natural | None = Field(default=40, description="Calls of one tool; none: no limit.")
-    tools: Mapping[str, Natural | None] = Field(
-        default_factory=dict[str, int | None], description="Calls of single tools, by name, in place of per_tool."
-    )
-    excluded: frozenset[str] = Field(default=frozenset(), description="Tools that are neither limited nor counted.")
-    repeats: Natural | None = Field(
-        default=3,
-        description="Identical calls in a row with the same result, with no other call between; none: no limit.",
-    )
-    repeats_tools: Mapping[str, Natural | None] = Field(
-        default_factory=dict[str, int | None], description="The same of single tools, by name, in place of repeats."
-    )
-    total: Natural | None = Field(default=150, description="Calls of all tools; none: no limit.")
-    on_exceeded: Literal["error", "raise"] = Field(
-        default="error", description="What a call too many is: an error that the model reads, or one that is raised."
-    )
-
-
-class TelemetrySettings(_Section):
+class TelemetrySettings(SettingsSection):
     """What OpenTelemetry is told, where it is set up."""
 
-    include_content: bool = Field(default=False, description="Record queries, arguments, results and messages too.")
+    capture_content: bool = Field(default=False, description="Record queries, arguments, results and messages too.")
 
 
-class Settings(_Section):
+_OLD_NAMES: Final = {  # of 0.1.0
+    "advisor.max_results": "search.limit",
+    "calling.raise_on_error": "calling.always_raise",
+    "index.directory": "index.index_dir",
+    "limits.on_exceeded": "limits.on_breach",
+    "limits.repeats_tools": "limits.repeats_overrides",
+    "limits.tools": "limits.per_tool_overrides",
+    "telemetry.include_content": "telemetry.capture_content",
+}
+
+
+class Settings(SettingsSection):
     """Everything that an operator may change. No secret is among it, so that it may be shown and logged."""
 
     index: IndexSettings = IndexSettings()
-    search: SearchSettings = SearchSettings()
+    search: SearchOptions = SearchOptions()
     advisor: AdvisorSettings = AdvisorSettings()
     eviction: EvictionSettings = EvictionSettings()
-    budget: BudgetSettings = BudgetSettings()
-    pass_through: PassThroughSettings = PassThroughSettings()
+    budget: Budget = Budget()
+    pass_through: PassThrough = PassThrough()
     calling: CallingSettings = CallingSettings()
-    limits: LimitSettings = LimitSettings()
+    limits: CallLimits = CallLimits()
     telemetry: TelemetrySettings = TelemetrySettings()
 
     @classmethod
@@ -190,7 +145,7 @@ class Settings(_Section):
         Raises BadSettingError, with every problem at once, for a name that there is not, with those that there are,
         nearest first, and for a value that cannot be used; and for a file that cannot be read.
         """
-        given = GivenSettings(fields_of(cls))
+        given = GivenSettings(settings_in(cls), old_names=_OLD_NAMES)
         if file is not None:
             given.add_file(Path(file))
         given.add_environment(environ)
@@ -201,13 +156,13 @@ class Settings(_Section):
         """Describe every setting, in order."""
         return [
             SettingRow(
-                name=name,
-                variable=PREFIX + name.replace(".", NESTED).upper(),
-                values=_values(field.annotation),
-                default=_shown(field.get_default(call_default_factory=True)),
-                description=field.description or "",
+                name=setting.name,
+                variable=PREFIX + setting.name.replace(".", NESTED).upper(),
+                values=setting.values,
+                default=setting.default,
+                description=setting.description,
             )
-            for name, field in fields_of(cls).items()
+            for setting in settings_in(cls)
         ]
 
 
@@ -220,28 +175,3 @@ class SettingRow:
     values: str
     default: str
     description: str
-
-
-_WORDS = {bool: "true, false", int: "whole number", float: "number", str: "text", Path: "path", NoneType: "none"}
-
-
-def _values(annotation: Any) -> str:
-    """What a value may be, in words."""
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if annotation in _WORDS:
-        return _WORDS[annotation]
-    if origin is Literal:
-        return ", ".join(arguments)
-    if origin is Annotated:
-        return _values(arguments[0])
-    if origin is frozenset:
-        return "list"
-    if origin is Mapping:
-        return f"table of {_values(arguments[1])}"
-    return " or ".join(map(_values, arguments))
-
-
-def _shown(default: Any) -> str:
-    if default is None or isinstance(default, bool):
-        return str(default).lower()
-    return "" if isinstance(default, Mapping | frozenset) else str(default)

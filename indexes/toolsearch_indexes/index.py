@@ -21,11 +21,10 @@ from toolsearch_indexes.selection import Selection
 from toolsearch_indexes.semantic import SemanticArm, SemanticStatistics
 from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.state import IndexState
+from toolsearch_indexes.strategies import RANKINGS, STRATEGIES, Ranking
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray
 from toolsearch_indexes.views import View, ViewCache
-
-STRATEGIES = ("auto", "hybrid", "semantic", "keyword", "regex")
 
 
 class ToolSearchIndex:
@@ -157,19 +156,20 @@ class ToolSearchIndex:
         return self._search(strategy, within, favour).explain(read_form(query), name)
 
     @property
-    def rankings(self) -> tuple[str, ...]:
+    def rankings(self) -> tuple[Ranking, ...]:
         """The strategies that this index can rank by, the default first."""
-        return ("hybrid", "keyword", "semantic", "regex") if self.arm else ("keyword", "regex")
+        return RANKINGS if self.arm else ("keyword", "regex")
 
-    def resolve_strategy(self, strategy: str) -> str:
+    def resolve_strategy(self, strategy: str) -> Ranking:
         """Return what *strategy* means for this index. Raises BadQueryError."""
+        if strategy == "auto":
+            return self.rankings[0]
+        for ranking in self.rankings:
+            if ranking == strategy:
+                return ranking
         if strategy not in STRATEGIES:
             raise BadQueryError(f"unknown strategy {strategy!r}; use one of {', '.join(STRATEGIES)}")
-        if strategy == "auto":
-            return "hybrid" if self.arm else "keyword"
-        if strategy in ("hybrid", "semantic") and not self.arm:
-            raise BadQueryError(f"the strategy {strategy!r} needs an encoder, and this index has none; use 'keyword'")
-        return strategy
+        raise BadQueryError(f"the strategy {strategy!r} needs an encoder, and this index has none; use 'keyword'")
 
     def _search(
         self, strategy: str, within: Selection | Collection[str] | None, favour: Mapping[str, float] | None

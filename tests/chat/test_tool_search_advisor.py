@@ -225,7 +225,7 @@ async def test_the_models_limit_goes_before_the_advisors_and_is_clamped(model_li
     tools = tuple(Tool(ToolDefinition(f"email_{number:02}", "Send an email message.")) for number in range(12))
     model = ScriptedModel(search("email", **({"limit": model_limit} if model_limit else {})), says("Done."))
 
-    await ask(searcher(max_results=2), model, asked(tools=tools))
+    await ask(searcher(limit=2), model, asked(tools=tools))
 
     assert len(names(model)[1]) == 1 + found
 
@@ -234,7 +234,7 @@ async def test_a_higher_limit_of_the_advisor_raises_the_bound_too() -> None:
     tools = tuple(Tool(ToolDefinition(f"email_{number:02}", "Send an email message.")) for number in range(14))
     model = ScriptedModel(search("email"), says("Done."))
 
-    await ask(searcher(max_results=12), model, asked(tools=tools))
+    await ask(searcher(limit=12), model, asked(tools=tools))
 
     assert len(names(model)[1]) == 1 + 12
 
@@ -689,7 +689,7 @@ async def test_a_tool_of_the_request_and_another_of_the_catalog_cannot_share_a_n
     ("options", "message"),
     [
         ({"mode": "magic"}, "'magic'; use one of auto, native, append"),
-        ({"max_results": 0}, "max_results must be 1 or more"),
+        ({"limit": 0}, "limit must be 1 or more"),
         ({"session_id_key": " "}, "session_id_key"),
         ({"engine": ToolSearch(Catalog()), "strategy": "regex"}, "the engine's"),
         ({"engine": ToolSearch(Catalog()), "sessions": SessionStore()}, "the engine's"),

@@ -7,35 +7,52 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Annotated, Literal, TypeAlias, cast, get_args
+
+from pydantic import Field
 
 from toolsearch.errors import BadSettingError, CallLimitError, RepeatedCallError, shown_name
 from toolsearch.option_values import name_list
+from toolsearch.setting_values import Natural
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.json_types import JsonObject
 
 OnBreach: TypeAlias = Literal["error", "raise"]
+Limit: TypeAlias = Natural | None
+
+PerTool: TypeAlias = Annotated[Limit, Field(description="Calls of one tool; none: no limit.")]
+Total: TypeAlias = Annotated[Limit, Field(description="Calls of all tools; none: no limit.")]
+PerToolOverrides: TypeAlias = Annotated[
+    Mapping[str, Limit], Field(description="Calls of single tools, by name, in place of the limit for every tool.")
+]
+Repeats: TypeAlias = Annotated[
+    Limit,
+    Field(description="Identical calls in a row with the same result, with no other call between; none: no limit."),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """Limits of one turn. None: no limit. Tools in *excluded* are neither limited nor counted.
+    """Limits of one turn. None: no limit.
 
-    repeats            identical calls in a row that gave the same result, with no other call between: a status that
-                       changes may be asked for as often as it likes, a test may run again after each change. Identical
-                       calls of one reply count as one
-    repeats_overrides  the same of single tools, by name, such as one whose status changes seldom
-    on_breach          of a limit: "error" tells the model and goes on, "raise" ends the turn with CallLimitError. A
-                       repeated call is always told to the model
+    A call counts as repeated only if it gives the same result: a status that changes may be asked for as often as one
+    likes, a test may run again after each change. Identical calls of one reply count as one. A repeated call is always
+    an error that the model reads, whatever *on_breach* says.
     """
 
-    per_tool: int | None = 40
-    total: int | None = 150
-    per_tool_overrides: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
-    excluded: frozenset[str] = frozenset()
-    repeats: int | None = 3
-    repeats_overrides: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
-    on_breach: OnBreach = "error"
+    per_tool: PerTool = 40
+    total: Total = 150
+    per_tool_overrides: PerToolOverrides = field(default_factory=dict[str, int | None])
+    excluded: Annotated[frozenset[str], Field(description="Tools that are neither limited nor counted.")] = frozenset()
+    repeats: Repeats = 3
+    repeats_overrides: Annotated[
+        Mapping[str, Limit],
+        Field(description="The same of single tools, by name, such as one whose status changes seldom."),
+    ] = field(default_factory=dict[str, int | None])
+    on_breach: Annotated[
+        OnBreach,
+        Field(description="What a call over a limit is: an error that the model reads, or CallLimitError, raised."),
+    ] = "error"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "excluded", frozenset(name_list(self.excluded, "excluded")))

@@ -14,13 +14,16 @@ from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, Tool
 from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.model_face import ModelFace
+from toolsearch.calling.options import CallOptions
 from toolsearch.calling.pipeline import CallPipeline
 from toolsearch.calling.tool_threads import ToolThreads
-from toolsearch.errors import BadSettingError, ToolExecutionError, ToolSearchError
+from toolsearch.errors import ToolExecutionError, ToolSearchError
 from toolsearch.sessions.port import ToolScope
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext
+
+_DEFAULTS = CallOptions()
 
 
 class ToolCallingManager:
@@ -40,10 +43,10 @@ class ToolCallingManager:
         self,
         *,
         limits: CallLimits | None = None,
-        timeout_s: float = 60.0,
-        max_parallel: int = 16,
-        max_threads: int = 64,
-        max_result_characters: int = 100_000,
+        timeout_s: float = _DEFAULTS.timeout_s,
+        max_parallel: int = _DEFAULTS.max_parallel,
+        max_threads: int = _DEFAULTS.max_threads,
+        max_result_characters: int = _DEFAULTS.max_result_characters,
         before: Sequence[BeforeCall] = (),
         after: Sequence[AfterCall] = (),
         error_processor: ToolExecutionErrorProcessor | None = None,
@@ -51,14 +54,7 @@ class ToolCallingManager:
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        for name, value in (
-            ("timeout_s", timeout_s),
-            ("max_parallel", max_parallel),
-            ("max_threads", max_threads),
-            ("max_result_characters", max_result_characters),
-        ):
-            if not value > 0:
-                raise BadSettingError(f"{name} must be more than 0, got {value}")
+        CallOptions(timeout_s, max_parallel, max_threads, max_result_characters)  # refuses what cannot be used
         self._limits = limits or CallLimits()
         self._max_parallel = max_parallel
         self._context = dict(context or {})

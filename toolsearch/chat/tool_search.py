@@ -41,6 +41,7 @@ from toolsearch.tools.providers import tools_by_name
 from toolsearch.wire.answers import ChatResponse
 from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.strategies import Strategy
 from toolsearch_indexes.vector_cache import VectorCache
 
 logger = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
     than one principal, put the `Principal` there as ``principal``: what it reaches bounds the conversation in any case,
     and nobody else can go on with it.
 
-    max_results    tools in one answer unless the model says otherwise; by default what *options* say
+    limit          tools in one answer unless the model says otherwise; by default what *options* say
     system_suffix  appended to the system message where tools are searched for; "" for none
     accumulate     whether what was discovered stays; else only what the last searches found that found something
     options        how sessions behave; by default as in *engine*, if there is one
@@ -83,7 +84,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         self,
         engine: ToolSearch | None = None,
         *,
-        max_results: int | None = None,
+        limit: int | None = None,
         system_suffix: str = DEFAULT_SYSTEM_SUFFIX,
         accumulate: bool = True,
         session_id_key: str = CONVERSATION_ID,
@@ -91,7 +92,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         budget: Budget | None = None,
         pins: Collection[str] = (),
         mode: Mode = "auto",
-        strategy: str = "auto",
+        strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,
         sessions: SessionStore | None = None,
         telemetry: Telemetry | None = None,
@@ -114,7 +115,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             raise BadSettingError(f"unknown mode {mode!r}; use one of {', '.join(get_args(Mode))}")
         if not session_id_key.strip():
             raise BadSettingError("session_id_key must name the context key of the conversation's id; it is blank")
-        self._options = _options(options or (engine.options if engine else SessionOptions()), max_results, budget)
+        self._options = _options(options or (engine.options if engine else SessionOptions()), limit, budget)
         self._engine = engine
         self._clock = engine.clock if engine else time.time
         self.sessions = _sessions(engine, sessions, self._options)
@@ -255,11 +256,8 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             self.notes.append(note)
 
 
-def _options(options: SessionOptions, max_results: int | None, budget: Budget | None) -> SessionOptions:
-    if max_results is not None:
-        if max_results < 1:
-            raise BadSettingError(f"max_results must be 1 or more, got {max_results}")
-        options = replace(options, limit=max_results, max_limit=max(max_results, options.max_limit))
+def _options(options: SessionOptions, limit: int | None, budget: Budget | None) -> SessionOptions:
+    options = replace(options, limit=limit) if limit is not None else options
     return replace(options, budget=budget) if budget is not None else options
 
 

@@ -14,9 +14,9 @@ from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.options import JsonOption
 from toolsearch.cli.output import line, print_json, stdout, table
+from toolsearch.environment import GATEWAY_TOKEN
 from toolsearch.errors import BadSettingError, MissingExtraError, ServerUnavailableError
 
-_TOKEN = "TOOLSEARCH_GATEWAY_TOKEN"  # noqa: S105  the name of the variable
 _TIMEOUT_S = 10.0
 _COLUMNS = ("server", "state", "tools", "held", "tokens", "calls", "failed", "last error")
 _NUMBERS = ("tools", "held", "tokens", "calls", "failed")
@@ -27,7 +27,9 @@ def status(
     config: ConfigOption = None,
     url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help=f"A gateway over HTTP; ${_TOKEN} is an operator's token, if it wants one."),
+        typer.Option(
+            metavar="URL", help=f"A gateway over HTTP; ${GATEWAY_TOKEN} is an operator's token, if it wants one."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -62,7 +64,7 @@ def _asked(url: str) -> Any:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise BadSettingError(f"--url wants an address such as http://127.0.0.1:8080, not {url!r}")
-    token = os.environ.get(_TOKEN)
+    token = os.environ.get(GATEWAY_TOKEN)
     headers = {"authorization": f"Bearer {token}"} if token else {}
     address = f"{parts.scheme}://{parts.netloc}{parts.path.removesuffix('/').removesuffix('/mcp')}/status.json"
     try:
@@ -70,7 +72,7 @@ def _asked(url: str) -> Any:
     except httpx2.HTTPError as error:
         raise ServerUnavailableError(f"{address} does not answer: {error}") from error
     if answer.status_code in {401, 403}:
-        raise ServerUnavailableError(f"{address} is for operators; put a token of one in {_TOKEN}")
+        raise ServerUnavailableError(f"{address} is for operators; put a token of one in {GATEWAY_TOKEN}")
     try:
         return answer.raise_for_status().json()
     except (httpx2.HTTPError, json.JSONDecodeError) as error:

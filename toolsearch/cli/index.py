@@ -34,11 +34,14 @@ def index(
     """
     from toolsearch.access.reach import Reach
     from toolsearch.engine import ToolSearch
+    from toolsearch.setting_values import read_strategy
 
     started_s = time.perf_counter()
     with loaded_sources(sources) as loaded:
         loaded.require_tools()
-        with ToolSearch(loaded.catalog, strategy=strategy, encoder=portable_encoder(encoder), index_dir=to) as engine:
+        with ToolSearch(
+            loaded.catalog, strategy=read_strategy(strategy), encoder=portable_encoder(encoder), index_dir=to
+        ) as engine:
             summary: dict[str, Any] = {
                 "index": str(to),
                 "tools": len(loaded.catalog),

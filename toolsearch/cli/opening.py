@@ -141,6 +141,7 @@ def opened_engine(
     Raises BadSettingError if both or neither are there, SourceError if no source gives a tool, IndexStoreError.
     """
     from toolsearch.engine import ToolSearch
+    from toolsearch.setting_values import read_strategy
     from toolsearch_indexes.encoders.opening import BUILT_IN
 
     if sources and index:
@@ -149,9 +150,9 @@ def opened_engine(
         if sources:
             loaded = stack.enter_context(loaded_sources(sources))
             loaded.require_tools()
-            engine = ToolSearch(loaded.catalog, strategy=strategy, encoder=encoder or BUILT_IN)
+            engine = ToolSearch(loaded.catalog, strategy=read_strategy(strategy), encoder=encoder or BUILT_IN)
         else:
-            engine = ToolSearch.open(index or default_index(), strategy=strategy, encoder=encoder)
+            engine = ToolSearch.open(index or default_index(), strategy=read_strategy(strategy), encoder=encoder)
         yield stack.enter_context(engine)
 
 

@@ -10,8 +10,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from toolsearch.errors import BadSettingError
+from toolsearch.setting_values import Count, Seconds, Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +23,22 @@ class Budget:
     """How much a session may hold between turns, and one definition take at any time. None lifts a bound.
 
     A bound that is crossed is not just met again but undercut, so that the next turns need no eviction: every bound is
-    brought down to *low_water* (0 to 1) of itself. *ttl_s* is how long a tool may go unused and unfound.
+    brought down to *low_water* (0 to 1) of itself.
 
     Within a turn nothing is evicted. What a turn can add is bounded by the limit of one search, the calls of a turn,
     and *max_definition_tokens*: a longer definition is shown shortened, its description marked as cut, and not at all
     where its schema alone is longer.
     """
 
-    max_tools: int | None = 50
-    max_tokens: int | None = 20_000
-    ttl_s: float | None = None
-    low_water: float = 0.75
-    max_definition_tokens: int | None = 8_000  # of 6,700 real tools none takes more than 5,800
+    max_tools: Annotated[Count | None, Field(description="Tools; none: no bound.")] = 50
+    max_tokens: Annotated[Count | None, Field(description="Tokens of their definitions; none: no bound.")] = 20_000
+    ttl_s: Annotated[
+        Seconds | None, Field(description="How long a tool may be neither found nor called; none: no bound.")
+    ] = None
+    low_water: Annotated[Share, Field(description="Share of a crossed bound to which tools are evicted.")] = 0.75
+    max_definition_tokens: Annotated[
+        Count | None, Field(description="Tokens of one definition; a longer one is shortened. none: no bound.")
+    ] = 8_000  # of 6,700 real tools none takes more than 5,800
 
     def __post_init__(self) -> None:
         for name in ("max_tools", "max_tokens", "ttl_s", "max_definition_tokens"):

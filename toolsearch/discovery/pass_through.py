@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from toolsearch.errors import BadSettingError
+from toolsearch.setting_values import Natural
 
 _RETURN_SHARE = 0.75  # of both bounds; a catalog that has been too large is shown whole again from here down
 
@@ -23,8 +27,8 @@ class PassThrough:
     catalogs that change without their owner's doing.
     """
 
-    max_tools: int = 10
-    max_tokens: int = 1_500
+    max_tools: Annotated[Natural, Field(description="Tools; 0: always search.")] = 10
+    max_tokens: Annotated[Natural, Field(description="Tokens of their definitions.")] = 1_500
     slack: float = 0.0
 
     def __post_init__(self) -> None:

@@ -10,8 +10,8 @@ from toolsearch.errors import BadQueryError, shown_name
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import TOOL_NAME
+from toolsearch_indexes.strategies import RANKINGS
 
-STRATEGIES = ("hybrid", "keyword", "semantic", "regex")
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 10
 
@@ -37,7 +37,7 @@ _QUERY_DESCRIPTION = (
 def search_tool_definition(
     servers: Sequence[str] = (),
     *,
-    strategies: Sequence[str] = STRATEGIES,
+    strategies: Sequence[str] = RANKINGS,
     default_limit: int = DEFAULT_LIMIT,
     max_limit: int = MAX_LIMIT,
 ) -> ToolDefinition:
@@ -133,9 +133,9 @@ def _named_by(query: str) -> int:
 
 
 def _strategy(value: Json) -> str | None:
-    if value is None or (isinstance(value, str) and value in STRATEGIES):
+    if value is None or (isinstance(value, str) and value in RANKINGS):
         return value
-    raise BadQueryError(f"strategy must be one of {', '.join(STRATEGIES)}, or left out")
+    raise BadQueryError(f"strategy must be one of {', '.join(RANKINGS)}, or left out")
 
 
 def _limit(value: Json, *, default: int) -> int:

@@ -6,10 +6,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import takewhile
-from typing import Protocol
+from typing import Final, Protocol
 
 from toolsearch.errors import BadSettingError
 
+MAX_SESSIONS: Final = 1_000
 _NONE: frozenset[str] = frozenset()
 
 
@@ -28,7 +29,7 @@ class EvictionStrategy(Protocol):
 class LruEvictionStrategy:
     """Keep the *max_sessions* that were used last."""
 
-    def __init__(self, max_sessions: int = 1_000) -> None:
+    def __init__(self, max_sessions: int = MAX_SESSIONS) -> None:
         if max_sessions < 1:
             raise BadSettingError(f"max_sessions must be 1 or more; got {max_sessions}")
         self._max_sessions = max_sessions

@@ -3,32 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
 
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.pass_through import PassThrough
+from toolsearch.discovery.search_tool import DEFAULT_LIMIT, MAX_LIMIT
 from toolsearch.errors import BadSettingError
+from toolsearch.setting_values import Count, Share
+
+AnswerTokens: TypeAlias = Annotated[Count, Field(description="Tokens of one answer.")]
 
 
 @dataclass(frozen=True, slots=True)
-class SessionOptions:
-    """How every session of an engine behaves.
+class AnswerOptions:
+    """What one answer of the search tool holds. *max_limit* is at least *limit*. Scores are from 0 to 1."""
 
-    limit, max_limit     tools in one answer of the search tool: unless the model says otherwise, and at most
-    min_score            what scores less is not found, by any search of the engine; scores are from 0 to 1
-    answer_tokens        what one answer may take
-    budget               what a session may hold between turns
-    pass_through         the catalogs that are shown whole
-    expand_undiscovered  run a tool in reach that the model calls without having searched for it; else refuse
-    """
-
-    limit: int = 5
-    max_limit: int = 10
-    min_score: float = 0.0
-    answer_tokens: int = 800
-    budget: Budget = Budget()  # noqa: RUF009  frozen
-    pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen
-    expand_undiscovered: bool = True
+    limit: Annotated[Count, Field(description="Tools in one answer, unless the model asks for another number.")] = (
+        DEFAULT_LIMIT
+    )
+    max_limit: Annotated[
+        Count, Field(description="Tools in one answer, however many the model asks for; at least limit.")
+    ] = MAX_LIMIT
+    min_score: Annotated[Share, Field(description="Tools that score less are not found; scores are 0 to 1.")] = 0.0
+    answer_tokens: AnswerTokens = 800
 
     def __post_init__(self) -> None:
+        for name in ("limit", "max_limit", "answer_tokens"):
+            if getattr(self, name) < 1:
+                raise BadSettingError(f"{name} must be 1 or more, got {getattr(self, name)}")
         if not 0 <= self.min_score <= 1:
             raise BadSettingError(f"min_score must be from 0 to 1; got {self.min_score}")
+        object.__setattr__(self, "max_limit", max(self.limit, self.max_limit))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions(AnswerOptions):
+    """What one search gives, and whether a call needs one first."""
+
+    expand_undiscovered: Annotated[
+        bool,
+        Field(description="Run a tool in reach that the model calls without having searched for it; else refuse."),
+    ] = True
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions(SearchOptions):
+    """How every session of an engine behaves: its searches, what it may hold, and which catalogs are shown whole."""
+
+    budget: Budget = Budget()  # noqa: RUF009  frozen
+    pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen

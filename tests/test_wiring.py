@@ -6,7 +6,6 @@ import pytest
 
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from tests.kit.telemetry_recorder import Recorder
-from toolsearch.autoconfigure import build_client, build_engine, build_eviction, build_manager, build_tool_advisor
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.resolvers import StaticToolCallbackResolver
 from toolsearch.catalog.catalog import Catalog
@@ -18,6 +17,7 @@ from toolsearch.settings import Settings
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.wire.messages import SystemMessage
+from toolsearch.wiring import build_client, build_engine, build_eviction, build_manager, build_tool_advisor
 
 
 def settings(**variables):

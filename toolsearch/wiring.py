@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any
 
 from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor
 from toolsearch.calling.hooks import AfterCall, BeforeCall
-from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import ToolCallbackResolver
 from toolsearch.catalog.catalog import Catalog
@@ -17,8 +18,6 @@ from toolsearch.chat.telemetry_model import TelemetryModel
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
-from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.engine import ToolSearch
 from toolsearch.sessions.eviction import (
     CompositeEvictionStrategy,
@@ -26,7 +25,7 @@ from toolsearch.sessions.eviction import (
     LruEvictionStrategy,
     TtlEvictionStrategy,
 )
-from toolsearch.sessions.options import SessionOptions
+from toolsearch.sessions.options import SearchOptions, SessionOptions
 from toolsearch.sessions.store import SessionStore
 from toolsearch.settings import IndexSettings, Settings
 from toolsearch.storage.sessions import SessionPersistence
@@ -46,7 +45,7 @@ __all__ = [
 
 def build_telemetry(settings: Settings) -> Telemetry:
     """Record to OpenTelemetry's global providers."""
-    return Telemetry(capture_content=settings.telemetry.include_content)
+    return Telemetry(capture_content=settings.telemetry.capture_content)
 
 
 def build_manager(
@@ -56,41 +55,22 @@ def build_manager(
     after: Sequence[AfterCall] = (),
     telemetry: Telemetry | None = None,
 ) -> ToolCallingManager:
-    calling, limits = settings.calling, settings.limits
+    calling = settings.calling
     return ToolCallingManager(
-        limits=CallLimits(
-            per_tool=limits.per_tool,
-            total=limits.total,
-            per_tool_overrides=limits.tools,
-            excluded=limits.excluded,
-            repeats=limits.repeats,
-            repeats_overrides=limits.repeats_tools,
-            on_breach=limits.on_exceeded,
-        ),
+        limits=settings.limits,
         timeout_s=calling.timeout_s,
         max_parallel=calling.max_parallel,
         max_threads=calling.max_threads,
         max_result_characters=calling.max_result_characters,
         before=before,
         after=after,
-        error_processor=DefaultToolExecutionErrorProcessor(always_raise=calling.raise_on_error),
+        error_processor=DefaultToolExecutionErrorProcessor(always_raise=calling.always_raise),
         telemetry=telemetry or build_telemetry(settings),
     )
 
 
 def build_session_options(settings: Settings) -> SessionOptions:
-    search, budget, pass_through = settings.search, settings.budget, settings.pass_through
-    return SessionOptions(
-        limit=search.limit,
-        max_limit=search.max_limit,
-        min_score=search.min_score,
-        answer_tokens=search.answer_tokens,
-        budget=Budget(
-            budget.max_tools, budget.max_tokens, budget.ttl_s, budget.low_water, budget.max_definition_tokens
-        ),
-        pass_through=PassThrough(pass_through.max_tools, pass_through.max_tokens),
-        expand_undiscovered=search.expand_undiscovered,
-    )
+    return SessionOptions(**_values(settings.search), budget=settings.budget, pass_through=settings.pass_through)
 
 
 def build_eviction(settings: Settings) -> EvictionStrategy:
@@ -102,7 +82,7 @@ def build_eviction(settings: Settings) -> EvictionStrategy:
 
 
 def build_sessions(settings: Settings, persistence: SessionPersistence | None = None) -> SessionStore:
-    return SessionStore(build_eviction(settings), persistence, budget=build_session_options(settings).budget)
+    return SessionStore(build_eviction(settings), persistence, budget=settings.budget)
 
 
 def build_engine(
@@ -119,7 +99,7 @@ def build_engine(
         catalog,
         strategy=settings.index.strategy,
         encoder=settings.index.encoder,
-        index_dir=settings.index.directory,
+        index_dir=settings.index.index_dir,
         sessions=build_sessions(settings, persistence),
         options=build_session_options(settings),
         manager=manager or build_manager(settings, telemetry=telemetry),
@@ -148,7 +128,6 @@ def build_tool_advisor(
     own = settings.index if engine is None else IndexSettings()  # an engine has its own index and sessions
     return ToolSearchAdvisor(
         engine,
-        max_results=settings.advisor.max_results,
         system_suffix=_suffix(settings.advisor.system_suffix),
         accumulate=settings.advisor.accumulate,
         session_id_key=settings.advisor.session_id_key,
@@ -186,6 +165,10 @@ def build_client(
         advisors=[*advisors, loop],
         execute_tools=settings.calling.enabled,
     )
+
+
+def _values(options: SearchOptions) -> dict[str, Any]:
+    return {field.name: getattr(options, field.name) for field in fields(options)}
 
 
 def _suffix(given: str | None) -> str:
