@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from model import model_or
 
-from toolsearch import Catalog, ChatClient, ScriptedModel, ToolSearch, ToolSearchAdvisor
+from toolsearch import Catalog, ChatClient, ScriptedModel, Strategy, ToolSearch, ToolSearchAdvisor
 from toolsearch.chat.models.scripted import calls
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 
-QUERIES = {"keyword": "median of numbers", "regex": "/^median/", "semantic": "median of data", "hybrid": "median"}
+QUERIES: dict[Strategy, str] = {
+    "keyword": "median of numbers",
+    "regex": "/^median/",
+    "semantic": "median of data",
+    "hybrid": "median",
+}
 
 
 def main() -> None:

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import FrozenInstanceError
+from typing import Any
+
 import pytest
 
+from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor
+from toolsearch.calling.limits import CallLimits
+from toolsearch.calling.manager import ToolCallingManager
+from toolsearch.chat.tool_search import ToolSearchAdvisor
+from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.exposure import PassThrough
+from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError
-from toolsearch.settings import Settings
+from toolsearch.sessions.eviction import LruEvictionStrategy
+from toolsearch.settings import IndexSettings, Settings
+from toolsearch.telemetry import Telemetry
 
 
 def test_nothing_given_gives_the_defaults_of_the_reference_design():
@@ -17,9 +30,9 @@ def test_nothing_given_gives_the_defaults_of_the_reference_design():
     assert settings.eviction.max_sessions == 1_000
     assert settings.eviction.ttl_s is None
     assert (settings.limits.per_tool, settings.limits.total) == (40, 150)
-    assert settings.calling.raise_on_error is False
+    assert settings.calling.always_raise is False
     assert settings.calling.resolution_fallback is False
-    assert settings.telemetry.include_content is False
+    assert settings.telemetry.capture_content is False
 
 
 def test_the_environment_is_read_by_section_and_name():
@@ -50,12 +63,12 @@ def test_the_environment_beats_the_file(tmp_path):
 
 def test_none_lifts_a_bound_wherever_it_is_written(tmp_path):
     file = tmp_path / "toolsearch.toml"
-    file.write_text('[toolsearch.limits]\ntotal = "none"\n[toolsearch.limits.tools]\nget_time = "none"\n')
+    file.write_text('[toolsearch.limits]\ntotal = "none"\n[toolsearch.limits.per_tool_overrides]\nget_time = "none"\n')
 
     settings = Settings.from_environment({"TOOLSEARCH_LIMITS__PER_TOOL": "None"}, file)
 
     assert (settings.limits.per_tool, settings.limits.total) == (None, None)
-    assert settings.limits.tools == {"get_time": None}
+    assert settings.limits.per_tool_overrides == {"get_time": None}
 
 
 def test_an_empty_text_is_not_none():
@@ -65,12 +78,12 @@ def test_an_empty_text_is_not_none():
 def test_the_limit_of_one_tool_is_named_as_the_tool_is():
     settings = Settings.from_environment(
         {
-            "TOOLSEARCH_LIMITS__TOOLS": '{"git__log": 1, "getTime": 2}',
-            "TOOLSEARCH_LIMITS__TOOLS__git__log": "5",
+            "TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES": '{"git__log": 1, "getTime": 2}',
+            "TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__git__log": "5",
         }
     )
 
-    assert settings.limits.tools == {"git__log": 5, "getTime": 2}
+    assert settings.limits.per_tool_overrides == {"git__log": 5, "getTime": 2}
 
 
 @pytest.mark.parametrize("text", ["a, b", '["a", "b"]'])
@@ -109,16 +122,16 @@ def test_an_unknown_name_in_the_file_names_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("variable", "text", "problem"),
     [
-        ("TOOLSEARCH_INDEX__STRATEGY", "lucene", "'auto', 'hybrid', 'semantic', 'keyword' or 'regex'"),
-        ("TOOLSEARCH_LIMITS__ON_EXCEEDED", "throw", "'error' or 'raise'"),
+        ("TOOLSEARCH_INDEX__STRATEGY", "bm25", "use one of auto, hybrid, keyword, semantic, regex"),
+        ("TOOLSEARCH_LIMITS__ON_BREACH", "throw", "'error' or 'raise'"),
         ("TOOLSEARCH_LIMITS__PER_TOOL", "-1", "greater than or equal to 0"),
         ("TOOLSEARCH_SEARCH__LIMIT", "0", "greater than or equal to 1"),
         ("TOOLSEARCH_SEARCH__LIMIT", "none", "valid integer"),
         ("TOOLSEARCH_EVICTION__TTL_S", "inf", "finite"),
         ("TOOLSEARCH_ADVISOR__ENABLED", "maybe", "boolean"),
         ("TOOLSEARCH_ADVISOR__SESSION_ID_KEY", "", "at least 1 character"),
-        ("TOOLSEARCH_LIMITS__TOOLS", "{", "not JSON"),
-        ("TOOLSEARCH_LIMITS__TOOLS__git__log", "many", "valid integer"),
+        ("TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES", "{", "not JSON"),
+        ("TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__git__log", "many", "valid integer"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_an_error_that_names_it_and_says_what_can(variable, text, problem):
@@ -151,6 +164,10 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path, content)
 
 def test_settings_cannot_be_changed():
     with pytest.raises(ValueError, match="frozen"):
+        Settings().index = IndexSettings()
+    with pytest.raises(ValueError, match="frozen"):
+        Settings().index.strategy = "regex"
+    with pytest.raises(FrozenInstanceError):
         Settings().search.limit = 3
 
 
@@ -161,8 +178,8 @@ def test_every_setting_is_documented_with_its_values_and_its_default():
     assert rows["limits.per_tool"].variable == "TOOLSEARCH_LIMITS__PER_TOOL"
     assert rows["limits.per_tool"].values == "whole number or none"
     assert rows["limits.per_tool"].default == "40"
-    assert rows["limits.tools"].values == "table of whole number or none"
-    assert rows["limits.on_exceeded"].values == "error, raise"
+    assert rows["limits.per_tool_overrides"].values == "table of whole number or none"
+    assert rows["limits.on_breach"].values == "error, raise"
     assert rows["advisor.enabled"].default == "false"
     assert rows["eviction.ttl_s"].default == "none"
 
@@ -173,3 +190,84 @@ def test_what_is_documented_as_a_default_is_taken_as_a_value():
     }
 
     assert Settings.from_environment(documented) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("old", "text", "current"),
+    [
+        ("ADVISOR__MAX_RESULTS", "3", "search.limit"),
+        ("CALLING__RAISE_ON_ERROR", "true", "calling.always_raise"),
+        ("INDEX__DIRECTORY", "there", "index.index_dir"),
+        ("LIMITS__ON_EXCEEDED", "raise", "limits.on_breach"),
+        ("LIMITS__TOOLS", '{"git": 1}', "limits.per_tool_overrides"),
+        ("LIMITS__TOOLS__git", "1", "limits.per_tool_overrides"),
+        ("LIMITS__REPEATS_TOOLS__git", "1", "limits.repeats_overrides"),
+        ("TELEMETRY__INCLUDE_CONTENT", "true", "telemetry.capture_content"),
+    ],
+)
+def test_a_name_of_0_1_0_is_read_as_the_name_of_now_and_that_is_logged(old, text, current, caplog):
+    settings = Settings.from_environment({f"TOOLSEARCH_{old}": text})
+
+    variable = current.replace(".", "__").upper() + ("__git" if old.endswith("__git") else "")
+    assert settings == Settings.from_environment({f"TOOLSEARCH_{variable}": text}) != Settings()
+    assert f"TOOLSEARCH_{old}: the setting" in caplog.text
+    assert f"is called {current} now" in caplog.text
+
+
+def test_an_old_name_in_the_file_is_read_too(tmp_path):
+    file = tmp_path / "toolsearch.toml"
+    file.write_text('[toolsearch.limits]\non_exceeded = "raise"\n[toolsearch.limits.tools]\ngit = 1\n')
+
+    limits = Settings.from_environment({}, file).limits
+
+    assert (limits.on_breach, limits.per_tool_overrides) == ("raise", {"git": 1})
+
+
+def test_a_time_is_a_duration_wherever_it_is_written(tmp_path):
+    file = tmp_path / "toolsearch.toml"
+    file.write_text('[toolsearch.eviction]\nttl_s = "1h30m"\n[toolsearch.budget]\nttl_s = 90\n')
+
+    settings = Settings.from_environment({"TOOLSEARCH_CALLING__TIMEOUT_S": "500ms"}, file)
+
+    assert (settings.eviction.ttl_s, settings.budget.ttl_s, settings.calling.timeout_s) == (5_400, 90, 0.5)
+
+
+@pytest.mark.parametrize(("synonym", "strategy"), [("lucene", "keyword"), ("vector", "semantic")])
+def test_a_strategy_may_have_the_name_that_other_tool_indexes_give_it_which_is_logged(synonym, strategy, caplog):
+    settings = Settings.from_environment({"TOOLSEARCH_INDEX__STRATEGY": synonym})
+
+    assert settings.index.strategy == strategy
+    assert f"the strategy '{synonym}' is called '{strategy}' here" in caplog.text
+
+
+def test_the_token_of_the_gateway_command_is_no_setting():
+    assert Settings.from_environment({"TOOLSEARCH_GATEWAY_TOKEN": "secret"}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("section", "made"),
+    [
+        ("index", ToolSearch),
+        ("advisor", ToolSearchAdvisor),
+        ("eviction", LruEvictionStrategy),
+        ("calling", ToolCallingManager),
+        ("calling", DefaultToolExecutionErrorProcessor),
+        ("telemetry", Telemetry),
+    ],
+)
+def test_a_setting_has_the_default_of_the_parameter_of_that_name(section: str, made: type[Any]):
+    parameters = inspect.signature(made).parameters
+    settings = getattr(Settings(), section)
+    shared = {name: getattr(settings, name) for name in parameters if hasattr(settings, name)}
+    shared.pop("system_suffix", None)  # None in settings, as no text can say "the default text"
+
+    assert shared
+    assert {name: parameters[name].default for name in shared} == shared
+
+
+def test_options_and_settings_of_one_thing_are_one_object():
+    settings = Settings.from_environment({"TOOLSEARCH_BUDGET__MAX_TOOLS": "3", "TOOLSEARCH_LIMITS__EXCLUDED": "a"})
+
+    assert settings.budget == Budget(max_tools=3)
+    assert settings.limits == CallLimits(excluded=frozenset({"a"}))
+    assert settings.pass_through == PassThrough()

@@ -43,14 +43,14 @@ def call(name="get_time", arguments='{"zone": "UTC"}'):
 
 
 async def test_limits_reach_the_manager():
-    manager = build_manager(settings(LIMITS__TOOLS__get_time="1"))
+    manager = build_manager(settings(LIMITS__PER_TOOL_OVERRIDES__get_time="1"))
     results = await manager.execute([call(), call()], AttachedTools([GET_TIME]))
 
     assert [result.error_code for result in results] == [None, "call_limit"]
 
 
 async def test_a_limit_raises_if_the_settings_say_so():
-    manager = build_manager(settings(LIMITS__TOTAL="0", LIMITS__ON_EXCEEDED="raise"))
+    manager = build_manager(settings(LIMITS__TOTAL="0", LIMITS__ON_BREACH="raise"))
 
     with pytest.raises(CallLimitError):
         await manager.execute([call()], AttachedTools([GET_TIME]))
@@ -61,9 +61,7 @@ async def test_a_failure_is_told_to_the_model_unless_the_settings_have_it_raised
     assert told[0].is_error
 
     with pytest.raises(ToolExecutionError):
-        await build_manager(settings(CALLING__RAISE_ON_ERROR="true")).execute(
-            [call("fail", "{}")], AttachedTools([FAIL])
-        )
+        await build_manager(settings(CALLING__ALWAYS_RAISE="true")).execute([call("fail", "{}")], AttachedTools([FAIL]))
 
 
 def test_sessions_go_by_number_and_with_a_ttl_by_idle_time_too():

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from toolsearch.wire.answers import ChatResponse, Usage
     from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
     from toolsearch.wiring import build_client, build_engine
+    from toolsearch_indexes.strategies import Strategy
 
 _MODULES = {
     "Allow": "calling.hooks",
@@ -114,6 +115,7 @@ _MODULES = {
     "SqliteSessionPersistence": "storage.sqlite.sessions",
     "SqliteUsageStore": "storage.sqlite.usage",
     "StaticToolCallbackResolver": "calling.resolvers",
+    "Strategy": "setting_values",
     "SystemMessage": "wire.messages",
     "Telemetry": "telemetry",
     "Tool": "tools.definition",
@@ -193,6 +195,7 @@ __all__ = [
     "SqliteSessionPersistence",
     "SqliteUsageStore",
     "StaticToolCallbackResolver",
+    "Strategy",
     "SystemMessage",
     "Telemetry",
     "Tool",

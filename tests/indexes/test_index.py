@@ -97,7 +97,7 @@ def test_a_limit_below_1_is_an_error(index: ToolSearchIndex, limit: int) -> None
 
 
 def test_an_unknown_strategy_is_an_error_that_names_the_known(index: ToolSearchIndex) -> None:
-    with pytest.raises(BadQueryError, match="'fuzzy'; use one of auto, hybrid, semantic, keyword, regex"):
+    with pytest.raises(BadQueryError, match="'fuzzy'; use one of auto, hybrid, keyword, semantic, regex"):
         index.search("mail", strategy="fuzzy")
 
 
