@@ -100,7 +100,7 @@ def _measurable(engine: ToolSearch, strategies: Sequence[str] | None) -> list[st
     if strategies is None:
         return [strategy for strategy in engine.strategies if strategy != "regex"]
     given = name_list(strategies, "strategies", error=BadQueryError)
-    names = list(dict.fromkeys[str](map(engine.index.resolve_strategy, given)))
+    names: list[str] = [*dict.fromkeys(map(engine.index.resolve_strategy, given))]
     if "regex" in names or not names:
         raise BadQueryError("evaluate measures hybrid, keyword and semantic; regex takes patterns, and words are none")
     return names
