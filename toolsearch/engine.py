@@ -41,7 +41,7 @@ from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.strategies import Strategy
+from toolsearch_indexes.strategies import RANKINGS, Strategy
 from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
@@ -403,9 +403,9 @@ class ToolSearch:
 
 def _require_usable(index: ToolIndex, strategy: str, *, index_dir: str | Path | None, usage: UsageLog | None) -> None:
     """Raises BadSettingError where an index of your own cannot do what is asked of it."""
-    unknown = sorted(set(index.rankings) - set(STRATEGIES[1:]))
+    unknown = sorted(set(index.rankings) - set(RANKINGS))
     if unknown or not index.rankings:
-        raise BadSettingError(f"an index ranks by some of {', '.join(STRATEGIES[1:])}, not by {index.rankings!r}")
+        raise BadSettingError(f"an index ranks by some of {', '.join(RANKINGS)}, not by {index.rankings!r}")
     if strategy not in ("auto", *index.rankings):
         raise BadSettingError(f"the index cannot rank by {strategy!r}; it can by {', '.join(index.rankings)}")
     if index_dir is not None:
