@@ -13,7 +13,7 @@ from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.exposure import PassThrough
+from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.eviction import LruEvictionStrategy

@@ -23,13 +23,17 @@ class PassThrough:
 
     A list of tools that changes from whole to searched and back costs the model's prompt cache each time. So a catalog
     that has once been too large is shown whole again only when it takes at most three quarters of both bounds. *slack*
-    is how far, as a share of the bounds, a catalog that is shown whole may grow beyond them before it is searched: for
-    catalogs that change without their owner's doing.
+    is for catalogs that change without their owner's doing.
     """
 
     max_tools: Annotated[Natural, Field(description="Tools; 0: always search.")] = 10
     max_tokens: Annotated[Natural, Field(description="Tokens of their definitions.")] = 1_500
-    slack: float = 0.0
+    slack: Annotated[
+        float,
+        Field(
+            ge=0, description="How far a catalog that is shown whole may grow beyond both bounds, as a share of them."
+        ),
+    ] = 0.0
 
     def __post_init__(self) -> None:
         if self.max_tools < 0 or self.max_tokens < 0 or self.slack < 0:
