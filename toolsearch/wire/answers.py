@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from toolsearch.tools.calls import marked_unfinished
+from toolsearch.tools.calls import ToolCall, marked_unfinished
 from toolsearch.wire.messages import AssistantMessage, Message
 
 
@@ -34,6 +34,7 @@ class Usage:
 
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "return_direct", "call_limit", "other"]
+OTHER_CHOICES: Final = "other_choices"  # in the metadata: the messages of the choices that do not count
 _CUT_OFF: tuple[FinishReason, ...] = ("length", "content_filter", "other")
 
 
@@ -85,3 +86,13 @@ class ChatChunk:
     message: AssistantMessage | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     steps: tuple[Message, ...] = ()
+
+
+def reason_given_calls(told: FinishReason, calls: Sequence[ToolCall]) -> FinishReason:
+    """Return *told*, as it has to be for *calls*: some endpoints say "stop" although the model wants tools called.
+
+    Where a reply is said to be whole, but none of its calls may be run, it is "other".
+    """
+    if not calls or told not in ("stop", "tool_calls"):
+        return told
+    return "other" if all(call.unfinished for call in calls) else "tool_calls"

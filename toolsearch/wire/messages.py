@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -45,3 +46,9 @@ class ToolMessage:
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+def verbatim_items(message: AssistantMessage, provider: str) -> Sequence[JsonObject]:
+    """What *provider* itself sent as *message*; ``()`` if another one did, or nobody."""
+    verbatim = message.verbatim
+    return verbatim.items if verbatim is not None and verbatim.provider == provider else ()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch.documents.json_values import as_object
+from toolsearch.errors import BadToolError
+from toolsearch.tools.definition import NO_PARAMETERS, ToolDefinition
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.json_copies import ToPlain
 
 
@@ -32,3 +35,46 @@ def object_schema(definition: ToolDefinition, plain: ToPlain) -> dict[str, Any]:
     for keyword in ("not", "enum"):
         schema.pop(keyword, None)
     return schema | {"type": "object", "properties": properties} | ({"required": required} if required else {})
+
+
+def read_definition(fields: JsonObject, schema_key: str) -> ToolDefinition:
+    """Return the definition in *fields*, whose schema is under *schema_key*. Titles, annotations and output schemas are
+    read although no model API has a place for each of them: listings of tools are written in these formats as well.
+
+    A schema is made an object's where only that was left unsaid; none at all means no parameters. Raises BadToolError,
+    which says why, for what is no definition.
+    """
+    name = _text(fields, "name")
+    if not name:
+        raise BadToolError("it has no name")
+    return ToolDefinition(
+        name=name,
+        description=_text(fields, "description"),
+        input_schema=_input_schema(fields, schema_key),
+        title=_text(fields, "title"),
+        output_schema=as_object(fields.get("output_schema")) or as_object(fields.get("outputSchema")),
+        annotations=as_object(fields.get("annotations")) or {},
+    )
+
+
+def _input_schema(fields: JsonObject, key: str) -> JsonObject:
+    value = fields.get(key)
+    if value is None:
+        if fields.get("type", "function") not in ("function", "custom"):
+            raise BadToolError(f"it is a tool of its provider, {fields['type']!r}, which has no definition to show")
+        return NO_PARAMETERS
+    schema = as_object(value)
+    if schema is None:
+        raise BadToolError(f"its {key} must be an object")
+    if not schema:
+        return NO_PARAMETERS
+    return schema if "type" in schema else {"type": "object", **schema}
+
+
+def _text(fields: JsonObject, key: str) -> str:
+    value = fields.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise BadToolError(f"its {key} must be text")
+    return value

@@ -9,14 +9,12 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from tests.kit.chat_models import ADD, PIXEL, QUESTION, answered, pieces, prompt, text_result
 from tests.kit.loopback import Call, LoopbackApi, Reply, api
 from toolsearch.chat.model import ChatOptions
-from toolsearch.chat.models import openai_chat
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
-from toolsearch.chat.models.openai_chat_stream import StreamedCompletion
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
-from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.errors import ChatModelError
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.wire import openai_chat
 from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.messages import AssistantMessage, ToolMessage, UserMessage
@@ -104,10 +102,10 @@ THOUGHTFUL = {
 
 def test_what_an_endpoint_adds_to_a_message_goes_back_to_it() -> None:
     """It also says "stop" although it wants a tool called, and leaves usage out."""
-    response = openai_chat._response(ChatCompletion.model_validate(THOUGHTFUL), StrictTools())
+    response = openai_chat.read_answer(ChatCompletion.model_validate(THOUGHTFUL))
 
     assert response.finish_reason == "tool_calls"
-    [back] = openai_chat._messages(response.message)
+    [back] = openai_chat.write_messages([response.message])["messages"]
     assert back["reasoning_content"] == "What time?"
     assert back["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "abc"}}
     assert "refusal" not in back
@@ -120,16 +118,15 @@ def test_what_an_endpoint_adds_to_a_stream_goes_back_to_it() -> None:
         {"reasoning_content": "time?"},
         {"tool_calls": [call | {"index": 0}]},
     ]
-    said = StreamedCompletion()
+    said = openai_chat.StreamedAnswer()
     for delta in deltas:
         said.add(_chunk(delta, None))
     said.add(_chunk({}, "stop"))
 
-    last = openai_chat._last(said, StrictTools())
+    last = said.answer()
 
     assert last.finish_reason == "tool_calls"
-    assert last.message is not None
-    [back] = openai_chat._messages(last.message)
+    [back] = openai_chat.write_messages([last.message])["messages"]
     assert back["reasoning_content"] == "What time?"
     assert back["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "abc"}}
 
@@ -142,7 +139,7 @@ def _chunk(delta: dict[str, Any], finish_reason: str | None) -> ChatCompletionCh
 
 def test_an_answer_without_a_choice_is_an_error() -> None:
     with pytest.raises(ChatModelError, match="no choice"):
-        openai_chat._response(ChatCompletion.model_validate(THOUGHTFUL | {"choices": []}), StrictTools())
+        openai_chat.read_answer(ChatCompletion.model_validate(THOUGHTFUL | {"choices": []}))
 
 
 async def test_broken_arguments_come_through_for_the_tool_to_refuse(model: OpenAIChatModel, api: LoopbackApi) -> None:

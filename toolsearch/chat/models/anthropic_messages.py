@@ -5,33 +5,22 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from toolsearch.chat.model import ChatOptions, Prompt
-from toolsearch.chat.models.anthropic_turn import PROVIDER, AnthropicTurn, taken_back
+from toolsearch.chat.model import Prompt
+from toolsearch.chat.models.anthropic_turn import AnthropicTurn
 from toolsearch.chat.models.families import claude_searches_natively
-from toolsearch.chat.models.images import anthropic_content
-from toolsearch.chat.models.sdk import (
-    Clients,
-    arguments_object,
-    refuse_deferred,
-    require_sdk,
-    translated,
-    verbatim_items,
-)
+from toolsearch.chat.models.sdk import Clients, refuse_deferred, require_sdk, translated
 from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.errors import BadSettingError, ChatModelError
 from toolsearch.threads import in_thread
-from toolsearch.tools.json_types import Json
+from toolsearch.wire import anthropic
 from toolsearch.wire.aggregate import last_chunk
-from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta
-from toolsearch.wire.formats import RenderedTools, render_results, render_tools
-from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.formats import RenderedTools, render_tools
 from toolsearch.wire.native_search import NativeSearch
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from anthropic.lib.streaming import ParsedMessageStreamEvent
-
-_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
 
 class AnthropicModel:
@@ -50,7 +39,7 @@ class AnthropicModel:
     ``ChatOptions(extra={"cache_control": {"type": "ephemeral"}})``.
     """
 
-    provider = PROVIDER
+    provider = anthropic.PROVIDER
 
     def __init__(
         self,
@@ -75,7 +64,7 @@ class AnthropicModel:
         self._max_tokens = max_tokens
         self._max_continuations = max_continuations
         self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
-        self._deferred = RenderedTools(PROVIDER, {"defer_loading": True})
+        self._deferred = RenderedTools(anthropic.PROVIDER, anthropic.DEFERRED)
         self.native_tool_search = claude_searches_natively(model) if native_tool_search is None else native_tool_search
 
     async def close(self) -> None:
@@ -103,7 +92,7 @@ class AnthropicModel:
                         if event.type == "message_stop":
                             reply = event.message
                             break
-                        chunk = _chunk(cast("ParsedMessageStreamEvent[None]", event))
+                        chunk = anthropic.read_event(cast("ParsedMessageStreamEvent[None]", event))
                         if chunk is not None:
                             yield chunk
                 if reply is None:
@@ -120,86 +109,19 @@ class AnthropicModel:
         options = options_to_send(prompt)
         if not self.native_tool_search:
             refuse_deferred(self.model, options.deferred_tools)
+        shown = [tool.definition for tool in options.tools]
+        deferred = [tool.definition for tool in options.deferred_tools]
+        native = NativeSearch({definition.name: definition for definition in deferred})
         request: dict[str, Any] = {
             "model": options.model or self.model,
             "max_tokens": options.max_tokens or self._max_tokens,
-            "messages": _messages(prompt.messages, _native(options)),
+            **anthropic.write_messages(prompt.messages, native),
             "extra_headers": self._headers,
         }
-        system = [message.text for message in prompt.messages if isinstance(message, SystemMessage)]
-        if any(system):
-            request["system"] = "\n\n".join(filter(None, system))
-        if options.tools:
-            shown = render_tools([tool.definition for tool in options.tools], PROVIDER)
-            request["tools"] = [*shown, *self._deferred.of([tool.definition for tool in options.deferred_tools])]
-            request |= _tool_choice(options)
+        if shown:
+            request["tools"] = [*render_tools(shown, anthropic.PROVIDER), *self._deferred.of(deferred)]
+            request |= anthropic.write_tool_choice(options.tool_choice)
         request |= dict(options.extra)
         if options.temperature is not None:  # newer models refuse it, so the SDK has no argument for it any more
             request["extra_body"] = {"temperature": options.temperature, **request.get("extra_body", {})}
         return request
-
-
-# Asking
-
-
-def _native(options: ChatOptions) -> NativeSearch:
-    return NativeSearch({tool.name: tool.definition for tool in options.deferred_tools})
-
-
-def _tool_choice(options: ChatOptions) -> dict[str, Json]:
-    choice = options.tool_choice
-    if choice is None:
-        return {}
-    return {"tool_choice": {"type": _CHOICES[choice]} if choice in _CHOICES else {"type": "tool", "name": choice}}
-
-
-def _messages(messages: Sequence[Message], native: NativeSearch) -> list[dict[str, Json]]:
-    """The API wants roles in turn, so neighbours of one role become one message; what is empty is left out."""
-    turns: list[dict[str, Json]] = []
-    for message in messages:
-        if isinstance(message, SystemMessage):
-            continue
-        role, blocks = _turn(message, native)
-        if not blocks:
-            continue
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += blocks
-        else:
-            turns.append({"role": role, "content": blocks})
-    return turns
-
-
-def _turn(message: UserMessage | AssistantMessage | ToolMessage, native: NativeSearch) -> tuple[str, list[Json]]:
-    match message:
-        case UserMessage():
-            return "user", list(anthropic_content(message))
-        case ToolMessage():
-            rendered = render_results(message.results, PROVIDER, native_search=native)
-            return "user", [block for turn in rendered for block in turn["content"]]
-        case AssistantMessage():
-            return "assistant", list(taken_back(verbatim_items(message, PROVIDER)) or _assistant(message))
-
-
-def _assistant(message: AssistantMessage) -> list[dict[str, Json]]:
-    said: list[dict[str, Json]] = [{"type": "text", "text": message.text}] if message.text.strip() else []
-    calls = [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_object(call)}
-        for call in message.tool_calls
-    ]
-    return [*said, *calls]
-
-
-# Answering
-
-
-def _chunk(event: ParsedMessageStreamEvent[None]) -> ChatChunk | None:
-    if event.type == "content_block_start" and event.content_block.type == "tool_use":
-        begun = ToolCallDelta(event.index, event.content_block.id, event.content_block.name)
-        return ChatChunk(tool_calls=(begun,))
-    if event.type != "content_block_delta":
-        return None
-    if event.delta.type == "text_delta":
-        return ChatChunk(text=event.delta.text)
-    if event.delta.type == "input_json_delta" and event.delta.partial_json:
-        return ChatChunk(tool_calls=(ToolCallDelta(event.index, arguments=event.delta.partial_json),))
-    return None

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Generic, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from toolsearch.errors import BadSettingError, ChatModelError, MissingExtraError
-from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.answers import FinishReason
-from toolsearch.wire.messages import AssistantMessage
+from toolsearch.tools.json_types import JsonObject
 
 _MAX_REASON = 600  # characters of what a provider says; some repeat the request
 _KEY_STATUSES = (401, 403)  # what these say may show a part of the key
@@ -94,38 +90,6 @@ def _said(body: object) -> str | None:
     return message if isinstance(message, str) else None
 
 
-def verbatim_items(message: AssistantMessage, provider: str) -> Sequence[JsonObject]:
-    """What *provider* itself sent as *message*; ``()`` if another one did, or nobody."""
-    verbatim = message.verbatim
-    return verbatim.items if verbatim is not None and verbatim.provider == provider else ()
-
-
-def arguments_text(call: ToolCall) -> str:
-    return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-
-
-def arguments_object(call: ToolCall) -> dict[str, Json]:
-    """For APIs that take nothing but an object; what a model wrote instead, half an object too, is put into one."""
-    arguments = call.arguments
-    if not isinstance(arguments, str):
-        return dict(arguments)
-    try:
-        parsed: object = json.loads(arguments or "{}")
-    except ValueError:
-        parsed = None
-    return cast("dict[str, Json]", parsed) if isinstance(parsed, dict) else {"arguments": arguments}
-
-
 def refuse_deferred(model: str, deferred: Sequence[object]) -> None:
     if deferred:
         raise BadSettingError(f"{model} cannot load deferred tools; send them in options.tools instead")
-
-
-def finish_reason(told: FinishReason, calls: Sequence[ToolCall]) -> FinishReason:
-    """Return *told*, as it has to be for *calls*: some endpoints say "stop" although the model wants tools called.
-
-    Where a reply is said to be whole, but none of its calls may be run, it is "other".
-    """
-    if not calls or told not in ("stop", "tool_calls"):
-        return told
-    return "other" if all(call.unfinished for call in calls) else "tool_calls"

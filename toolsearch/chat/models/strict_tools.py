@@ -11,8 +11,9 @@ from toolsearch.calling.arguments import parse_arguments
 from toolsearch.errors import BadToolError, ToolSearchError
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool
-from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.strict import strict_schema
+from toolsearch.wire.answers import OTHER_CHOICES, ChatResponse
 from toolsearch.wire.messages import AssistantMessage
 
 
@@ -36,14 +37,18 @@ class StrictTools:
             own[tool.name] = schema
         return cls(own, strict)
 
-    def written(self, function: dict[str, Json]) -> dict[str, Json]:
-        """Return *function*, which holds a tool's name and parameters, in strict form if the tool has one."""
-        schema = self.strict.get(function["name"])
-        return function if schema is None else {**function, "parameters": schema, "strict": True}
-
     def read(self, message: AssistantMessage) -> AssistantMessage:
         """Return *message* with calls that fit the tools' own schemas; what goes back to the provider stays."""
         return replace(message, tool_calls=tuple(map(self._call, message.tool_calls))) if self.own else message
+
+    def read_answer(self, answer: ChatResponse) -> ChatResponse:
+        """Return *answer* with such calls in its message, and in those of its other choices."""
+        if not self.own:
+            return answer
+        metadata = dict(answer.metadata)
+        if OTHER_CHOICES in metadata:
+            metadata[OTHER_CHOICES] = tuple(map(self.read, metadata[OTHER_CHOICES]))
+        return replace(answer, message=self.read(answer.message), metadata=metadata)
 
     def _call(self, call: ToolCall) -> ToolCall:
         schema = self.own.get(call.name)

@@ -1,0 +1,222 @@
+"""Conversations as Anthropic's Messages has them: users and assistants in turn, and one text for the system.
+
+There is no place for the name of a result's tool or for structured results, and empty texts are refused, so they are
+left out. Neighbours of one role become one message, and every system message stands before all others: what is read
+back is in that order. A result that loads tools is written as references to them, without its text. Marks for the
+provider's cache are kept on what users and assistants say, not on system texts and results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from toolsearch.tools.blocks import text_block
+from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.anthropic.calls import read_call, write_calls
+from toolsearch.wire.anthropic.names import API, PROVIDER
+from toolsearch.wire.bad_request import objects_in, refuse
+from toolsearch.wire.content import (
+    IMAGE_TYPES,
+    image_block,
+    is_image,
+    own_part,
+    plain_text,
+    read_parts,
+    read_text_part,
+    same_json,
+    words,
+)
+from toolsearch.wire.messages import (
+    AssistantMessage,
+    Message,
+    ProviderItems,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+    verbatim_items,
+)
+from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.reply_items import mapping
+
+_REFERENCE = "tool_reference"
+_RESULT = "tool_result"
+
+
+def write_messages(messages: Sequence[Message], native_search: NativeSearch | None = None) -> dict[str, Json]:
+    """The parts of a request that hold the conversation."""
+    turns: list[dict[str, Json]] = []
+    for message in messages:
+        role, blocks = _write(message, native_search)
+        if not blocks:
+            continue
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        else:
+            turns.append({"role": role, "content": blocks})
+    system = [message.text for message in messages if isinstance(message, SystemMessage) and message.text]
+    return {"messages": turns} | ({"system": "\n\n".join(system)} if system else {})
+
+
+def read_messages(request: JsonObject) -> list[Message]:
+    """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read."""
+    system = _text_of(request.get("system") or "")
+    messages: list[Message] = [SystemMessage(system)] if system else []
+    tools: dict[str, str] = {}  # which tool each call is of, by the call's id
+    for number, entry in enumerate(objects_in(request.get("messages"), "messages", api=API), 1):
+        match entry.get("role"):
+            case "user":
+                messages += _read_user(entry, tools)
+            case "assistant":
+                message = _read_assistant(entry)
+                tools |= {call.id: call.name for call in message.tool_calls}
+                messages.append(message)
+            case "system":
+                messages.append(SystemMessage(_text_of(entry.get("content"))))
+            case role:
+                refuse(f"messages number {number} has the role {role!r:.60}", api=API)
+    return messages
+
+
+def write_results(results: Sequence[ToolResult], native_search: NativeSearch | None = None) -> list[dict[str, Json]]:
+    """One message for all results. With *native_search*, searches are answered with references to what they found."""
+    blocks = _write_result_blocks(results, native_search)
+    return [{"role": "user", "content": blocks}] if blocks else []
+
+
+def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> list[ToolResult]:
+    """The results among *entries*, the blocks of a message; *tools* has the name of each call's tool, by its id."""
+    return [_read_result(entry, tools) for entry in entries if entry.get("type") == _RESULT]
+
+
+def taken_back(blocks: Iterable[JsonObject]) -> list[dict[str, Json]]:
+    """Return those of a model's *blocks* that the API takes back: models write empty texts, and it refuses them."""
+    return [dict(block) for block in blocks if _holds_something(block)]
+
+
+def continued(request: Mapping[str, Json], blocks: list[dict[str, Json]]) -> dict[str, Json]:
+    """Return *request* with the *blocks* of a paused answer at its end, for the model to go on with.
+
+    The API takes roles in turn, so a second pause adds to the message of the first.
+    """
+    *before, last = request["messages"]
+    if last["role"] == "assistant":
+        return {**request, "messages": [*before, {**last, "content": [*last["content"], *blocks]}]}
+    return {**request, "messages": [*before, last, {"role": "assistant", "content": blocks}]}
+
+
+def _write(message: Message, native_search: NativeSearch | None) -> tuple[str, list[dict[str, Json]]]:
+    match message:
+        case SystemMessage():
+            return "system", []
+        case UserMessage():
+            return "user", _write_content(message)
+        case ToolMessage():
+            return "user", [
+                block for turn in write_results(message.results, native_search) for block in turn["content"]
+            ]
+        case AssistantMessage():
+            return "assistant", taken_back(verbatim_items(message, PROVIDER)) or _write_assistant(message)
+
+
+def _write_assistant(message: AssistantMessage) -> list[dict[str, Json]]:
+    text = [text_block(message.text)] if message.text.strip() else []
+    return [*text, *write_calls(message.tool_calls)]
+
+
+def _write_content(message: UserMessage) -> list[dict[str, Json]]:
+    """Images before the text that asks about them."""
+    parts = [_write_part(block) for block in message.content]
+    return [*filter(_holds_something, parts), *([text_block(message.text)] if message.text.strip() else [])]
+
+
+def _holds_something(part: JsonObject) -> bool:
+    return part.get("type") != "text" or bool(str(part.get("text", "")).strip())
+
+
+def _write_result_blocks(results: Iterable[ToolResult], native_search: NativeSearch | None) -> list[dict[str, Json]]:
+    return [_write_result(result, native_search or NativeSearch()) for result in results]
+
+
+def _write_result(result: ToolResult, native_search: NativeSearch) -> dict[str, Json]:
+    found = native_search.found(result)
+    parts = [part for part in map(_write_part, result.content) if part.get("text") != ""]
+    return {
+        "type": _RESULT,
+        "tool_use_id": result.call_id,
+        "content": [_reference(definition) for definition in found] or parts,
+        "is_error": result.is_error,
+    }
+
+
+def _reference(definition: ToolDefinition) -> dict[str, Json]:
+    """A name is enough, as the request holds the definition."""
+    return {"type": _REFERENCE, "tool_name": definition.name}
+
+
+def _write_part(block: JsonObject) -> dict[str, Json]:
+    if is_image(block):
+        source = {"type": "base64", "media_type": block["mimeType"], "data": block["data"]}
+        return {"type": "image", "source": source}
+    return own_part(block, PROVIDER) or text_block(words(block))
+
+
+def _read_part(part: JsonObject) -> dict[str, Json] | None:
+    if part.get("type") != "image":
+        return read_text_part(part)
+    source = mapping(part.get("source")) or {}
+    mime_type, data = source.get("media_type"), source.get("data")
+    return image_block(mime_type, data) if mime_type in IMAGE_TYPES and isinstance(data, str) else None
+
+
+def _read_user(entry: JsonObject, tools: Mapping[str, str]) -> list[Message]:
+    """The results that a user's message holds, and what the user says besides: two messages of ours."""
+    blocks = _blocks(entry.get("content"))
+    results = read_results(blocks, tools)
+    said = [block for block in blocks if block.get("type") != _RESULT]
+    content = read_parts(said, _read_part, _write_part, PROVIDER)
+    messages: list[Message] = [ToolMessage(tuple(results))] if results else []
+    if not content:
+        return messages
+    last = plain_text(content, -1)
+    user = UserMessage("", tuple(content)) if last is None else UserMessage(last, tuple(content[:-1]))
+    return [*messages, user]
+
+
+def _read_assistant(entry: JsonObject) -> AssistantMessage:
+    """What says more than its text and its calls goes back word for word."""
+    blocks = _blocks(entry.get("content"))
+    text = "".join(
+        block["text"] for block in blocks if block.get("type") == "text" and isinstance(block.get("text"), str)
+    )
+    read = (read_call(block, position) for position, block in enumerate(blocks, 1))
+    message = AssistantMessage(text, tuple(call for call in read if call is not None))
+    if same_json(_write_assistant(message), blocks):
+        return message
+    return replace(message, verbatim=ProviderItems(PROVIDER, tuple(map(dict, blocks))))
+
+
+def _read_result(block: JsonObject, tools: Mapping[str, str]) -> ToolResult:
+    call_id = str(block.get("tool_use_id"))
+    parts = _blocks(block.get("content") or [])
+    loaded = [part.get("tool_name") for part in parts if part.get("type") == _REFERENCE]
+    others = [part for part in parts if part.get("type") != _REFERENCE]
+    return ToolResult(
+        call_id,
+        tools.get(call_id, TOOL_NAME if loaded else ""),
+        tuple(read_parts(others, _read_part, _write_part, PROVIDER)),
+        structured={"tools": loaded} if loaded else None,
+        is_error=block.get("is_error") is True,
+    )
+
+
+def _blocks(content: Json) -> list[JsonObject]:
+    return [text_block(content)] if isinstance(content, str) else list(objects_in(content, "content", api=API))
+
+
+def _text_of(content: Json) -> str:
+    """The text of a system's message, which no picture can be part of."""
+    return "\n\n".join(str(block.get("text", "")) for block in _blocks(content))

@@ -1,0 +1,53 @@
+"""Tools as Anthropic's Messages has them, and which of them the model must call.
+
+Definitions have no place for annotations, an output schema, a title beside a description, or alternatives at the root
+of a schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.anthropic.names import API
+from toolsearch.wire.bad_request import refuse
+from toolsearch.wire.json_copies import ToPlain, deep_copy
+from toolsearch.wire.model_tools import name_and_description, object_schema, read_definition
+from toolsearch.wire.reply_items import mapping
+
+DEFERRED: Final[JsonObject] = {"defer_loading": True}  # in a definition that is read only once a result refers to it
+
+_CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any"}
+_READ_CHOICES = {written: choice for choice, written in _CHOICES.items()}
+
+
+def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
+    return name_and_description(definition) | {"input_schema": object_schema(definition, plain)}
+
+
+def read_tool(entry: JsonObject) -> ToolDefinition:
+    """Raises BadToolError, which says why, for what defines no tool."""
+    return read_definition(entry, "input_schema")
+
+
+def write_tool_choice(choice: str | None) -> dict[str, Json]:
+    """The part of a request that says it; *choice* is "auto", "none", "required" or the name of a tool."""
+    if choice is None:
+        return {}
+    return {"tool_choice": {"type": _CHOICES[choice]} if choice in _CHOICES else {"type": "tool", "name": choice}}
+
+
+def read_tool_choice(request: JsonObject) -> str | None:
+    """Raises BadArgumentsError for a choice that is none of these."""
+    choice = request.get("tool_choice")
+    if choice is None:
+        return None
+    fields = mapping(choice) or {}
+    kind, name = fields.get("type"), fields.get("name")
+    if isinstance(kind, str) and kind in _READ_CHOICES:
+        return _READ_CHOICES[kind]
+    if kind != "tool" or not isinstance(name, str):
+        refuse("its tool_choice is none of auto, none, any and tool", api=API)
+    return name

@@ -1,0 +1,173 @@
+"""Conversations as Chat Completions has them.
+
+There is no place for the name of a result's tool, for a failure, for structured results, and for pictures in results:
+failures and pictures are told of in words. Several blocks of a result become one text. What is read of a user's message
+is equal in meaning: a list of one text becomes that text. A developer's message is read as the system's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from toolsearch.tools.blocks import text_block
+from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.bad_request import objects_in, refuse
+from toolsearch.wire.content import (
+    data_url,
+    image_of_url,
+    is_image,
+    own_part,
+    plain_text,
+    read_parts,
+    read_text_part,
+    result_as_text,
+    same_json,
+    words,
+)
+from toolsearch.wire.messages import (
+    AssistantMessage,
+    Message,
+    ProviderItems,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+    verbatim_items,
+)
+from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.openai_chat.calls import read_calls, write_calls
+from toolsearch.wire.openai_chat.names import API, PROVIDER
+from toolsearch.wire.reply_items import mapping
+
+
+def write_messages(messages: Sequence[Message], native_search: NativeSearch | None = None) -> dict[str, Json]:
+    """The part of a request that holds the conversation. This format has no way to load tools by a search."""
+    del native_search
+    return {"messages": [entry for message in messages for entry in _write(message)]}
+
+
+def read_messages(request: JsonObject) -> list[Message]:
+    """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read."""
+    messages: list[Message] = []
+    tools: dict[str, str] = {}  # which tool each call is of, by the call's id
+    waiting: list[JsonObject] = []  # results in a row, which are one message
+    for number, entry in enumerate(objects_in(request.get("messages"), "messages", api=API), 1):
+        if entry.get("role") == "tool":
+            waiting.append(entry)
+            continue
+        _settle(waiting, tools, messages)
+        message = _read(entry, number)
+        if isinstance(message, AssistantMessage):
+            tools |= {call.id: call.name for call in message.tool_calls}
+        messages.append(message)
+    _settle(waiting, tools, messages)
+    return messages
+
+
+def write_results(results: Sequence[ToolResult], native_search: NativeSearch | None = None) -> list[dict[str, Json]]:
+    """One message for each result, in words: this format has no place for an image, nor a way to load tools."""
+    del native_search
+    return [{"role": "tool", "tool_call_id": result.call_id, "content": result_as_text(result)} for result in results]
+
+
+def read_results(entries: Sequence[JsonObject], tools: Mapping[str, str]) -> list[ToolResult]:
+    """The results in *entries*; *tools* has the name of each call's tool, by the call's id.
+
+    A failure is not told from a result: only its text says what it is.
+    """
+    return [
+        ToolResult(call_id := str(entry.get("tool_call_id")), tools.get(call_id, ""), tuple(_blocks(entry)))
+        for entry in entries
+    ]
+
+
+def write_assistant(message: AssistantMessage) -> dict[str, Json]:
+    """A message of the model, as this API would write one that says no more than that."""
+    if not message.tool_calls:
+        return {"role": "assistant", "content": message.text}
+    return {"role": "assistant", "content": message.text or None, "tool_calls": write_calls(message.tool_calls)}
+
+
+def _settle(waiting: list[JsonObject], tools: Mapping[str, str], messages: list[Message]) -> None:
+    if waiting:
+        messages.append(ToolMessage(tuple(read_results(waiting, tools))))
+        waiting.clear()
+
+
+def _write(message: Message) -> list[dict[str, Json]]:
+    match message:
+        case SystemMessage():
+            return [{"role": "system", "content": message.text}]
+        case UserMessage():
+            return [{"role": "user", "content": _write_content(message)}]
+        case AssistantMessage():
+            return [dict(item) for item in verbatim_items(message, PROVIDER)] or [write_assistant(message)]
+        case ToolMessage():
+            return write_results(message.results)
+
+
+def _read(entry: JsonObject, number: int) -> Message:
+    read = _READERS.get(str(entry.get("role")))
+    if read is None:
+        refuse(f"messages number {number} has the role {entry.get('role')!r:.60}", api=API)
+    return read(entry)
+
+
+def _read_system(entry: JsonObject) -> SystemMessage:
+    return SystemMessage(_text(entry))
+
+
+def _read_user(entry: JsonObject) -> UserMessage:
+    if isinstance(entry.get("content"), str):
+        return UserMessage(entry["content"])
+    blocks = _blocks(entry)
+    first = plain_text(blocks, 0)
+    return UserMessage("", tuple(blocks)) if first is None else UserMessage(first, tuple(blocks[1:]))
+
+
+def _read_assistant(entry: JsonObject) -> AssistantMessage:
+    """What says more than its text and its calls goes back word for word."""
+    message = AssistantMessage(_text(entry), tuple(read_calls(entry.get("tool_calls") or ())))
+    if same_json(write_assistant(message), entry):
+        return message
+    return replace(message, verbatim=ProviderItems(PROVIDER, (dict(entry),)))
+
+
+def _text(entry: JsonObject) -> str:
+    return "\n".join(words(block) for block in _blocks(entry)) if entry.get("content") is not None else ""
+
+
+def _blocks(entry: JsonObject) -> list[dict[str, Json]]:
+    content = entry.get("content")
+    if isinstance(content, str):
+        return [text_block(content)]
+    return read_parts(objects_in(content, "content", api=API), _read_part, _write_part, PROVIDER)
+
+
+def _write_content(message: UserMessage) -> str | list[dict[str, Json]]:
+    """Plain text where there is nothing else."""
+    if not message.content:
+        return message.text
+    text = [_write_part(text_block(message.text))] if message.text else []
+    return [*text, *map(_write_part, message.content)]
+
+
+def _write_part(block: JsonObject) -> dict[str, Json]:
+    if is_image(block):
+        return {"type": "image_url", "image_url": {"url": data_url(block)}}
+    return own_part(block, PROVIDER) or {"type": "text", "text": words(block)}
+
+
+def _read_part(part: JsonObject) -> dict[str, Json] | None:
+    if part.get("type") == "image_url":
+        return image_of_url((mapping(part.get("image_url")) or {}).get("url"))
+    return read_text_part(part)
+
+
+_READERS: Mapping[str, Callable[[JsonObject], Message]] = {
+    "system": _read_system,
+    "developer": _read_system,
+    "user": _read_user,
+    "assistant": _read_assistant,
+}

@@ -1,0 +1,60 @@
+"""Tools as Chat Completions has them, and which of them the model must call.
+
+Definitions have no place for annotations, an output schema, a title beside a description, or alternatives at the root
+of a schema. A tool that is named like one of the other choices cannot be chosen by its name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolsearch.errors import BadToolError
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.bad_request import refuse
+from toolsearch.wire.json_copies import ToPlain, deep_copy
+from toolsearch.wire.model_tools import name_and_description, object_schema, read_definition
+from toolsearch.wire.openai_chat.names import API
+from toolsearch.wire.reply_items import mapping
+
+_CHOICES = ("auto", "none", "required")
+
+
+def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
+    parameters = {"parameters": object_schema(definition, plain)}
+    return {"type": "function", "function": name_and_description(definition) | parameters}
+
+
+def write_strict_tool(definition: ToolDefinition, schema: JsonObject) -> dict[str, Any]:
+    """The same in strict mode, with *schema* in place of its own."""
+    return {
+        "type": "function",
+        "function": name_and_description(definition) | {"parameters": schema, "strict": True},
+    }
+
+
+def read_tool(entry: JsonObject) -> ToolDefinition:
+    """Raises BadToolError, which says why, for what defines no tool."""
+    function = mapping(entry.get("function"))
+    if function is None:
+        raise BadToolError("it has no 'function'")
+    return read_definition({**entry, **function}, "parameters")
+
+
+def write_tool_choice(choice: str | None) -> dict[str, Json]:
+    """The part of a request that says it; *choice* is "auto", "none", "required" or the name of a tool."""
+    if choice is None:
+        return {}
+    return {"tool_choice": choice if choice in _CHOICES else {"type": "function", "function": {"name": choice}}}
+
+
+def read_tool_choice(request: JsonObject) -> str | None:
+    """Raises BadArgumentsError for a choice that is neither, such as one among several tools."""
+    choice = request.get("tool_choice")
+    if choice is None or choice in _CHOICES:
+        return choice
+    fields = mapping(choice) or {}
+    name = (mapping(fields.get("function")) or {}).get("name")
+    if fields.get("type") != "function" or not isinstance(name, str):
+        refuse("its tool_choice is none of 'auto', 'none', 'required' and a function", api=API)
+    return name

@@ -1,0 +1,37 @@
+"""OpenAI's Responses."""
+
+from __future__ import annotations
+
+from toolsearch.wire.openai_responses.answers import read_answer, read_event, write_answer
+from toolsearch.wire.openai_responses.calls import read_call, read_calls, reply_items, write_calls
+from toolsearch.wire.openai_responses.messages import read_messages, read_results, write_messages, write_results
+from toolsearch.wire.openai_responses.names import PROVIDER
+from toolsearch.wire.openai_responses.tools import (
+    read_tool,
+    read_tool_choice,
+    write_search_tool,
+    write_strict_tool,
+    write_tool,
+    write_tool_choice,
+)
+
+__all__ = [
+    "PROVIDER",
+    "read_answer",
+    "read_call",
+    "read_calls",
+    "read_event",
+    "read_messages",
+    "read_results",
+    "read_tool",
+    "read_tool_choice",
+    "reply_items",
+    "write_answer",
+    "write_calls",
+    "write_messages",
+    "write_results",
+    "write_search_tool",
+    "write_strict_tool",
+    "write_tool",
+    "write_tool_choice",
+]

@@ -1,0 +1,224 @@
+"""Conversations as OpenAI's Responses has them: items in a row.
+
+There is no place for the name of a result's tool, for a failure, and for structured results: the text of a result says
+that it failed. Several blocks of a result become one text, unless a picture is among them. A developer's message is
+read as the system's. What only this API knows, such as reasoning, its own tools' calls, or tools that were added in the
+midst of a conversation, is part of the assistant's message beside which it stands, and goes back word for word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from toolsearch.tools.blocks import text_block
+from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.bad_request import objects_in
+from toolsearch.wire.content import (
+    data_url,
+    image_of_url,
+    is_image,
+    own_part,
+    plain_text,
+    read_parts,
+    read_text_part,
+    result_as_text,
+    same_json,
+    words,
+)
+from toolsearch.wire.messages import (
+    AssistantMessage,
+    Message,
+    ProviderItems,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+    verbatim_items,
+)
+from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.openai_responses.calls import SEARCH_CALL, read_call, write_calls
+from toolsearch.wire.openai_responses.names import API, PROVIDER
+from toolsearch.wire.openai_responses.tools import write_tool
+
+_OUTPUT = "function_call_output"
+_SEARCH_OUTPUT = "tool_search_output"
+
+
+def write_messages(messages: Sequence[Message], native_search: NativeSearch | None = None) -> dict[str, Json]:
+    """The part of a request that holds the conversation. With *native_search*, searches are the API's own."""
+    items: list[dict[str, Json]] = []
+    searches: set[str] = set()  # ids of the calls that stand in the conversation as the API's own searches
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            said = _write_assistant(message, native_search=native_search is not None)
+            searches |= {str(item["call_id"]) for item in said if item.get("type") == SEARCH_CALL}
+            items += said
+        elif isinstance(message, ToolMessage):
+            items += _write_answers(message, searches, native_search or NativeSearch())
+        elif isinstance(message, UserMessage):
+            items.append({"type": "message", "role": "user", "content": _write_content(message)})
+        else:
+            items.append(_plain_message("system", message.text))
+    return {"input": items}
+
+
+def read_messages(request: JsonObject) -> list[Message]:
+    """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read."""
+    instructions = request.get("instructions")
+    messages: list[Message] = [SystemMessage(instructions)] if isinstance(instructions, str) and instructions else []
+    asked = request.get("input")
+    if isinstance(asked, str):
+        return [*messages, UserMessage(asked)]
+    tools: dict[str, str] = {}  # which tool each call is of, by the call's id
+    for kind, items in _in_rows(objects_in(asked, "input", api=API)):
+        if kind == "user":
+            messages += map(_read_user, items)
+        elif kind == "system":
+            messages += [SystemMessage(_text(item)) for item in items]
+        elif kind == "results":
+            messages.append(ToolMessage(tuple(read_results(items, tools))))
+        else:
+            message = _read_assistant(items)
+            tools |= {call.id: call.name for call in message.tool_calls}
+            messages.append(message)
+    return messages
+
+
+def write_results(results: Sequence[ToolResult], native_search: NativeSearch | None = None) -> list[dict[str, Json]]:
+    """One item for each result. With *native_search*, searches are answered with the definitions that they found."""
+    if native_search is None:
+        return [_write_result(result) for result in results]
+    outputs: list[dict[str, Json]] = []
+    explanations: list[dict[str, Json]] = []
+    for result in results:
+        if result.name != TOOL_NAME:
+            outputs.append(_write_result(result))
+            continue
+        output = _write_found(result, native_search)
+        outputs.append(output)
+        if not output["tools"]:  # why, and what to try, has no place in the output of a search
+            explanations.append(_plain_message("developer", f"{TOOL_NAME}: {result_as_text(result)}"))
+    return outputs + explanations
+
+
+def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> list[ToolResult]:
+    """The results among *entries*; *tools* has the name of each call's tool, by the call's id.
+
+    A failure is not told from a result: only its text says what it is. Of the tools that a search has loaded, only the
+    names are read, as whoever wrote the conversation must not define tools by it.
+    """
+    return [_read_result(entry, tools) for entry in entries if entry.get("type") in (_OUTPUT, _SEARCH_OUTPUT)]
+
+
+def _write_assistant(message: AssistantMessage, *, native_search: bool) -> list[dict[str, Json]]:
+    """Word for word if possible: not if it holds a search of the API's own kind, which this request does not know."""
+    items = [dict(item) for item in verbatim_items(message, PROVIDER)]
+    if items and (native_search or all(item.get("type") != SEARCH_CALL for item in items)):
+        return items
+    said = [_plain_message("assistant", message.text)] if message.text or not message.tool_calls else []
+    return [*said, *write_calls(message.tool_calls, native_search=native_search)]
+
+
+def _plain_message(role: str, text: str) -> dict[str, Json]:
+    return {"type": "message", "role": role, "content": text}
+
+
+def _write_answers(message: ToolMessage, searches: Collection[str], native: NativeSearch) -> list[dict[str, Json]]:
+    items: list[dict[str, Json]] = []
+    for result in message.results:
+        items += write_results([result], native if result.call_id in searches else None)
+    outputs = [item for item in items if item["type"] != "message"]
+    return outputs + [item for item in items if item["type"] == "message"]
+
+
+def _write_result(result: ToolResult) -> dict[str, Json]:
+    has_image = any(is_image(block) for block in result.content)
+    output = [_write_part(block) for block in result.content] if has_image else result_as_text(result)
+    return {"type": _OUTPUT, "call_id": result.call_id, "output": output}
+
+
+def _write_found(result: ToolResult, native_search: NativeSearch) -> dict[str, Json]:
+    found = native_search.found(result)
+    return {
+        "type": _SEARCH_OUTPUT,
+        "call_id": result.call_id,
+        "execution": "client",
+        "status": "completed",
+        "tools": [write_tool(definition) | {"defer_loading": True} for definition in found],
+    }
+
+
+def _write_content(message: UserMessage) -> str | list[dict[str, Json]]:
+    """Plain text where there is nothing else."""
+    if not message.content:
+        return message.text
+    text = [_write_part(text_block(message.text))] if message.text else []
+    return [*text, *map(_write_part, message.content)]
+
+
+def _write_part(block: JsonObject) -> dict[str, Json]:
+    if is_image(block):
+        return {"type": "input_image", "image_url": data_url(block)}
+    return own_part(block, PROVIDER) or {"type": "input_text", "text": words(block)}
+
+
+def _in_rows(items: Iterable[JsonObject]) -> list[tuple[str, list[JsonObject]]]:
+    """*items*, those beside each other that are one message of ours in one row, each row with what it is of."""
+    rows: list[tuple[str, list[JsonObject]]] = []
+    for item in items:
+        kind = _kind(item)
+        if rows and rows[-1][0] == kind:
+            rows[-1][1].append(item)
+        else:
+            rows.append((kind, [item]))
+    return rows
+
+
+def _kind(item: JsonObject) -> str:
+    if item.get("type") in (_OUTPUT, _SEARCH_OUTPUT):
+        return "results"
+    if item.get("type", "message") != "message":
+        return "assistant"
+    return {"user": "user", "system": "system", "developer": "system"}.get(str(item.get("role")), "assistant")
+
+
+def _read_user(item: JsonObject) -> UserMessage:
+    if isinstance(item.get("content"), str):
+        return UserMessage(item["content"])
+    blocks = _blocks(item.get("content"))
+    first = plain_text(blocks, 0)
+    return UserMessage("", tuple(blocks)) if first is None else UserMessage(first, tuple(blocks[1:]))
+
+
+def _read_assistant(items: Sequence[JsonObject]) -> AssistantMessage:
+    text = "".join(_text(item) for item in items if item.get("role") == "assistant")
+    read = (read_call(item, position) for position, item in enumerate(items, 1))
+    message = AssistantMessage(text, tuple(call for call in read if call is not None))
+    searches = any(item.get("type") == SEARCH_CALL for item in items)
+    if same_json(_write_assistant(message, native_search=searches), items):
+        return message
+    return replace(message, verbatim=ProviderItems(PROVIDER, tuple(map(dict, items))))
+
+
+def _read_result(item: JsonObject, tools: Mapping[str, str]) -> ToolResult:
+    call_id = str(item.get("call_id"))
+    if item.get("type") == _SEARCH_OUTPUT:
+        names = [tool.get("name") for tool in objects_in(item.get("tools"), "tools", api=API)]
+        return ToolResult(call_id, tools.get(call_id, TOOL_NAME), (), structured={"tools": names})
+    return ToolResult(call_id, tools.get(call_id, ""), tuple(_blocks(item.get("output"))))
+
+
+def _text(item: JsonObject) -> str:
+    return "\n".join(words(block) for block in _blocks(item.get("content") or ""))
+
+
+def _blocks(content: Json) -> list[dict[str, Json]]:
+    if isinstance(content, str):
+        return [text_block(content)]
+    return read_parts(objects_in(content, "content", api=API), _read_part, _write_part, PROVIDER)
+
+
+def _read_part(part: JsonObject) -> dict[str, Json] | None:
+    return image_of_url(part.get("image_url")) if part.get("type") == "input_image" else read_text_part(part)

@@ -1,0 +1,71 @@
+"""Tools as OpenAI's Responses has them, and which of them the model must call.
+
+Definitions have no place for annotations, a title beside a description, or alternatives at the root of a schema. An
+output schema is read, but not written: only programs that the model writes would read it. A tool that is named like one
+of the other choices cannot be chosen by its name, and the API's own ``tool_search`` can only be chosen as "required".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.bad_request import refuse
+from toolsearch.wire.json_copies import ToPlain, deep_copy
+from toolsearch.wire.model_tools import name_and_description, object_schema, read_definition
+from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.openai_responses.names import API
+from toolsearch.wire.reply_items import mapping
+
+_CHOICES = ("auto", "none", "required")
+_SEARCH = {"type": "tool_search", "execution": "client"}
+
+
+def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
+    # This API takes tools as strict unless told otherwise, and strict mode refuses most schemas found in the wild.
+    parameters = {"parameters": object_schema(definition, plain), "strict": False}
+    return {"type": "function"} | name_and_description(definition) | parameters
+
+
+def write_strict_tool(definition: ToolDefinition, schema: JsonObject) -> dict[str, Any]:
+    """The same in strict mode, with *schema* in place of its own."""
+    return {"type": "function"} | name_and_description(definition) | {"parameters": schema, "strict": True}
+
+
+def write_search_tool(definition: ToolDefinition) -> dict[str, Any]:
+    """The search tool as the API's own, which it leaves to us to run."""
+    search = write_tool(definition)
+    return _SEARCH | {key: search[key] for key in ("description", "parameters")}
+
+
+def read_tool(entry: JsonObject) -> ToolDefinition:
+    """The API's own search, which it leaves to us, is ``toolSearchTool``.
+
+    Raises BadToolError, which says why, for what defines no tool.
+    """
+    if _SEARCH.items() <= entry.items():
+        entry = {**entry, "type": "function", "name": TOOL_NAME}
+    return read_definition(entry, "parameters")
+
+
+def write_tool_choice(choice: str | None, native_search: NativeSearch | None = None) -> dict[str, Json]:
+    """The part of a request that says it; *choice* is "auto", "none", "required" or the name of a tool."""
+    if choice is None:
+        return {}
+    if choice == TOOL_NAME and native_search is not None:
+        choice = "required"  # the API has no way to name its tool_search
+    return {"tool_choice": choice if choice in _CHOICES else {"type": "function", "name": choice}}
+
+
+def read_tool_choice(request: JsonObject) -> str | None:
+    """Raises BadArgumentsError for a choice that is neither, such as one among several tools."""
+    choice = request.get("tool_choice")
+    if choice is None or choice in _CHOICES:
+        return choice
+    fields = mapping(choice) or {}
+    name = fields.get("name")
+    if fields.get("type") != "function" or not isinstance(name, str):
+        refuse("its tool_choice is none of 'auto', 'none', 'required' and a function", api=API)
+    return name

@@ -1,0 +1,112 @@
+"""What a model's reply holds, and how a call is read out of it: the parts that every format shares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, Protocol, TypeAlias, cast, runtime_checkable
+
+from toolsearch.errors import BadArgumentsError
+from toolsearch.tools.calls import ToolCall
+from toolsearch.tools.json_types import JsonObject
+
+ReadCall: TypeAlias = Callable[[JsonObject, int], ToolCall | None]  # of an item and its position, from 1
+
+_ACCEPTED = (
+    "an OpenAI ChatCompletion, its message or its tool_calls; an OpenAI Response or its output; "
+    "an Anthropic Message or its content; a LangChain AIMessage or its tool_calls; {'name': ..., 'arguments': ...}; "
+    "a ToolCall; or a list of the last two"
+)
+_ARGUMENTS = frozenset({"args", "arguments", "input", "parameters"})  # where calls have them
+_PROVIDERS_OWN = frozenset(  # calls that the provider runs, or asks of somebody else
+    {"mcp_approval_request", "mcp_call", "mcp_tool_use", "server_tool_call", "server_tool_use"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyItems:
+    """Calls and what stands beside them, and why the reply has not finished, if it says so."""
+
+    items: Sequence[object] = ()
+    unfinished: str = ""
+
+
+@runtime_checkable
+class _Dumpable(Protocol):
+    """An object of an SDK: pydantic's, so that none of the SDKs has to be imported."""
+
+    def model_dump(self, *, warnings: bool) -> object: ...
+
+
+def plain(value: object) -> object:
+    return value.model_dump(warnings=False) if isinstance(value, _Dumpable) else value
+
+
+def mapping(value: object) -> JsonObject | None:
+    """The fields of *value*, be it an SDK's object or a plain one; None if it has none."""
+    fields = plain(value)
+    return cast("JsonObject", fields) if isinstance(fields, Mapping) else None
+
+
+def list_in(fields: JsonObject, key: str) -> Sequence[object]:
+    value = fields[key]
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        refuse(f"a reply whose {key!r} is a {type(value).__name__}")
+    return cast("Sequence[object]", value)
+
+
+def call_in(fields: JsonObject, call_id: object, arguments_key: str, position: int) -> ToolCall:
+    """Return the call that *fields* name and give the arguments of; without an id it is ``call_<position>``."""
+    name = fields.get("name")
+    if not isinstance(name, str) or not name:
+        refuse(f"an item without a tool's name (number {position})")
+    arguments = fields.get(arguments_key)
+    if arguments is None:
+        arguments = ""
+    elif not isinstance(arguments, str | Mapping):
+        arguments = json.dumps(arguments)  # refused when it is run, so that its siblings still are
+    return ToolCall(f"call_{position}" if call_id is None else str(call_id), name, arguments)
+
+
+def calls_among(items: Iterable[object], read_call: ReadCall) -> list[ToolCall]:
+    """Return the calls that *read_call* finds among *items*, in their order; an item that is none must say what it is.
+
+    Raises BadArgumentsError for what looks like a call of another shape.
+    """
+    calls: list[ToolCall] = []
+    for position, item in enumerate(items, 1):
+        fields = item_fields(item)
+        call = read_call(fields, position)
+        if call is not None:
+            calls.append(call)
+        elif not stands_beside_calls(fields, position):
+            refuse(f"item number {position}, which has no type")
+    return calls
+
+
+def item_fields(item: object) -> JsonObject:
+    fields = mapping(item)
+    if fields is None:
+        refuse(f"a list with a {type(item).__name__} in it")
+    return fields
+
+
+def stands_beside_calls(item: JsonObject, position: int) -> bool:
+    """Whether *item*, which is no call of a known format, is one of another kind; else it can only be a plain call.
+
+    A call in a shape that is not known must not be passed over as if it were text, nor run without its arguments:
+    it is refused.
+    """
+    kind = item.get("type")
+    if kind in _PROVIDERS_OWN or (kind is None and "arguments" in item):
+        return kind is not None
+    unread = _ARGUMENTS & item.keys()
+    if "name" in item and unread:
+        shape = "no type" if kind is None else f"the type {kind!r:.60}"
+        refuse(f"item number {position}, which has {shape}, a name and {min(unread)!r}")
+    return isinstance(kind, str)
+
+
+def refuse(what: str) -> NoReturn:
+    raise BadArgumentsError(f"cannot find tool calls in {what}; pass {_ACCEPTED}")
