@@ -90,6 +90,9 @@ class Gateway:
             encoder=settings.encoder,
             sessions=SessionStore(LruEvictionStrategy(settings.http.max_sessions), budget=budget),
             options=SessionOptions(
+                limit=settings.exposure.limit,
+                max_limit=settings.exposure.max_limit,
+                answer_tokens=settings.exposure.answer_tokens,
                 budget=budget,
                 pass_through=PassThrough(
                     settings.exposure.pass_through_tools, settings.exposure.pass_through_tokens, slack=_SLACK

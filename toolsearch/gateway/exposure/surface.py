@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,26 +11,20 @@ from toolsearch.discovery.exposure import Exposure, ExposurePolicy
 from toolsearch.discovery.search_tool import SearchArguments, search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
-from toolsearch.errors import SessionStoreError, UnknownSessionError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.answer import AnswerWriter, SearchAnswer
 from toolsearch.gateway.exposure.call_tools import call_tool_entries, called_tool
+from toolsearch.gateway.exposure.client_sessions import ClientSessions
 from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.gateway.exposure.notes import AnswerNotes
 from toolsearch.gateway.exposure.unapproved import UnapprovedTools
 from toolsearch.gateway.exposure.wire_tools import wire_entry, within_bound
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
-from toolsearch.session import Session
 from toolsearch.sessions.conversation import Conversation
-from toolsearch.sessions.host import note_found
-from toolsearch.sessions.unit_of_work import UnitOfWork
-from toolsearch.threads import search_threads
 from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.upstreams.protocol import UpstreamState
 from toolsearch.wire.formats import render_definition
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +56,14 @@ class Surface:
         """
         self._engine = engine
         self._registry = registry
-        self._settings = settings
+        self._pins = settings.pins
         self._is_complete = is_complete
         self._clients = ClientTable(settings.clients)
+        self._sessions = ClientSessions(engine)
         self._unapproved = UnapprovedTools(registry)
         self._notes = AnswerNotes(states, registry, rules)
         self._is_split = settings.call_tools == "split"
-        self._answers = AnswerWriter(self._shown, self._is_split, settings.answer_tokens, engine.counter)
+        self._answers = AnswerWriter(self._shown, self._is_split, engine.options.answer_tokens, engine.counter)
 
     def entries(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's ``tools/list``, whole: byte for byte the same until something changes.
@@ -89,14 +83,14 @@ class Surface:
         exposure = self._exposure(caller, view)
         asked = SearchArguments.parse(
             arguments,
-            default_limit=self._settings.limit,
-            max_limit=self._settings.max_limit,
+            default_limit=self._engine.options.limit,
+            max_limit=self._engine.options.max_limit,
             servers=view.servers,
         )
         if not exposure.grows:
             found = self._find(caller, asked)
             return Found(self._answers.write(exposure, found, note=self._note(caller, asked, found)))
-        with self._conversation(caller) as conversation:
+        with self._sessions.conversation(caller) as conversation:
             before = self._names(exposure, view, conversation)
             found = self._discover(conversation, asked)
             after = self._names(exposure, view, conversation)
@@ -113,24 +107,9 @@ class Surface:
         return self._view(caller).get(name)
 
     async def called(self, caller: Caller, call: Mapping[str, Any], *, is_error: bool) -> None:
-        """Note in the caller's session, if it has one, the use of the tool that *call* was for, and learn from it.
-
-        It has run, so that no failure of noting it may take its result from the caller.
-        """
+        """Note that the tool has run that *call*, the parameters of a ``tools/call``, was for."""
         name = called_tool(str(call.get("name")), call.get("arguments"))
-        try:
-            if caller.session_key is not None:
-                session = Session(self._engine, _session_id(caller), caller.principal)
-                async with session.conversation() as conversation:
-                    conversation.note_call(name, is_error=is_error)
-                return
-        except UnknownSessionError:  # a client whose list does not grow needs none
-            pass
-        except SessionStoreError as error:
-            logger.warning("a use of a tool is not noted: %s", error)
-            return
-        if self._engine.usage and not is_error:
-            await search_threads.run(self._engine.usage.called, caller.principal.id, _session_id(caller), name)
+        await self._sessions.note_call(caller, name, is_error=is_error)
 
     def knows(self, caller: Caller, call: Mapping[str, Any]) -> bool:
         """Whether the tool that *call*, the parameters of a ``tools/call``, is for is in the caller's reach by now."""
@@ -139,7 +118,7 @@ class Surface:
 
     def forget(self, caller: Caller) -> None:
         """Say that the caller's session has ended, and with it its list."""
-        self._engine.sessions.evict(_session_id(caller))
+        self._sessions.forget(caller)
 
     def input_schema(self, name: str, reach: Reach) -> Mapping[str, Any] | None:
         """Of a listed tool in *reach*: for what the transport checks, and tells of, before a call is judged."""
@@ -160,11 +139,11 @@ class Surface:
         """The names of the servers' tools in the caller's list, in its order."""
         if not exposure.grows:
             return self._names(exposure, view)
-        with self._conversation(caller) as conversation:
+        with self._sessions.conversation(caller) as conversation:
             return self._names(exposure, view, conversation)
 
     def _names(self, exposure: Exposure, view: View, conversation: Conversation | None = None) -> list[str]:
-        pins = [pin for pin in self._settings.pins if view.allows(pin)]
+        pins = [pin for pin in self._pins if view.allows(pin)]
         discovered = [name for name in conversation.discovered if self._shown(name)] if conversation else []
         return exposure.listed(view.names, pins=pins, discovered=discovered)
 
@@ -182,12 +161,12 @@ class Surface:
             server=asked.server,
             principal=caller.principal,
         )
-        note_found(self._engine, caller.principal, _session_id(caller), asked.query, asked.strategy, found)
+        self._sessions.note_found(caller, asked, found)
         return [reference for reference in found if self._shown(reference.name) is not None]
 
     @staticmethod
     def _discover(conversation: Conversation, asked: SearchArguments) -> list[ToolReference]:
-        """Search, and put what is found into the caller's list. What goes for it goes in the same change."""
+        """Search, and put what is found into the caller's list; what is evicted for it leaves in the same change."""
         before = conversation.discovered
         found = conversation.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
         if conversation.discovered != before:
@@ -200,18 +179,10 @@ class Surface:
     def _own_entries(self) -> list[dict[str, Any]]:
         search = search_tool_definition(  # without the servers: the list must not change because one of them starts
             strategies=self._engine.strategies,
-            default_limit=self._settings.limit,
-            max_limit=self._settings.max_limit,
+            default_limit=self._engine.options.limit,
+            max_limit=self._engine.options.max_limit,
         )
         return [render_definition(search, "mcp"), *call_tool_entries(is_split=self._is_split)]
 
     def _view(self, caller: Caller) -> View:
         return self._engine.view(caller.principal.reach)
-
-    def _conversation(self, caller: Caller) -> UnitOfWork:
-        """The session of the caller, which sees all that the principal reaches."""
-        return self._engine.conversation(_session_id(caller), principal=caller.principal, reach=Reach())
-
-
-def _session_id(caller: Caller) -> str:
-    return f"{caller.principal.id}/{caller.session_key}"
