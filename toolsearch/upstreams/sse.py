@@ -51,6 +51,7 @@ async def sse_streams(server: HttpServer, auth: httpx2.Auth | None) -> AsyncGene
                 await arriving.send(message)
 
     async with (
+        arriving,  # also where no task gets to close it, since there is no connection
         reading,
         sse_client(server.url, headers=dict(server.headers), httpx_client_factory=client, auth=auth) as (
             posted,
