@@ -7,6 +7,7 @@ every step of the program when a pattern has too many states, so the program's s
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,8 @@ re2: Any = _untyped_re2
 MAX_PATTERN_LENGTH = 512  # characters; what people and models write stays far below
 _MAX_STEPS = 2_000  # of RE2's program: `\pL+` has 1,202, `.{0,200}` 1,805; the worst seen is 6 s of CPU for 12 MB
 _MAX_MEMORY_BYTES = 8 << 20  # per pattern, for RE2's automata
+_GLOB_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_-*")
+_ANY_OF_A_NAME = r"\S*"
 _FIELD_ANCHORS = {r"\A": "(?m:^)", r"\z": "(?m:$)"}  # a tool's field is the whole text, as far as its user can see
 
 _LACKING: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -72,6 +75,9 @@ def compile_pattern(
 ) -> CompiledPattern:
     r"""Compile *pattern* in RE2's syntax, in which ``^``, ``$``, ``\A`` and ``\z`` are the ends of a tool's field.
 
+    A pattern of nothing but name characters and ``*`` may be meant as a glob, so it is read as both: ``get_*_data``
+    finds ``get_user_data`` and, as the regular expression that it is, ``get_data``.
+
     As in RE2, ``\w``, ``\d`` and ``\b`` know ASCII only (``\pL`` is any letter), while case is ignored in any alphabet.
 
     A pattern that can match no characters at all (``x*``, ``^``, ``a|``) would match every tool, which nobody means:
@@ -83,7 +89,7 @@ def compile_pattern(
         raise BadPatternError("the pattern is empty; write what to look for, such as 'get_.*_status'")
     if len(pattern) > max_length:
         raise BadPatternError(f"the pattern has {len(pattern)} characters; at most {max_length} are allowed")
-    regexp = _compile(pattern, case_sensitive=case_sensitive)
+    regexp = _compile(_with_glob(pattern), case_sensitive=case_sensitive)
     if regexp.programsize > _MAX_STEPS:
         raise BadPatternError(
             f"the pattern {pattern!r} unfolds into {regexp.programsize} steps, of which {_MAX_STEPS} are allowed; "
@@ -96,6 +102,19 @@ def compile_pattern(
         )
     # The public search() makes a generator and a match object per call, which doubles the time of a broad pattern.
     return CompiledPattern(pattern, regexp._regexp.Match)
+
+
+def _with_glob(pattern: str) -> str:
+    """Return *pattern* as an alternative to its meaning as a glob, if it may be one.
+
+    The glob comes first, so that a name that it matches counts as matched whole. A pattern that begins with ``*`` or
+    has two in a row is no regular expression.
+    """
+    if "*" not in pattern or not _GLOB_CHARACTERS.issuperset(pattern):
+        return pattern
+    glob = f"^{pattern.replace('*', _ANY_OF_A_NAME)}$"
+    is_regular = not pattern.startswith("*") and "**" not in pattern
+    return f"{glob}|{pattern}" if is_regular else glob
 
 
 def _compile(pattern: str, *, case_sensitive: bool) -> Any:

@@ -211,7 +211,7 @@ def test_what_cannot_be_used_is_refused_with_what_to_write_instead(pattern: str,
 
 
 @pytest.mark.parametrize(
-    "pattern", ["x*", ".*", "^", "$", r"\b", r"\B", "list|", r"(list)?\b", r"a\b|\B$", r"\A", "^$"]
+    "pattern", ["x*", "*", "**", ".*", "^", "$", r"\b", r"\B", "list|", r"(list)?\b", r"a\b|\B$", r"\A", "^$"]
 )
 def test_a_pattern_that_can_match_no_characters_is_refused(pattern: str) -> None:
     with pytest.raises(BadPatternError, match="no characters at all"):
@@ -221,6 +221,37 @@ def test_a_pattern_that_can_match_no_characters_is_refused(pattern: str) -> None
 @pytest.mark.parametrize("pattern", [".+", "^get.*", ".*list.*", r"\bget\b", "(?P<verb>get)", r"get\\"])
 def test_a_pattern_that_must_match_something_is_taken(pattern: str) -> None:
     assert compile_pattern(pattern).source == pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("get_*_data", [0, 1, 3]),  # get_data is what the regular expression means
+        ("*_data", [0, 1, 3]),
+        ("GET_**_Data", [0, 1]),
+        ("crm__get_*", [1]),
+        ("target*", [2]),
+        ("*_id", [4]),  # a parameter
+        ("get_.*_data", [0, 1, 2]),
+        ("get_user[*]data", []),
+    ],
+)
+def test_a_glob_matches_whole_names_and_a_regular_expression_parts_of_them(pattern: str, found: list[int]) -> None:
+    part = RegexPart.build(
+        [
+            ToolDocument("get_user_data"),
+            ToolDocument("crm__get_all_data", local_name="get_all_data"),
+            ToolDocument("target_x_database"),
+            ToolDocument("get_data"),
+            ToolDocument("look_up", "Get user data.", parameter_names=("user_id",)),
+        ]
+    )
+    assert sorted(ranked(part, pattern)) == found
+
+
+def test_a_name_that_a_glob_matches_comes_before_one_of_which_the_pattern_matches_a_part() -> None:
+    part = RegexPart.build([ToolDocument("reset_all_flags"), ToolDocument("set_flag"), ToolDocument("set_")])
+    assert ranked(part, "set_*") == [1, 2, 0]
 
 
 @pytest.mark.parametrize("pattern", ["a", "a+b", "^a", "b$", r"\bab", "[^a ]b", "b.a", "(?:ab|ba)c?"])
