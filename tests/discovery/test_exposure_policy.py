@@ -23,7 +23,7 @@ from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.protocol import OpenGate
+from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.protocol import Listing, UpstreamSinks, UpstreamState, UpstreamStatus

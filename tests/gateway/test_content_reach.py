@@ -16,7 +16,7 @@ from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.trust.protocol import OpenGate
+from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.protocol import Listing

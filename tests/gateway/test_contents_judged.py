@@ -16,7 +16,7 @@ from toolsearch.gateway.instructions import MOST_CHARACTERS, MOST_CHARACTERS_IN_
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import PinStore
-from toolsearch.gateway.trust.protocol import Hold
+from toolsearch.gateway.trust.verdicts import ReviewReason
 from toolsearch.storage.sqlite.pins import SqlitePins
 from toolsearch.upstreams.pinned import Entry, Kind, content_entry
 
@@ -70,7 +70,7 @@ async def test_what_the_scan_finds_fault_with_is_neither_shown_nor_reached_by_an
             "resource template sums__note:///by-id/{id}",
             "instructions sums",
         ),
-        Hold.SUSPICIOUS,
+        ReviewReason.SUSPICIOUS,
     )
     assert server.ran == []
 

@@ -20,7 +20,7 @@ from toolsearch.gateway.exposure.wire_tools import wire_entry
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.server import make_server
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.protocol import Held, Hold, OpenGate, ToolGate, Verdict
+from toolsearch.gateway.trust.verdicts import OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
 from toolsearch.tokens import O200kTokenCounter
 from toolsearch.tools.definition import Tool
 from toolsearch.upstreams.entries import read_listing
@@ -185,7 +185,9 @@ class Holding:
         return 0
 
     def judge(self, server: str, tools: Any, **_: Any) -> Verdict:
-        held = tuple(Held(tool.name, server, tool.pin(), Hold.NEW) for tool in tools if tool.name in self.names)
+        held = tuple(
+            ReviewItem(tool.name, server, tool.pin(), ReviewReason.NEW) for tool in tools if tool.name in self.names
+        )
         return Verdict(tuple(tool for tool in tools if tool.name not in self.names), held)
 
 

@@ -12,7 +12,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.protocol import Held, Hold, OpenGate, Verdict
+from toolsearch.gateway.trust.verdicts import OpenGate, ReviewItem, ReviewReason, Verdict
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import is_legal_name
 from toolsearch.upstreams.entries import read_listing
@@ -144,7 +144,9 @@ class Watching(OpenGate):
 
     def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:
         self.asked.append(([entry.name for entry in entries], [other.name for other in others]))
-        held = tuple(Held(each.name, server, each.pin(), Hold.NEW) for each in entries if each.name == "held")
+        held = tuple(
+            ReviewItem(each.name, server, each.pin(), ReviewReason.NEW) for each in entries if each.name == "held"
+        )
         return Verdict(tuple(each for each in entries if each.name != "held"), held)
 
 

@@ -19,7 +19,7 @@ from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.protocol import Held, Hold, Verdict
+from toolsearch.gateway.trust.verdicts import ReviewItem, ReviewReason, Verdict
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.protocol import (
@@ -217,7 +217,9 @@ class HoldingGate:
     def judge(self, server: str, tools: Any, **_: Any) -> Verdict:
         return Verdict(
             tuple(tool for tool in tools if tool.name not in self.names),
-            tuple(Held(tool.name, server, tool.pin(), Hold.NEW) for tool in tools if tool.name in self.names),
+            tuple(
+                ReviewItem(tool.name, server, tool.pin(), ReviewReason.NEW) for tool in tools if tool.name in self.names
+            ),
         )
 
 

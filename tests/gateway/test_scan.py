@@ -9,8 +9,8 @@ import pytest
 from tests.kit import foreign_tools
 from tests.kit.poisoned_tools import HARMLESS, NEIGHBOURS, POISONED, UNSEEN, UNSEEN_TOO, tool
 from toolsearch.gateway.exposure.call_tools import call_tool_entries
-from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.scan import Scanner
+from toolsearch.gateway.trust.verdicts import Finding
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.pinned import Entry, Kind
 

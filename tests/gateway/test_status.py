@@ -19,7 +19,7 @@ from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.status.costs import WireCosts
 from toolsearch.gateway.status.ledger import Ledger
 from toolsearch.gateway.trust.pins import PinStore
-from toolsearch.gateway.trust.protocol import Hold
+from toolsearch.gateway.trust.verdicts import ReviewReason
 from toolsearch.tokens import HeuristicTokenCounter
 
 
@@ -156,4 +156,4 @@ async def test_a_gateway_that_runs_holds_everything_once_the_approvals_cannot_be
         await told.wait()
 
         assert gateway.registry.servers["raw"].admitted == ()
-        assert {held.why for held in gateway.registry.servers["raw"].held} == {Hold.UNREADABLE}
+        assert {held.why for held in gateway.registry.servers["raw"].held} == {ReviewReason.UNREADABLE}

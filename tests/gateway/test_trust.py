@@ -17,13 +17,13 @@ from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import BadSettingError, BadToolError, PinStoreError
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.reports.looking import gate_that_only_looks
+from toolsearch.gateway.reports.approvals import gate_that_only_looks
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust import scan, scan_cache
 from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import PinStore
-from toolsearch.gateway.trust.protocol import Hold, OpenGate
+from toolsearch.gateway.trust.verdicts import OpenGate, ReviewReason
 from toolsearch.storage.pins import FIRST_SIGHT
 from toolsearch.storage.sqlite.audit import SqliteAuditLog
 from toolsearch.storage.sqlite.schema import _TABLES
@@ -62,7 +62,7 @@ def judge(gate: Any, *entries: dict[str, Any]) -> Any:
     return gate.judge("sums", [tool_entry(listed(entry)) for entry in entries], others=[])
 
 
-def why(verdict: Any) -> list[Hold]:
+def why(verdict: Any) -> list[ReviewReason]:
     return [held.why for held in verdict.held]
 
 
@@ -80,28 +80,28 @@ def test_a_definition_that_changes_leaves_until_it_is_approved_and_tells_what_ch
     changed = judge(gate, OTHER)
 
     assert changed.admitted == ()
-    assert why(changed) == [Hold.CHANGED]
+    assert why(changed) == [ReviewReason.CHANGED]
     assert changed.held[0].changes == ("~ description",)
     assert PinStore.of(config(tmp_path)).approve("sums", "add", pin(OTHER), "ann")
     assert judge(gate, OTHER).held == ()
-    assert why(judge(gate, PLAIN)) == [Hold.CHANGED]
+    assert why(judge(gate, PLAIN)) == [ReviewReason.CHANGED]
 
 
 def test_an_approval_is_of_one_definition_and_no_other(tmp_path):
     gate = make_gate(config(tmp_path, {"firstSeen": "quarantine"}))
     held = judge(gate, PLAIN).held[0]
-    assert held.why is Hold.NEW
+    assert held.why is ReviewReason.NEW
     judge(gate, OTHER)  # it changed while somebody looked at it
 
     assert not PinStore.of(config(tmp_path)).approve("sums", "add", held.pin, "ann")
-    assert why(judge(gate, PLAIN)) == [Hold.NEW]
+    assert why(judge(gate, PLAIN)) == [ReviewReason.NEW]
 
 
 def test_a_suspicious_definition_waits_with_its_reasons_and_stays_once_approved(tmp_path):
     gate = make_gate(config(tmp_path))
     verdict = judge(gate, POISON)
 
-    assert (verdict.admitted, why(verdict)) == ((), [Hold.SUSPICIOUS])
+    assert (verdict.admitted, why(verdict)) == ((), [ReviewReason.SUSPICIOUS])
     assert verdict.held[0].findings[0].rule == "instructions"
     assert PinStore.of(config(tmp_path)).approve("sums", "add", verdict.held[0].pin, "ann")
     assert judge(gate, POISON) == judge(make_gate(config(tmp_path)), POISON)
@@ -115,8 +115,8 @@ def test_a_withdrawn_approval_holds_every_later_definition_too(tmp_path):
     assert store.revoke("sums", "add", "ann")
     assert not store.revoke("sums", "add", "ann")
 
-    assert why(judge(gate, PLAIN)) == [Hold.WITHDRAWN]
-    assert why(judge(gate, OTHER)) == [Hold.WITHDRAWN]
+    assert why(judge(gate, PLAIN)) == [ReviewReason.WITHDRAWN]
+    assert why(judge(gate, OTHER)) == [ReviewReason.WITHDRAWN]
     assert store.waiting("sums")["add"].by == "ann"
     assert store.approve("sums", "add", pin(OTHER), "ann")
     assert why(judge(gate, OTHER)) == []
@@ -125,14 +125,14 @@ def test_a_withdrawn_approval_holds_every_later_definition_too(tmp_path):
 @pytest.mark.parametrize(
     ("trust", "before", "after", "admitted", "held", "warned"),
     [
-        ({"changed": "warn"}, PLAIN, OTHER, 1, [], [Hold.CHANGED]),
+        ({"changed": "warn"}, PLAIN, OTHER, 1, [], [ReviewReason.CHANGED]),
         ({"changed": "allow"}, PLAIN, OTHER, 1, [], []),
-        ({"suspicious": "warn"}, POISON, POISON, 1, [], [Hold.SUSPICIOUS]),
+        ({"suspicious": "warn"}, POISON, POISON, 1, [], [ReviewReason.SUSPICIOUS]),
         ({"suspicious": "allow"}, POISON, POISON, 1, [], []),
-        ({"changed": "warn"}, PLAIN, POISON, 0, [Hold.SUSPICIOUS], []),
-        ({"suspicious": "warn"}, PLAIN, POISON, 0, [Hold.CHANGED], []),
-        ({"changed": "allow"}, PLAIN, POISON, 0, [Hold.SUSPICIOUS], []),
-        ({"firstSeen": "quarantine"}, PLAIN, PLAIN, 0, [Hold.NEW], []),
+        ({"changed": "warn"}, PLAIN, POISON, 0, [ReviewReason.SUSPICIOUS], []),
+        ({"suspicious": "warn"}, PLAIN, POISON, 0, [ReviewReason.CHANGED], []),
+        ({"changed": "allow"}, PLAIN, POISON, 0, [ReviewReason.SUSPICIOUS], []),
+        ({"firstSeen": "quarantine"}, PLAIN, PLAIN, 0, [ReviewReason.NEW], []),
     ],
 )
 def test_the_settings_say_what_is_held_and_what_is_warned_of(tmp_path, trust, before, after, admitted, held, warned):
@@ -184,7 +184,7 @@ def test_a_name_that_is_pointed_elsewhere_is_another_server(tmp_path):
     assert why(judge(gate, PLAIN)) == []
 
     elsewhere = make_gate(config(tmp_path, {"firstSeen": "quarantine"}, args=["--other"]))
-    assert why(judge(elsewhere, PLAIN)) == [Hold.NEW]
+    assert why(judge(elsewhere, PLAIN)) == [ReviewReason.NEW]
 
 
 def test_a_new_password_leaves_a_server_the_same_and_stands_nowhere(tmp_path):
@@ -293,7 +293,7 @@ async def test_what_is_warned_of_is_in_the_registry_for_people_to_see(tmp_path):
     outcome = await registry.publish(Listing("sums", (listed(POISON),)))
 
     assert [each.name for each in outcome.admitted] == ["sums__add"]
-    assert [each.why for each in registry.servers["sums"].warnings] == [Hold.SUSPICIOUS]
+    assert [each.why for each in registry.servers["sums"].warnings] == [ReviewReason.SUSPICIOUS]
 
 
 def test_a_start_scans_only_what_is_new_and_all_of_it_once_the_rules_are_others(tmp_path, monkeypatch):
@@ -329,7 +329,7 @@ def test_a_cache_of_the_scan_that_cannot_be_read_is_none(tmp_path, content):
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     kept.write_text(content.replace("RULES", json.dumps(scan_cache.rules_version())))
 
-    assert why(judge(make_gate(config(tmp_path)), POISON)) == [Hold.SUSPICIOUS]
+    assert why(judge(make_gate(config(tmp_path)), POISON)) == [ReviewReason.SUSPICIOUS]
 
 
 def test_pins_that_were_emptied_are_no_first_sight(tmp_path):
@@ -346,7 +346,7 @@ def test_a_definition_that_is_damaged_in_the_pins_is_an_error_and_no_first_sight
         pins.execute("UPDATE pins SET entry = '{'")
         pins.commit()
 
-    assert why(judge(make_gate(config(tmp_path)), OTHER)) == [Hold.UNREADABLE]
+    assert why(judge(make_gate(config(tmp_path)), OTHER)) == [ReviewReason.UNREADABLE]
     assert re.search(r"held: the definition of 'add' that was kept of sums@\w+ is damaged", caplog.text)
     with pytest.raises(PinStoreError, match=r"the definition of 'add' that was kept of sums@\w+ is damaged"):
         PinStore.of(config(tmp_path)).entry("sums", "add", is_approved=True)
@@ -357,7 +357,7 @@ def test_many_gateways_may_make_the_pins_at_once(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         gates = list(pool.map(lambda _: make_gate(here), range(8)))
     judge(gates[0], PLAIN)
-    assert why(judge(gates[7], OTHER)) == [Hold.CHANGED]
+    assert why(judge(gates[7], OTHER)) == [ReviewReason.CHANGED]
     assert {file.name.partition("-")[0] for file in tmp_path.iterdir() if file.is_file()} == {"trust.db"}
 
 
@@ -482,7 +482,7 @@ def test_after_a_start_on_pins_that_cannot_be_read_nothing_is_admitted(tmp_path,
     damage(tmp_path / "trust.db")
 
     verdict = verdict_of_a_new_start(tmp_path, OTHER, tool("Multiplies.", name="mul"))
-    assert verdict is None or (verdict.admitted, why(verdict)) == ((), [Hold.UNREADABLE] * 2)
+    assert verdict is None or (verdict.admitted, why(verdict)) == ((), [ReviewReason.UNREADABLE] * 2)
     with pytest.raises(PinStoreError):
         PinStore.of(config(tmp_path)).approved("sums")
 
@@ -495,7 +495,7 @@ def test_a_command_that_only_looks_takes_nothing_for_new_either(tmp_path, damage
     damage(tmp_path / "trust.db")
 
     with suppress(PinStoreError), gate_that_only_looks(config(tmp_path)) as looking:
-        assert why(judge(looking, OTHER)) == [Hold.UNREADABLE]
+        assert why(judge(looking, OTHER)) == [ReviewReason.UNREADABLE]
 
 
 @pytest.mark.parametrize("damage", [damaged_behind_the_header, altered("DROP TABLE pins")], ids=["page", "table"])
@@ -512,7 +512,7 @@ async def test_pins_that_are_damaged_under_a_running_gateway_hold_all_that_was_a
     await registry.review("sums")
     assert gate.version() != before
     assert (list(catalog.snapshot().tools), registry.find("sums__add")) == ([], None)
-    assert [held.why for held in registry.servers["sums"].held] == [Hold.UNREADABLE] * 2
+    assert [held.why for held in registry.servers["sums"].held] == [ReviewReason.UNREADABLE] * 2
     assert "everything of sums is held: cannot use the approved tools in" in caplog.text
 
 
@@ -521,13 +521,13 @@ async def test_once_the_pins_can_be_read_again_what_was_approved_is_back(tmp_pat
     judge(gate, PLAIN)
     before = gate.version()
     altered("ALTER TABLE pins RENAME TO lost")(tmp_path / "trust.db")
-    assert why(judge(gate, PLAIN)) == [Hold.UNREADABLE]
+    assert why(judge(gate, PLAIN)) == [ReviewReason.UNREADABLE]
     altered("ALTER TABLE lost RENAME TO pins")(tmp_path / "trust.db")
 
     assert gate.version() != before  # until they have been judged again
     assert judge(gate, PLAIN).held == ()
     assert gate.version() == before
-    assert why(judge(gate, OTHER)) == [Hold.CHANGED]
+    assert why(judge(gate, OTHER)) == [ReviewReason.CHANGED]
 
 
 def test_what_cannot_be_pinned_is_not_admitted(tmp_path):
@@ -537,7 +537,7 @@ def test_what_cannot_be_pinned_is_not_admitted(tmp_path):
         tmp_path / "trust.db"
     )
 
-    assert why(judge(gate, PLAIN)) == [Hold.UNREADABLE]
+    assert why(judge(gate, PLAIN)) == [ReviewReason.UNREADABLE]
 
 
 @pytest.mark.parametrize("table", ["audit", "pins"])

@@ -19,7 +19,7 @@ from toolsearch.errors import BadSettingError, UnknownToolError
 from toolsearch.tools.naming import near_names
 
 if TYPE_CHECKING:
-    from toolsearch.gateway.reports.looking import Waiting
+    from toolsearch.gateway.reports.approvals import Waiting
     from toolsearch.gateway.settings import GatewayConfig
     from toolsearch.gateway.trust.pins import PinStore
     from toolsearch.tools.json_types import JsonObject
@@ -47,7 +47,7 @@ def approve(
     if target is not None and everything:
         raise BadSettingError("give either a name or --all, not both")
     read = read_config(config)
-    from toolsearch.gateway.reports.looking import waiting_entries
+    from toolsearch.gateway.reports.approvals import waiting_entries
     from toolsearch.gateway.trust.pins import PinStore
 
     store = PinStore.of(read)

@@ -14,7 +14,7 @@ from toolsearch.cli.output import line, print_json, seconds, stdout, table
 if TYPE_CHECKING:
     from toolsearch.gateway.reports.checkup import Checked, Checkup
     from toolsearch.gateway.settings import GatewayConfig
-    from toolsearch.gateway.trust.protocol import Held
+    from toolsearch.gateway.trust.verdicts import ReviewItem
 
 _COLUMNS = ("server", "transport", "state", "tools", "refused", "held", "ruled out", "tokens", "time")
 _NUMBERS = ("tools", "refused", "held", "ruled out", "tokens", "time")
@@ -27,8 +27,8 @@ def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """
     read = read_config(config)
     from toolsearch.gateway.gateway import Gateway
+    from toolsearch.gateway.reports.approvals import gate_that_only_looks
     from toolsearch.gateway.reports.checkup import check as check_up
-    from toolsearch.gateway.reports.looking import gate_that_only_looks
 
     with gate_that_only_looks(read) as gate:
         result = asyncio.run(check_up(Gateway(read, gate=gate)))
@@ -74,7 +74,7 @@ def _server_json(server: Checked) -> dict[str, Any]:
     }
 
 
-def held_json(held: Held) -> dict[str, Any]:
+def held_json(held: ReviewItem) -> dict[str, Any]:
     findings = [{"rule": each.rule, "place": each.place, "evidence": each.evidence} for each in held.findings]
     return {
         "name": held.name,
@@ -133,7 +133,7 @@ def _show_reasons(title: str, column: str, reasons_of: Sequence[tuple[str, str]]
     stdout().print(shown)
 
 
-def _show_doubts(title: str, doubted: Sequence[Held]) -> None:
+def _show_doubts(title: str, doubted: Sequence[ReviewItem]) -> None:
     if not doubted:
         return
     shown = table(title, ("tool", "why", "what was found"), flexible="what was found")
@@ -142,7 +142,7 @@ def _show_doubts(title: str, doubted: Sequence[Held]) -> None:
     stdout().print(shown)
 
 
-def reasons(held: Held) -> str:
+def reasons(held: ReviewItem) -> str:
     """What stands against a held tool, in a line."""
     findings = [f"{each.rule} in {each.place}: {each.evidence}" for each in held.findings]
     return "; ".join([*findings, *(f"changed: {place}" for place in held.changes)])

@@ -9,7 +9,7 @@ Who knows what, from the bottom; arrows point down, and `lint-imports` holds the
     status         how all of it fares, as plain data
     proxy          a call, a resource, a prompt: there and back without a loss
     gateway        all of it put together; knows nothing of transports
-    callers, downstream, unexpected   the client of a request, and what it gets when that fails
+    request_caller, downstream, unexpected   the client of a request, and what it gets when that fails
     changes, content, instructions    the lists that change, and what there is beside tools, as the SDK's handlers
     server         the SDK's server around it
     reports        what people are shown: the check, what waits for approval, which gateways run, the page

@@ -22,8 +22,8 @@ from mcp.server.subscriptions import (
 )
 
 from toolsearch.gateway.caller import Caller, Era
-from toolsearch.gateway.callers import Context, caller_of
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.request_caller import Context, caller_of
 from toolsearch.gateway.unexpected import Handler
 
 logger = logging.getLogger(__name__)

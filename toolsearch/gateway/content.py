@@ -14,10 +14,10 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.callers import Context, caller_of
 from toolsearch.gateway.downstream import SdkDownstream, connection_of, set_log_level
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.raw_results import raw_result
+from toolsearch.gateway.request_caller import Context, caller_of
 from toolsearch.gateway.unexpected import Handler
 
 

@@ -35,8 +35,8 @@ from toolsearch.gateway.status.costs import WireCosts
 from toolsearch.gateway.status.ledger import Ledger
 from toolsearch.gateway.status.snapshot import GatewayStatus, ServerRow
 from toolsearch.gateway.trust.gate import make_gate
-from toolsearch.gateway.trust.protocol import ToolGate
 from toolsearch.gateway.trust.results import marked
+from toolsearch.gateway.trust.verdicts import ToolGate
 from toolsearch.sessions.eviction import LruEvictionStrategy
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.store import SessionStore
@@ -104,7 +104,7 @@ class Gateway:
         rules = Reach.parse(settings.rules.allow, settings.rules.deny)
         self._gate = gate or make_gate(config)
         self.registry = Registry(self.engine.catalog, self._gate, rules)
-        sinks = UpstreamSinks(self._listed, self._fares, self._updated)
+        sinks = UpstreamSinks(self._listed, self._state_changed, self._updated)
         self.ledger = Ledger(clock)
         self._costs = WireCosts(self.engine.counter)
         self._tokens: dict[str, int] = {}  # of each server's tools, as it lists them now
@@ -283,7 +283,7 @@ class Gateway:
         tools = self.registry.servers.get(server, ServerTools())
         return sum(costs.tokens_of(tool.definition) for tool in tools.admitted)
 
-    def _fares(self, server: str, state: UpstreamState) -> None:
+    def _state_changed(self, server: str, state: UpstreamState) -> None:
         logger.debug("%s is %s", server, state.value)
         if state not in (UpstreamState.IDLE, UpstreamState.STARTING, UpstreamState.READY):
             self.first_listings.heard_of(server)

@@ -7,8 +7,8 @@ from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 
-from toolsearch.gateway.callers import caller_of
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.request_caller import caller_of
 
 MOST_CHARACTERS = 1_000  # of one server; a client pays for them with every request
 MOST_CHARACTERS_IN_ALL = 4_000

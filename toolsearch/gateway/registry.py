@@ -13,7 +13,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.taking import sift
 from toolsearch.gateway.contents import Contents, content_entries, contents_of
-from toolsearch.gateway.trust.protocol import Held, ToolGate
+from toolsearch.gateway.trust.verdicts import ReviewItem, ToolGate
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.pinned import Kind, tool_entry
@@ -29,10 +29,10 @@ class ServerTools:
     """
 
     admitted: tuple[Tool, ...] = ()
-    held: tuple[Held, ...] = ()
+    held: tuple[ReviewItem, ...] = ()
     refused: tuple[Refusal, ...] = ()
     ruled_out: tuple[str, ...] = ()
-    warnings: tuple[Held, ...] = ()
+    warnings: tuple[ReviewItem, ...] = ()
 
 
 class Registry:
@@ -128,7 +128,7 @@ class Registry:
         )
         return judged, contents_of(listing, verdict.admitted)
 
-    def _hold(self, listing: Listing, held: Iterable[Held]) -> None:
+    def _hold(self, listing: Listing, held: Iterable[ReviewItem]) -> None:
         names = {each.name for each in held if each.kind is Kind.TOOL}
         others = {name: tool for name, tool in self._held.items() if tool.definition.server != listing.server}
         self._held = others | {tool.name: tool for tool in listing.tools if tool.name in names}
@@ -153,6 +153,6 @@ def _tell_of(outcome: ServerTools) -> None:
         logger.warning("%s is admitted all the same: %s", warning.label, _reasons(warning))
 
 
-def _reasons(held: Held) -> str:
+def _reasons(held: ReviewItem) -> str:
     found = (f"{finding.rule} in {finding.place}" for finding in held.findings)
     return ", ".join([held.why.value, *found, *held.changes])

@@ -15,13 +15,13 @@ from mcp.server.models import InitializationOptions
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.callers import Context, caller_of, reach_of_request
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.content import add_logging, content_handlers, require_first_page
 from toolsearch.gateway.downstream import SdkDownstream
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.instructions import pass_on_instructions
 from toolsearch.gateway.proxy.raw_results import raw_call_result, raw_result, send_raw_results
+from toolsearch.gateway.request_caller import Context, caller_of, reach_of_request
 from toolsearch.gateway.unexpected import FailureGuard
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.naming import TOOL_NAME

@@ -12,9 +12,9 @@ from mcp.types import INTERNAL_ERROR
 from pydantic import ValidationError
 
 from toolsearch.errors import ToolSearchError
-from toolsearch.gateway.callers import Context
 from toolsearch.gateway.proxy.raw_results import raw_call_result
 from toolsearch.gateway.proxy.verbatim import failure
+from toolsearch.gateway.request_caller import Context
 from toolsearch.tools.blocks import text_block
 
 logger = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.search_tool import SearchArguments
-from toolsearch.gateway.exposure.fares import FareNotes
+from toolsearch.gateway.exposure.server_states import ServerStateNotes
 from toolsearch.gateway.exposure.unapproved import UnapprovedTools
 from toolsearch.gateway.registry import Registry
 from toolsearch.tools.definition import ToolReference
@@ -18,7 +18,7 @@ class AnswerNotes:
 
     def __init__(self, states: Callable[[], Mapping[str, UpstreamState]], registry: Registry, rules: Reach) -> None:
         self._registry = registry
-        self._fares = FareNotes(states, registry, rules)
+        self._states = ServerStateNotes(states, registry, rules)
         self._unapproved = UnapprovedTools(registry)
 
     def of(self, asked: SearchArguments, found: Sequence[ToolReference], reach: Reach) -> str:
@@ -27,7 +27,7 @@ class AnswerNotes:
         notes = [
             asked.note,
             self._unapproved.note(asked.query, reach),
-            self._fares.of_found(tool.definition.server for tool in tools if tool is not None),
-            self._fares.of_unsearched(reach, is_answered=bool(found)),
+            self._states.of_found(tool.definition.server for tool in tools if tool is not None),
+            self._states.of_unsearched(reach, is_answered=bool(found)),
         ]
         return "\n".join(filter(None, notes))

@@ -23,7 +23,7 @@ from toolsearch.upstreams.protocol import Downstream
 
 logger = logging.getLogger(__name__)
 
-Answer: TypeAlias = dict[str, Any] | MCPError
+McpReply: TypeAlias = dict[str, Any] | MCPError
 _ERROR = "toolsearch/error"  # in a result's ``_meta``: the code of what failed on our side
 
 
@@ -43,7 +43,7 @@ class VerbatimFace:
     readmit: Callable[[Admitted], None]
     is_by_name: bool
 
-    async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[Answer]:  # noqa: ARG002  is the hooks'
+    async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[McpReply]:  # noqa: ARG002  is the hooks'
         tool, call = admitted.tool, admitted.call
         sent = {**self.params, "name": tool.remote_name, "arguments": dict(admitted.arguments)}
         last_look = _LastLook(self.readmit, admitted)
@@ -58,7 +58,7 @@ class VerbatimFace:
             return Outcome(error, _refusal(call, error.message, ToolExecutionError.code))
         return Outcome(raw, None if raw.get("resultType") == "input_required" else _result(call, raw))
 
-    def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[Answer]:
+    def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[McpReply]:
         result = _refusal(call, str(error), error.code)
         if self.is_by_name and isinstance(error, UnknownToolError):
             return Outcome(MCPError(INVALID_PARAMS, f"Unknown tool: {error}"), result)
@@ -66,7 +66,7 @@ class VerbatimFace:
             return Outcome(MCPError(INVALID_PARAMS, str(error)), result)
         return Outcome(failure(error), result)
 
-    def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[Answer]:  # noqa: ARG002
+    def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[McpReply]:  # noqa: ARG002
         """Nothing of what the server sent is kept but what the hook has kept, ``_meta`` least of all."""
         raw: dict[str, Any] = {"content": list(result.content)}
         if result.structured is not None:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from enum import Enum
 
-from toolsearch.gateway.trust.protocol import Held
+from toolsearch.gateway.trust.verdicts import ReviewItem
 from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.protocol import UpstreamStatus
 
@@ -18,10 +18,10 @@ class ServerRow:
     upstream: UpstreamStatus
     tools: int
     tokens: int
-    held: tuple[Held, ...] = ()
+    held: tuple[ReviewItem, ...] = ()
     refused: tuple[Refusal, ...] = ()
     ruled_out: tuple[str, ...] = ()
-    warnings: tuple[Held, ...] = ()  # of tools that are admitted all the same
+    warnings: tuple[ReviewItem, ...] = ()  # of tools that are admitted all the same
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from toolsearch.errors import PinStoreError
 from toolsearch.gateway.settings import GatewayConfig, TrustSettings
 from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.pins import PinStore
-from toolsearch.gateway.trust.protocol import Finding, Held, Hold, OpenGate, ToolGate, Verdict
 from toolsearch.gateway.trust.scan import Scanner
 from toolsearch.gateway.trust.scan_cache import ScanCache
+from toolsearch.gateway.trust.verdicts import Finding, OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
 from toolsearch.storage.pins import FIRST_SIGHT, Pin
 from toolsearch.upstreams.pinned import Entry, Kind
 
@@ -86,20 +86,20 @@ class PinGate:
         current = entry.pin()
         if pin is not None and pin.pin == current and pin.by != FIRST_SIGHT:
             return _Judged(entry, current)
-        doubts: list[Hold] = []
+        doubts: list[ReviewReason] = []
         if pin is None and waiting is not None and waiting.by:
-            doubts.append(Hold.WITHDRAWN)
+            doubts.append(ReviewReason.WITHDRAWN)
         if found:
-            doubts.append(Hold.SUSPICIOUS)
+            doubts.append(ReviewReason.SUSPICIOUS)
         if pin is not None and pin.pin != current and self._settings.changed != "allow":
-            doubts.append(Hold.CHANGED)
+            doubts.append(ReviewReason.CHANGED)
         if pin is None and self._settings.first_seen == "quarantine":
-            doubts.append(Hold.NEW)
+            doubts.append(ReviewReason.NEW)
         if not doubts:
             return _Judged(entry, current)
         why = next(filter(self._holds, doubts), doubts[0])
-        changes = self._changes(entry) if Hold.CHANGED in doubts else ()
-        held = Held(entry.name, entry.server, current, why, tuple(found), changes, entry.kind)
+        changes = self._changes(entry) if ReviewReason.CHANGED in doubts else ()
+        held = ReviewItem(entry.name, entry.server, current, why, tuple(found), changes, entry.kind)
         return _Judged(entry, current, held, not self._holds(why))
 
     def _findings(self, server: str, entries: Sequence[Entry], others: Sequence[Entry]) -> list[list[Finding]]:
@@ -111,12 +111,12 @@ class PinGate:
         before = self._store.entry(entry.server, entry.remote_name, entry.kind, is_approved=True)
         return changed_places(before, entry.raw)
 
-    def _holds(self, why: Hold) -> bool:
-        treatments: Mapping[Hold, str] = {
-            Hold.WITHDRAWN: "quarantine",
-            Hold.SUSPICIOUS: self._settings.suspicious,
-            Hold.CHANGED: self._settings.changed,
-            Hold.NEW: self._settings.first_seen,
+    def _holds(self, why: ReviewReason) -> bool:
+        treatments: Mapping[ReviewReason, str] = {
+            ReviewReason.WITHDRAWN: "quarantine",
+            ReviewReason.SUSPICIOUS: self._settings.suspicious,
+            ReviewReason.CHANGED: self._settings.changed,
+            ReviewReason.NEW: self._settings.first_seen,
         }
         return treatments[why] == "quarantine"
 
@@ -130,7 +130,7 @@ class PinGate:
 class _Judged:
     entry: Entry
     pin: str
-    doubt: Held | None = None
+    doubt: ReviewItem | None = None
     is_admitted: bool = True
 
     def is_at(self, pins: Mapping[_Key, Pin]) -> bool:
@@ -143,5 +143,5 @@ def _key(entry: Entry) -> _Key:
     return entry.kind, entry.remote_name
 
 
-def _unreadable(entry: Entry) -> Held:
-    return Held(entry.name, entry.server, entry.pin(), Hold.UNREADABLE, kind=entry.kind)
+def _unreadable(entry: Entry) -> ReviewItem:
+    return ReviewItem(entry.name, entry.server, entry.pin(), ReviewReason.UNREADABLE, kind=entry.kind)

@@ -15,8 +15,8 @@ from typing import Any
 import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
 from toolsearch.gateway import trust
-from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.texts import Text, evidence
+from toolsearch.gateway.trust.verdicts import Finding
 
 _re2: Any = untyped_re2
 _BEFORE = 16  # bytes of context before a phrase

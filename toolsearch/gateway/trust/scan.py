@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
-from toolsearch.gateway.trust.protocol import Finding
 from toolsearch.gateway.trust.rules_characters import hidden_characters, out_of_sight, terminal_escapes
 from toolsearch.gateway.trust.rules_names import Neighbours, borrowed_name, coined_words, speaks_of_others
 from toolsearch.gateway.trust.rules_payloads import packed_text, too_long
 from toolsearch.gateway.trust.rules_words import steering_words
 from toolsearch.gateway.trust.scan_cache import Said, ScanCache, Scanned
 from toolsearch.gateway.trust.texts import printable, texts_of
+from toolsearch.gateway.trust.verdicts import Finding
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.pinned import Entry, Kind
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from toolsearch.gateway import trust
-from toolsearch.gateway.trust.protocol import Finding
+from toolsearch.gateway.trust.verdicts import Finding
 from toolsearch.storage.private_files import write_private
 
 logger = logging.getLogger(__name__)

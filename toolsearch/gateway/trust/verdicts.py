@@ -10,7 +10,7 @@ from typing import Protocol
 from toolsearch.upstreams.pinned import Entry, Kind
 
 
-class Hold(Enum):
+class ReviewReason(Enum):
     """Why an entry waits for a person."""
 
     NEW = "new"  # never seen before, and the settings want a person to look at it
@@ -35,7 +35,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ReviewItem:
     """A tool that is neither searched, suggested, counted nor called until it is approved; or a prompt, a resource or a
     server's instructions, of which clients learn nothing until then.
 
@@ -45,7 +45,7 @@ class Held:
     name: str
     server: str
     pin: str
-    why: Hold
+    why: ReviewReason
     findings: tuple[Finding, ...] = ()
     changes: tuple[str, ...] = ()  # the places that differ from what was approved, for people
     kind: Kind = Kind.TOOL
@@ -61,8 +61,8 @@ class Verdict:
     """*admitted* in the order given; what was admitted all the same is in *warnings*."""
 
     admitted: tuple[Entry, ...]
-    held: tuple[Held, ...] = ()
-    warnings: tuple[Held, ...] = ()
+    held: tuple[ReviewItem, ...] = ()
+    warnings: tuple[ReviewItem, ...] = ()
 
 
 class ToolGate(Protocol):

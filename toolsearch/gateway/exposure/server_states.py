@@ -26,7 +26,7 @@ _UNSEARCHED = {
 }
 
 
-class FareNotes:
+class ServerStateNotes:
     """Safe to share between threads. Nothing is said of a server that is well, or out of the caller's reach."""
 
     def __init__(self, states: Callable[[], Mapping[str, UpstreamState]], registry: Registry, rules: Reach) -> None:
@@ -38,9 +38,9 @@ class FareNotes:
         """A line for each of *servers*, once, in their order, that a call may have trouble with."""
         states = self._states()
         lines = [
-            f"The server {server} is {fares}."
+            f"The server {server} is {trouble}."
             for server in dict.fromkeys(servers)
-            if (state := states.get(server)) and (fares := _ON_CALL.get(state))
+            if (state := states.get(server)) and (trouble := _ON_CALL.get(state))
         ]
         return "\n".join(lines)
 

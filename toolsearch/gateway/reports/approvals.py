@@ -11,7 +11,7 @@ from pathlib import Path
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import FILE, PinStore
-from toolsearch.gateway.trust.protocol import Held, ToolGate
+from toolsearch.gateway.trust.verdicts import ReviewItem, ToolGate
 from toolsearch.storage.sqlite.pins import SqlitePins
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.entries import read_listing
@@ -24,7 +24,7 @@ class Waiting:
 
     server: str
     name: str
-    held: Held
+    held: ReviewItem
     before: JsonObject | None
     now: JsonObject
 
@@ -74,6 +74,6 @@ def _kept(store: PinStore, server: str, kind: Kind) -> list[JsonObject]:
     return [entry for entry in entries if entry is not None]
 
 
-def _waiting(store: PinStore, entry: Entry, held: Held) -> Waiting:
+def _waiting(store: PinStore, entry: Entry, held: ReviewItem) -> Waiting:
     before = store.entry(entry.server, entry.remote_name, entry.kind, is_approved=True)
     return Waiting(entry.server, entry.remote_name, held, before, entry.raw)
