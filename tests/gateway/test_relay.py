@@ -9,9 +9,10 @@ from mcp import MCPError
 from toolsearch.access.principals import LOCAL
 from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.proxy.links import SeenLinks
-from toolsearch.gateway.proxy.relay import MOST_ROUNDS, Relay, for_era
+from toolsearch.gateway.proxy.relay import MOST_ROUNDS, Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
 from toolsearch.upstreams.protocol import UpstreamRequest
+from toolsearch.wire.mcp.eras import result_for
 
 CALL = {"name": "tool", "arguments": {}}
 
@@ -116,11 +117,11 @@ async def test_a_refusal_keeps_its_code_and_data_but_for_the_servers_own_secrets
 def test_an_older_client_gets_all_but_what_its_versions_do_not_have():
     stamp = {"io.modelcontextprotocol/serverInfo": {"name": "it"}}
     sent = {"content": [], "resultType": "complete", "structuredContent": [1], "_meta": {**stamp, "a": 1}}
-    assert for_era(sent, Era.LEGACY) == {"content": [], "_meta": {"a": 1}}
-    assert for_era({"content": [], "_meta": stamp}, Era.LEGACY) == {"content": []}
-    assert for_era(sent, Era.MODERN) == sent
+    assert result_for(sent, Era.LEGACY) == {"content": [], "_meta": {"a": 1}}
+    assert result_for({"content": [], "_meta": stamp}, Era.LEGACY) == {"content": []}
+    assert result_for(sent, Era.MODERN) == sent
 
 
 def test_what_a_server_lets_everybody_cache_is_the_callers_alone_through_the_gateway():
     sent = {"contents": [], "ttlMs": 5, "cacheScope": "public"}
-    assert for_era(sent, Era.MODERN) == {"contents": [], "ttlMs": 5, "cacheScope": "private"}
+    assert result_for(sent, Era.MODERN) == {"contents": [], "ttlMs": 5, "cacheScope": "private"}

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping
 from typing import cast
 
 from toolsearch.calling.plain_json import json_text, to_json
-from toolsearch.tools.blocks import binary_data, block_text, in_words, text_block
+from toolsearch.tools.blocks import (
+    binary_data,
+    block_text,
+    bytes_block,
+    image_block,
+    in_words,
+    text_block,
+    with_text,
+)
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.output import ToolOutput
 
@@ -74,14 +81,13 @@ def _bytes_block(data: bytes) -> JsonObject:
     mime_type = _image_type(data)
     encoded = base64.b64encode(data).decode("ascii")
     if mime_type is not None:
-        return {"type": "image", "data": encoded, "mimeType": mime_type}
+        return image_block(encoded, mime_type)
     if b"\0" not in data:
         try:
             return text_block(data.decode("utf-8"))
         except UnicodeDecodeError:
             pass
-    resource = {"uri": "result:bytes", "mimeType": "application/octet-stream", "blob": encoded}
-    return {"type": "resource", "resource": resource}
+    return bytes_block(encoded, "result:bytes")
 
 
 def _image_type(data: bytes) -> str | None:
@@ -103,14 +109,8 @@ def _fitting(block: JsonObject, room: int, counted: int) -> tuple[JsonObject, in
     if len(text) > room:
         length = f"{len(text):,}" if len(text) < counted else f"{counted:,} or more"
         note = f"\n[cut: these are the first {room:,} of {length} characters]"
-        return _with_text(block, sendable + note), room
-    return (block if sendable == text else _with_text(block, sendable)), len(sendable)
-
-
-def _with_text(block: JsonObject, text: str) -> JsonObject:
-    if block.get("type") == "resource":
-        return {**block, "resource": {**cast("Mapping[str, Json]", block["resource"]), "text": text}}
-    return {**block, "text": text}
+        return with_text(block, sendable + note), room
+    return (block if sendable == text else with_text(block, sendable)), len(sendable)
 
 
 def _structured(output: ToolOutput, max_characters: int) -> Json | None:

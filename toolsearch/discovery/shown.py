@@ -14,15 +14,14 @@ from dataclasses import dataclass, replace
 from toolsearch.tokens import TokenCounter, count_json
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.safety import HINTS
 from toolsearch.tools.schema_walk import rebuilt
-from toolsearch.wire.formats import render_definition
+from toolsearch.wire.mcp.definitions import KEYS_LENGTH, write_tool
 
 _MOST_CHARACTERS_PER_TOKEN = 16  # what is longer than this is too long whatever it counts, and need not be counted
 _LEAST_DESCRIPTION = 50  # tokens; before a description is cut to less, those of parameters go
-_KEYS = len('"name""title""description""inputSchema""outputSchema""annotations"::::::{}')
 _MAX_TITLE = 200  # characters
 _MARGINS = (0, 5, 25)  # tokens: two texts together may be a few more than each alone
-_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _FOR_READING = ("description", "title", "examples", "$comment")  # of a schema; nothing is validated by them
 
 logger = logging.getLogger(__name__)
@@ -77,7 +76,7 @@ def shortened(definition: ToolDefinition, max_tokens: int, counter: TokenCounter
         definition,
         title=definition.title[:_MAX_TITLE],
         output_schema=None,
-        annotations={hint: definition.annotations[hint] for hint in _HINTS if hint in definition.annotations},
+        annotations={hint: definition.annotations[hint] for hint in HINTS if hint in definition.annotations},
     )
     if _fits(bare, max_tokens, counter):
         return Shown(bare, "its output schema, long title or further annotations are left out")
@@ -98,9 +97,9 @@ def _fits(definition: ToolDefinition, max_tokens: int, counter: TokenCounter) ->
         definition.name, definition.title, definition.description, definition.input_schema, definition.output_schema,
         definition.annotations,
     )  # fmt: skip
-    if _most_bytes(parts) + _KEYS <= max_tokens:  # as with nearly all, which are not written out for it
+    if _most_bytes(parts) + KEYS_LENGTH <= max_tokens:  # as with nearly all, which are not written out for it
         return True
-    return _is_within(render_definition(definition, "mcp"), max_tokens, counter)
+    return _is_within(write_tool(definition), max_tokens, counter)
 
 
 def _is_within(value: Json, max_tokens: int, counter: TokenCounter) -> bool:
@@ -123,7 +122,7 @@ def _with_description_cut(
     marked = replace(bare, description=mark)
     if not _fits(marked, max_tokens, counter):
         return None
-    room = max_tokens - count_json(render_definition(marked, "mcp"), counter)
+    room = max_tokens - count_json(write_tool(marked), counter)
     if room < least:
         return None
     for margin in _MARGINS:

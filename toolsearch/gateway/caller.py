@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from toolsearch.access.principals import Principal
+from toolsearch.wire.mcp.eras import Era
 
-
-class Era(Enum):
-    """Which of its two ways of working a client speaks MCP in."""
-
-    LEGACY = "legacy"  # shakes hands, has a session, up to 2025-11-25
-    MODERN = "modern"  # says all with every request, has none, from 2026-07-28
+__all__ = ["Caller", "Era"]
 
 
 @dataclass(frozen=True, slots=True)

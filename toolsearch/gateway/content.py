@@ -16,9 +16,12 @@ from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.downstream import SdkDownstream, connection_of, set_log_level
 from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.proxy.raw_results import raw_result
 from toolsearch.gateway.request_caller import Context, caller_of
 from toolsearch.gateway.unexpected import Handler
+from toolsearch.wire.mcp.envelope import carrying
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, ListOf
+from toolsearch.wire.mcp.methods import SET_LOG_LEVEL
+from toolsearch.wire.mcp.results import ERROR_CODE
 
 
 def content_handlers(gateway: Gateway) -> dict[str, Any]:
@@ -26,10 +29,10 @@ def content_handlers(gateway: Gateway) -> dict[str, Any]:
     content = gateway.content
     subscribing = _SubscriptionHandlers(gateway)
     return {
-        "on_list_resources": _listing(gateway, "resources", content.resources),
-        "on_list_resource_templates": _listing(gateway, "resourceTemplates", content.resource_templates),
+        "on_list_resources": _listing(gateway, RESOURCES, content.resources),
+        "on_list_resource_templates": _listing(gateway, TEMPLATES, content.resource_templates),
         "on_read_resource": _passing_on(gateway, content.read),
-        "on_list_prompts": _listing(gateway, "prompts", content.prompts),
+        "on_list_prompts": _listing(gateway, PROMPTS, content.prompts),
         "on_get_prompt": _passing_on(gateway, content.get_prompt),
         "on_completion": _passing_on(gateway, content.complete),
         "on_subscribe_resource": subscribing.subscribe,
@@ -43,13 +46,13 @@ def require_first_page(params: types.PaginatedRequestParams | None) -> None:
         raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
 
 
-def _listing(gateway: Gateway, key: str, entries: Callable[[Caller], list[dict[str, Any]]]) -> Handler[Any]:
-    async def listed(ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
+def _listing(gateway: Gateway, listed: ListOf, entries: Callable[[Caller], list[dict[str, Any]]]) -> Handler[Any]:
+    async def answer(ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
         require_first_page(params)
         await gateway.lists_settled()
-        return raw_result(ctx.method, {key: entries(caller_of(ctx))})
+        return carrying(ctx.method, listed.page(entries(caller_of(ctx))))
 
-    return listed
+    return answer
 
 
 def _passing_on(gateway: Gateway, request: Callable[..., Awaitable[dict[str, Any]]]) -> Handler[Any]:
@@ -60,14 +63,14 @@ def _passing_on(gateway: Gateway, request: Callable[..., Awaitable[dict[str, Any
         caller = caller_of(ctx)
         wire: Mapping[str, Any] = ctx.params or {}
         with _as_errors():
-            return raw_result(ctx.method, await request(caller, wire, SdkDownstream(ctx, caller)))
+            return carrying(ctx.method, await request(caller, wire, SdkDownstream(ctx, caller)))
 
     return passed_on
 
 
 def add_logging(server: Server[Any]) -> None:
     """Let clients of the older era say what log messages they want; the SDK warns of its own argument for that."""
-    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_log_level)
+    server.add_request_handler(SET_LOG_LEVEL, types.SetLevelRequestParams, _set_log_level)
 
 
 async def _set_log_level(ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
@@ -109,4 +112,4 @@ def _as_errors() -> Generator[None]:
     try:
         yield
     except ToolSearchError as error:
-        raise MCPError(INTERNAL_ERROR, str(error), {"toolsearch/error": error.code}) from error
+        raise MCPError(INTERNAL_ERROR, str(error), {ERROR_CODE: error.code}) from error

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.pinned import Entry, Kind, content_entry
 from toolsearch.upstreams.protocol import Listing
+from toolsearch.wire.mcp.lists import RESOURCES, ListOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,15 @@ class Contents:
 
     server: str
     has_tools: bool = False
-    prompts: tuple[Mapping[str, Any], ...] = ()
-    resources: tuple[Mapping[str, Any], ...] = ()
-    resource_templates: tuple[Mapping[str, Any], ...] = ()
+    prompts: tuple[JsonObject, ...] = ()
+    resources: tuple[JsonObject, ...] = ()
+    resource_templates: tuple[JsonObject, ...] = ()
     instructions: str = ""
     held: frozenset[str] = frozenset()
+
+    def entries_of(self, which: ListOf) -> tuple[JsonObject, ...]:
+        """Its resources or its templates, whichever is asked for."""
+        return self.resources if which is RESOURCES else self.resource_templates
 
 
 def content_entries(listing: Listing) -> list[Entry]:

@@ -14,9 +14,9 @@ from mcp.types import LOG_LEVEL_META_KEY
 from pydantic import BaseModel, ConfigDict
 
 from toolsearch.gateway.caller import Caller, Era
-from toolsearch.gateway.proxy.askable import ASKABLE, check_askable
 from toolsearch.gateway.proxy.log_levels import is_wanted
 from toolsearch.gateway.request_caller import Context
+from toolsearch.wire.mcp.questions import ASKABLE, check_askable
 
 _LOG_LEVEL = "toolsearch/log-level"
 _requests = count(1)  # the client's own ids are not unique over clients

@@ -48,6 +48,8 @@ from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.protocol import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
 from toolsearch.upstreams.repeated import RepeatedWarning
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.wire.mcp.envelope import asks_for_input
+from toolsearch.wire.mcp.results import is_error
 
 logger = logging.getLogger(__name__)
 
@@ -194,10 +196,10 @@ class Gateway:
         failed = True
         try:
             result = await self._calls.call(caller, params, downstream)
-            failed = result.get("isError") is True
+            failed = is_error(result)
         finally:
             self.ledger.called(caller, failed=failed)
-        if result.get("resultType") != "input_required":
+        if not asks_for_input(result):
             await self.surface.called(caller, params, is_error=failed)
         return result
 

@@ -9,6 +9,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, Server
 
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.request_caller import caller_of
+from toolsearch.wire.mcp.envelope import as_private
 
 MOST_CHARACTERS = 1_000  # of one server; a client pays for them with every request
 MOST_CHARACTERS_IN_ALL = 4_000
@@ -28,8 +29,8 @@ def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
         theirs = gateway.content.instructions(caller_of(ctx))
         if not theirs:
             return result
-        private = {"cacheScope": "private"} if "cacheScope" in result else {}  # another caller is told of others
-        return {**result, **private, "instructions": joined(result.get("instructions") or "", theirs)}
+        told = {**result, "instructions": joined(result.get("instructions") or "", theirs)}
+        return as_private(told)  # another caller is told of others
 
     return middleware
 

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import mcp.types as types
-from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -20,13 +20,15 @@ from toolsearch.gateway.content import add_logging, content_handlers, require_fi
 from toolsearch.gateway.downstream import SdkDownstream
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.instructions import pass_on_instructions
-from toolsearch.gateway.proxy.raw_results import raw_call_result, raw_result, send_raw_results
 from toolsearch.gateway.request_caller import Context, caller_of, reach_of_request
 from toolsearch.gateway.unexpected import FailureGuard
-from toolsearch.tools.blocks import text_block
 from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.mcp.envelope import carrying, unpacked
+from toolsearch.wire.mcp.lists import TOOLS
+from toolsearch.wire.mcp.methods import CALL_TOOL, LIST_TOOLS
+from toolsearch.wire.mcp.results import text_result
 
-_LIST_HINT = CacheHint(ttl_ms=60_000, scope="private")
+_LIST_TTL_MS = 60_000
 _INSTRUCTIONS = (  # true of few tools too, which are listed without it
     f"If you have {TOOL_NAME}, many more tools are behind it: "
     "search for what you need in a few words before you say that you cannot do it."
@@ -75,7 +77,6 @@ def make_server(gateway: Gateway) -> Server[Any]:
         version=_version(),
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
-        cache_hints={"tools/list": _LIST_HINT},
         # The SDK would list our tools for every call instead.
         get_tool_input_schema=lambda name: gateway.surface.input_schema(name, reach_of_request()),
         on_list_tools=guard.around(changes.following(handlers.list_tools)),
@@ -84,7 +85,7 @@ def make_server(gateway: Gateway) -> Server[Any]:
         **content,
     )
     add_logging(server)
-    server.middleware += [send_raw_results, pass_on_instructions(gateway)]
+    server.middleware += [_send_carried, pass_on_instructions(gateway)]
     return server
 
 
@@ -95,14 +96,15 @@ class _Handlers:
 
     async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
         require_first_page(params)
-        return raw_result("tools/list", {"tools": await self.gateway.list_tools(caller_of(ctx))})
+        page = TOOLS.page(await self.gateway.list_tools(caller_of(ctx)))
+        return carrying(LIST_TOOLS, page, ttl_ms=_LIST_TTL_MS)
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         caller = caller_of(ctx)
         if params.name == TOOL_NAME:
             return await self._search(ctx, caller, params.arguments or {})
         wire: Mapping[str, Any] = ctx.params or {}
-        return raw_call_result(await self.gateway.call(caller, wire, SdkDownstream(ctx, caller)))
+        return carrying(CALL_TOOL, await self.gateway.call(caller, wire, SdkDownstream(ctx, caller)))
 
     async def _search(self, ctx: Context, caller: Caller, arguments: Mapping[str, Any]) -> Any:
         await self.changes.follow(ctx, caller)
@@ -110,7 +112,13 @@ class _Handlers:
         if found.list_changed:
             await self.changes.session_changed(caller)
         answer = found.answer
-        return raw_call_result({"content": [text_block(answer.text)], "structuredContent": answer.structured})
+        return carrying(CALL_TOOL, text_result(answer.text, answer.structured))
+
+
+async def _send_carried(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """The middleware that sends what a handler's result carries, once the SDK has checked and stamped that."""
+    result = await call_next(ctx)
+    return unpacked(result) if isinstance(result, dict) else result
 
 
 def _version() -> str:

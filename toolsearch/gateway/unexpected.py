@@ -12,10 +12,10 @@ from mcp.types import INTERNAL_ERROR
 from pydantic import ValidationError
 
 from toolsearch.errors import ToolSearchError
-from toolsearch.gateway.proxy.raw_results import raw_call_result
-from toolsearch.gateway.proxy.verbatim import failure
 from toolsearch.gateway.request_caller import Context
-from toolsearch.tools.blocks import text_block
+from toolsearch.wire.mcp.envelope import carrying
+from toolsearch.wire.mcp.methods import CALL_TOOL
+from toolsearch.wire.mcp.results import error_result
 
 logger = logging.getLogger(__name__)
 
@@ -39,16 +39,16 @@ class FailureGuard:
                 raise
             except Exception as error:
                 text, result = self._failure(ctx, error)
-                if ctx.method == "tools/call":
-                    return raw_call_result(result)
+                if ctx.method == CALL_TOOL:
+                    return carrying(CALL_TOOL, result)
                 raise MCPError(INTERNAL_ERROR, text) from error
 
         return guarded
 
     def _failure(self, ctx: Context, error: Exception) -> tuple[str, dict[str, Any]]:
         if isinstance(error, ToolSearchError):
-            return str(error), failure(error)
+            return str(error), error_result(str(error), error.code)
         incident = next(self._incidents)
         logger.error("incident %d: %s, request %s", incident, ctx.method, ctx.request_id, exc_info=error)
         text = f"The gateway failed at this request; its log says how, as incident {incident}"
-        return text, {"content": [text_block(text)], "isError": True, "_meta": {"toolsearch/error": "internal_error"}}
+        return text, error_result(text, "internal_error")

@@ -1,15 +1,32 @@
-"""The content blocks of a result, in MCP's shape, and how to say in words what a block of bytes is."""
+"""The content blocks of a result, in MCP's shape, and how to say in words what a block of bytes is.
+
+Whoever makes or reads a block does it by these functions: no other module names a field of one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Final, cast
 
 from toolsearch.tools.json_types import Json, JsonObject
+
+DATA: Final = "data"  # the field of an image's or a sound's bytes, in base64
+BLOB: Final = "blob"  # that of a resource's
 
 
 def text_block(text: str) -> dict[str, Json]:
     return {"type": "text", "text": text}
+
+
+def image_block(data: str, mime_type: str) -> dict[str, Json]:
+    """*data* is in base64."""
+    return {"type": "image", "data": data, "mimeType": mime_type}
+
+
+def bytes_block(data: str, uri: str) -> dict[str, Json]:
+    """A resource of bytes of no known kind; *data* is in base64."""
+    resource = {"uri": uri, "mimeType": "application/octet-stream", "blob": data}
+    return {"type": "resource", "resource": resource}
 
 
 def block_text(block: JsonObject) -> str | None:
@@ -20,8 +37,21 @@ def block_text(block: JsonObject) -> str | None:
 
 def binary_data(block: JsonObject) -> str | None:
     """The base64 data of an image, of sound or of a resource of bytes; None for every other block."""
-    data = _holder(block).get("blob" if block.get("type") == "resource" else "data")
+    data = _holder(block).get(BLOB if block.get("type") == "resource" else DATA)
     return data if isinstance(data, str) else None
+
+
+def link_uri(block: JsonObject) -> str | None:
+    """Where a resource link points to; None for every other block."""
+    uri = block.get("uri") if block.get("type") == "resource_link" else None
+    return uri if isinstance(uri, str) else None
+
+
+def with_text(block: JsonObject, text: str) -> dict[str, Json]:
+    """*block*, which carries a text, with another one."""
+    if block.get("type") == "resource":
+        return {**block, "resource": {**_holder(block), "text": text}}
+    return {**block, "text": text}
 
 
 def in_words(block: JsonObject) -> str:

@@ -1,10 +1,20 @@
-"""How much a tool may change, by the hints that it gives of itself; what gives none counts as writing."""
+"""How much a tool may change, by the hints that it gives of itself; what gives none counts as writing.
+
+The hints are MCP's annotations of a tool, and have MCP's names wherever a tool comes from.
+"""
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
-from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.json_types import Json, JsonObject
+
+READ_ONLY: Final = "readOnlyHint"
+DESTRUCTIVE: Final = "destructiveHint"
+IDEMPOTENT: Final = "idempotentHint"
+OPEN_WORLD: Final = "openWorldHint"
+HINTS = (READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD)
 
 
 class SafetyClass(Enum):
@@ -20,6 +30,13 @@ class SafetyClass(Enum):
         return order.index(other) <= order.index(self)
 
 
+def annotations_of(safety: SafetyClass) -> dict[str, Json]:
+    """The hints of a tool that is of this class for everybody who asks, and reaches beyond this machine."""
+    reads: dict[str, Json] = {READ_ONLY: safety is SafetyClass.READ}
+    destroys: dict[str, Json] = {} if safety is SafetyClass.READ else {DESTRUCTIVE: safety is SafetyClass.DESTRUCTIVE}
+    return {**reads, **destroys, OPEN_WORLD: True}
+
+
 def safety_of(annotations: JsonObject) -> SafetyClass:
     """The class of a tool with these MCP *annotations*, as rules mean it.
 
@@ -27,7 +44,7 @@ def safety_of(annotations: JsonObject) -> SafetyClass:
     says nothing be destructive; then nearly all tools were, and ``deny: class:destructive`` would hide nearly all. A
     hint that is neither a boolean nor null says what nobody can read, and is taken for the worse of its two values.
     """
-    reads, destroys = annotations.get("readOnlyHint"), annotations.get("destructiveHint")
+    reads, destroys = annotations.get(READ_ONLY), annotations.get(DESTRUCTIVE)
     if reads is True:
         return SafetyClass.READ
     return SafetyClass.WRITE if destroys is None or destroys is False else SafetyClass.DESTRUCTIVE
@@ -39,7 +56,7 @@ def worst_safety_of(annotations: JsonObject) -> SafetyClass:
     As MCP has it, a tool is destructive unless it says otherwise: READ by ``readOnlyHint: true`` and WRITE by
     ``destructiveHint: false``. One that says both, that it only reads and that it destroys, is not believed.
     """
-    reads, destroys = annotations.get("readOnlyHint"), annotations.get("destructiveHint")
+    reads, destroys = annotations.get(READ_ONLY), annotations.get(DESTRUCTIVE)
     if reads is True and (destroys is None or destroys is False):
         return SafetyClass.READ
     return SafetyClass.WRITE if destroys is False else SafetyClass.DESTRUCTIVE

@@ -18,6 +18,7 @@ from toolsearch.upstreams.faults import fault_of_request
 from toolsearch.upstreams.oauth import stored_tokens
 from toolsearch.upstreams.session import SessionPeer
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.wire.mcp.methods import LIST_TOOLS
 
 _PATIENCE_S = 300.0
 _PAGE = b"<!doctype html><title>toolsearch</title><p>You can close this page and go back to the terminal."
@@ -45,7 +46,7 @@ async def login(settings: UpstreamSettings, state_dir: Path, *, show: Callable[[
         connector = Connector(settings.server, SessionPeer, timeout_s=_PATIENCE_S, auth=provider)
         try:
             session = await connector.open()
-            await session.request("tools/list", {})  # some let everybody in, and ask who it is only now
+            await session.request(LIST_TOOLS, {})  # some let everybody in, and ask who it is only now
         except CannotConnectError as error:
             raise LoginRequiredError(f"the login to {settings.name!r} failed: {error}") from error
         except MCPError as error:

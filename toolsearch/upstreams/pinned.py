@@ -6,15 +6,14 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum
 from typing import Any
 
-from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import SEPARATOR, namespaced
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, ListOf, without_modification
 
 
 class Kind(Enum):
@@ -23,6 +22,9 @@ class Kind(Enum):
     RESOURCE = "resource"
     TEMPLATE = "resource template"
     INSTRUCTIONS = "instructions"  # what the server says of itself; each has one at most
+
+
+_LISTS: Mapping[Kind, ListOf] = {Kind.PROMPT: PROMPTS, Kind.RESOURCE: RESOURCES, Kind.TEMPLATE: TEMPLATES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Entry:
         """
         if self.kind is Kind.TOOL:
             return pin_of([self.server, self.raw])
-        steady = _without_contents(self.raw) if self.kind is Kind.RESOURCE else self.raw
+        steady = without_modification(self.raw) if self.kind is Kind.RESOURCE else self.raw
         return pin_of([self.server, self.kind.value, steady])
 
 
@@ -61,26 +63,6 @@ def pin_of(document: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _without_contents(raw: JsonObject) -> JsonObject:
-    """A number and a date can say nothing to a model; whatever else stands in their place counts."""
-    kept = {key: value for key, value in raw.items() if key != "size" or not isinstance(value, int | float)}
-    annotations = kept.get("annotations")
-    if is_object(annotations) and _is_date(annotations.get("lastModified")):
-        kept["annotations"] = {key: value for key, value in annotations.items() if key != "lastModified"}
-    return kept
-
-
-def _is_date(value: object) -> bool:
-    try:
-        datetime.fromisoformat(value if isinstance(value, str) else "")
-    except ValueError:
-        return False
-    return True
-
-
-KEYS: Mapping[Kind, str] = {Kind.PROMPT: "name", Kind.RESOURCE: "uri", Kind.TEMPLATE: "uriTemplate"}
-
-
 def tool_entry(tool: Tool) -> Entry:
     """Raises BadToolError for a tool that no server has listed."""
     if tool.origin is None:
@@ -90,5 +72,5 @@ def tool_entry(tool: Tool) -> Entry:
 
 def content_entry(server: str, kind: Kind, raw: JsonObject) -> Entry:
     """The entry *raw* of what is no tool, which has what its kind is known by."""
-    remote_name = str(raw[KEYS[kind]]) if kind in KEYS else ""
+    remote_name = (_LISTS[kind].name_of(raw) or "") if kind in _LISTS else ""
     return Entry(server, kind, remote_name, shown_name(server, kind, remote_name), raw)

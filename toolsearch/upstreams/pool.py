@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from mcp import MCPError
 
-from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import ServerUnavailableError, ToolExecutionError
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.output import ToolOutput
@@ -19,6 +18,10 @@ from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.protocol import UpstreamRequest, UpstreamSinks
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.wire.mcp.envelope import asks_for_input
+from toolsearch.wire.mcp.methods import CALL_TOOL
+from toolsearch.wire.mcp.requests import call_params
+from toolsearch.wire.mcp.results import read_output
 
 _T = TypeVar("_T")
 
@@ -44,13 +47,16 @@ class UpstreamPool:
 
         Raises as `Upstream.request`, and ToolExecutionError for what the protocol calls an error.
         """
-        request = UpstreamRequest("tools/call", {"name": tool, "arguments": arguments})
+        request = UpstreamRequest(CALL_TOOL, call_params(tool, arguments))
         try:
             raw = await asyncio.wrap_future(self.submit(self.upstreams[server].request(request)))
         except MCPError as error:
             text = redacted(error.message, self._secrets[server])
             raise ToolExecutionError(f"MCP server {server!r} refused the call of {tool!r}: {text}") from error
-        return _read_output(raw, server, tool)
+        if asks_for_input(raw):
+            text = f"{tool!r} of MCP server {server!r} wants to ask the user, which is not possible here"
+            raise ToolExecutionError(text)
+        return read_output(raw)
 
     def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
         """Start *work* on the loop; cancelling the future cancels it. Raises ServerUnavailableError if closed."""
@@ -105,14 +111,3 @@ class _LoopThread(threading.Thread):
         self.loop.call_soon_threadsafe(self._stopping.set)
         if threading.current_thread() is not self:  # the garbage collector may run in any thread, this one too
             self.join(_CLOSE_S)
-
-
-def _read_output(raw: Mapping[str, Any], server: str, tool: str) -> ToolOutput:
-    if raw.get("resultType") == "input_required":
-        raise ToolExecutionError(f"{tool!r} of MCP server {server!r} wants to ask the user, which is not possible here")
-    content = raw.get("content")
-    return ToolOutput(
-        content=tuple(filter(is_object, content if is_list(content) else [])),
-        structured=raw.get("structuredContent"),
-        is_error=raw.get("isError") is True,
-    )

@@ -20,31 +20,21 @@ from mcp.shared.transport_context import TransportContext
 from mcp.types import CLIENT_CAPABILITIES_META_KEY, UNSUPPORTED_PROTOCOL_VERSION
 from pydantic import ValidationError
 
-from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.documents.json_values import is_object
 from toolsearch.upstreams.config import McpServer, Mode, StdioServer
 from toolsearch.upstreams.http import FaultTolerantClient
 from toolsearch.upstreams.sse import sse_streams
 from toolsearch.upstreams.stdio import stdio_streams
 from toolsearch.upstreams.streams import PacedReading, Streams
+from toolsearch.wire.mcp.definitions import schema_of, tool_name
+from toolsearch.wire.mcp.envelope import META, carried, carrying, meta_of, with_meta
+from toolsearch.wire.mcp.lists import TOOLS
+from toolsearch.wire.mcp.methods import CALL_TOOL, LIST_TOOLS
+from toolsearch.wire.mcp.requests import arguments_in, called_name
 
 ParameterHeaders: TypeAlias = dict[str, Mapping[tuple[str, ...], str]]  # tool -> path into its arguments -> header
 
-_RAW = "toolsearch/raw"
 _CAPABILITIES = "toolsearch/capabilities"
-_EMPTY_LISTING: Mapping[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-_EMPTY_RESULTS: Mapping[str, Mapping[str, Any]] = {  # each fits its method in every version of the protocol
-    "tools/list": {"tools": [], **_EMPTY_LISTING},
-    "tools/call": {"content": [], "resultType": "complete"},
-    "resources/list": {"resources": [], **_EMPTY_LISTING},
-    "resources/templates/list": {"resourceTemplates": [], **_EMPTY_LISTING},
-    "resources/read": {"contents": [], **_EMPTY_LISTING},
-    "prompts/list": {"prompts": [], **_EMPTY_LISTING},
-    "prompts/get": {"messages": [], "resultType": "complete"},
-    "completion/complete": {"completion": {"values": []}, "resultType": "complete"},
-    "resources/subscribe": {},
-    "resources/unsubscribe": {},
-    "logging/setLevel": {},
-}
 _CLIENT = types.Implementation(name="toolsearch", version="0.1.0")
 _HTTP_TIMEOUT = httpx2.Timeout(30.0, read=None)  # how long an answer may take is set per call
 _LARGEST_EVENT = 32 * 1024 * 1024  # bytes, as of a line of a child process
@@ -100,21 +90,17 @@ class McpSession:
         """
         sent = dict(params)
         if capabilities is not None:
-            sent["_meta"] = {**sent.get("_meta", {}), _CAPABILITIES: dict(capabilities)}
+            sent = with_meta(sent, {_CAPABILITIES: dict(capabilities)})
         result = await self.sdk.send_request(
             _RawRequest(method=method, params=sent),
             types.Result,
             progress_callback=on_progress,
         )
-        raw: dict[str, Any] = (result.meta or {})[_RAW]
-        return raw
+        return carried(result.meta) or {}
 
 
 class _RawResultsDispatcher(JSONRPCDispatcher[TransportContext]):
-    """Slips results past the session's validation, which would refuse a whole listing for one malformed tool.
-
-    The session gets an empty result that fits every version of the protocol, with the received one in its ``_meta``.
-    """
+    """Slips results past the session's validation, which would refuse a whole listing for one malformed tool."""
 
     def __init__(self, reading: Any, writing: Any, parameter_headers: ParameterHeaders) -> None:
         super().__init__(reading, writing)
@@ -124,15 +110,13 @@ class _RawResultsDispatcher(JSONRPCDispatcher[TransportContext]):
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, **more: Any
     ) -> dict[str, Any]:
-        if method == "tools/call" and params is not None and opts is not None:
-            places = self._parameter_headers.get(params["name"], {})
-            opts.setdefault("headers", {}).update(mcp_param_headers(places, params.get("arguments") or {}))
+        if method == CALL_TOOL and params is not None and opts is not None:
+            places = self._parameter_headers.get(called_name(params), {})
+            opts.setdefault("headers", {}).update(mcp_param_headers(places, arguments_in(params)))
         raw = await super().send_raw_request(method, _with_own_capabilities(params), opts, **more)
-        if method == "tools/list":
+        if method == LIST_TOOLS:
             self._parameter_headers.update(_parameter_headers(raw))
-        if method in _EMPTY_RESULTS:
-            return {**_EMPTY_RESULTS[method], "_meta": {_RAW: raw}}
-        return raw
+        return carrying(method, raw)
 
     async def run(self, *handlers: Any, **options: Any) -> None:
         try:
@@ -143,23 +127,23 @@ class _RawResultsDispatcher(JSONRPCDispatcher[TransportContext]):
 
 def _parameter_headers(listing: Mapping[str, Any]) -> ParameterHeaders:
     """Which arguments of which tools the protocol of 2026 wants in HTTP headers as well."""
-    entries = listing.get("tools")
+    schemas = {tool_name(entry): schema_of(entry) for entry in TOOLS.entries_of(listing) or () if is_object(entry)}
     return {
-        str(entry.get("name")): x_mcp_header_map(entry.get("inputSchema"))
-        for entry in (entries if is_list(entries) else [])
-        if is_object(entry) and find_invalid_x_mcp_header(entry.get("inputSchema")) is None
+        name: x_mcp_header_map(schema)
+        for name, schema in schemas.items()
+        if name is not None and find_invalid_x_mcp_header(schema) is None
     }
 
 
 def _with_own_capabilities(params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Put the capabilities that a request brought along in the place of those that the SDK stamps on all."""
-    meta = (params or {}).get("_meta")
-    if params is None or not is_object(meta) or _CAPABILITIES not in meta:
+    meta = meta_of(params or {})
+    if params is None or _CAPABILITIES not in meta:
         return params
     kept = {key: value for key, value in meta.items() if key != _CAPABILITIES}
     if CLIENT_CAPABILITIES_META_KEY in kept:
         kept[CLIENT_CAPABILITIES_META_KEY] = meta[_CAPABILITIES]
-    return {**params, "_meta": kept}
+    return {**params, META: kept}
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from toolsearch.upstreams.protocol import Downstream
 from toolsearch.upstreams.session import SessionPeer
 from toolsearch.upstreams.turns import Turns, is_of_a_stream, outside_of_turns
+from toolsearch.wire.mcp.methods import ELICIT, LIST_ROOTS, SAMPLE
 
 logger = logging.getLogger(__name__)
 
@@ -73,18 +74,18 @@ class Talkback:
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
         del context
-        return await self._ask("elicitation/create", _wire(params), types.ElicitResult)
+        return await self._ask(ELICIT, _wire(params), types.ElicitResult)
 
     async def _sample(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
         del context
         expected = types.CreateMessageResultWithTools if params.tools else types.CreateMessageResult
-        return await self._ask("sampling/createMessage", _wire(params), expected)
+        return await self._ask(SAMPLE, _wire(params), expected)
 
     async def _list_roots(self, context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
         del context
-        return await self._ask("roots/list", {}, types.ListRootsResult)
+        return await self._ask(LIST_ROOTS, {}, types.ListRootsResult)
 
     async def _ask(self, method: str, params: Mapping[str, Any], expected: type[AnswerT]) -> AnswerT | types.ErrorData:
         turns = self._turns.meant()

@@ -16,16 +16,17 @@ from toolsearch.tools.definition import Tool, ToolDefinition, legal_name
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import namespaced
 from toolsearch.tools.refusal import Refusal
+from toolsearch.tools.safety import DESTRUCTIVE, IDEMPOTENT, READ_ONLY
 
 _HINTS: dict[str, dict[str, bool]] = {  # by HTTP's own words on safe and idempotent methods
-    "get": {"readOnlyHint": True},
-    "head": {"readOnlyHint": True},
-    "options": {"readOnlyHint": True},
-    "trace": {"readOnlyHint": True},
-    "post": {"readOnlyHint": False},
-    "patch": {"readOnlyHint": False},
-    "put": {"readOnlyHint": False, "idempotentHint": True},
-    "delete": {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": True},
+    "get": {READ_ONLY: True},
+    "head": {READ_ONLY: True},
+    "options": {READ_ONLY: True},
+    "trace": {READ_ONLY: True},
+    "post": {READ_ONLY: False},
+    "patch": {READ_ONLY: False},
+    "put": {READ_ONLY: False, IDEMPOTENT: True},
+    "delete": {READ_ONLY: False, DESTRUCTIVE: True, IDEMPOTENT: True},
 }
 
 _MAX_SERVER_LENGTH = 24  # it stands before each name, and names have 64 characters

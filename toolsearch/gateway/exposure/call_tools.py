@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from toolsearch.calling.arguments import parse_arguments
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadArgumentsError, CallDeniedError
-from toolsearch.tools.definition import Tool
+from toolsearch.tools.calls import ToolCall
+from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import TOOL_NAME
-from toolsearch.tools.safety import SafetyClass, worst_safety_of
+from toolsearch.tools.safety import SafetyClass, annotations_of, worst_safety_of
+from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, write_tool
 
 CALL_TOOL = "callTool"
 _NAMES = {safety: f"{CALL_TOOL}{safety.value.capitalize()}" for safety in SafetyClass}
@@ -22,11 +23,6 @@ _WHICH = {
     SafetyClass.READ: "tools that only read",
     SafetyClass.WRITE: "tools that write and say that they destroy nothing",
     SafetyClass.DESTRUCTIVE: "tools that may destroy, or do not say what they do",
-}
-_ANNOTATIONS: Mapping[SafetyClass, JsonObject] = {
-    SafetyClass.READ: {"readOnlyHint": True, "openWorldHint": True},
-    SafetyClass.WRITE: {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": True},
-    SafetyClass.DESTRUCTIVE: {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
 }
 
 
@@ -43,26 +39,26 @@ def called_tool(name: str, arguments: object) -> str:
 
 def call_tool_entries(*, is_split: bool) -> list[dict[str, Any]]:
     """The call tools as MCP lists them, always all of them and in one order."""
-    if not is_split:
-        return [_entry(CALL_TOOL, "tools", SafetyClass.DESTRUCTIVE)]
-    return [_entry(_NAMES[safety], _WHICH[safety], safety) for safety in SafetyClass]
+    return [write_tool(_DEFINITIONS[name]) for name in (_NAMES.values() if is_split else (CALL_TOOL,))]
 
 
-def _entry(name: str, which: str, safety: SafetyClass) -> dict[str, Any]:
-    return {
-        "name": name,
-        "description": f"Runs one tool that {TOOL_NAME} has found, by its name. For {which}.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {
-                "name": {"type": "string", "description": f"As {TOOL_NAME} gives it."},
-                "arguments": {"type": "object", "description": "What the tool's inputSchema asks for."},
-            },
-            "required": ["name"],
-            "additionalProperties": False,
-        },
-        "annotations": dict(_ANNOTATIONS[safety]),
+def _definition(name: str, which: str, safety: SafetyClass) -> ToolDefinition:
+    properties: JsonObject = {
+        "name": {"type": "string", "description": f"As {TOOL_NAME} gives it."},
+        "arguments": {"type": "object", "description": f"What the tool's {INPUT_SCHEMA} asks for."},
     }
+    return ToolDefinition(
+        name,
+        f"Runs one tool that {TOOL_NAME} has found, by its name. For {which}.",
+        {"type": "object", "properties": properties, "required": ["name"], "additionalProperties": False},
+        annotations=annotations_of(safety),
+    )
+
+
+_DEFINITIONS = {
+    CALL_TOOL: _definition(CALL_TOOL, "tools", SafetyClass.DESTRUCTIVE),
+    **{name: _definition(name, _WHICH[safety], safety) for safety, name in _NAMES.items()},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +77,12 @@ class InnerCall:
             raise CallDeniedError(f"{self.call_tool} runs {_WHICH[allowed]}; call {tool.name!r} with {needed}")
 
     @classmethod
-    def parse(cls, call_tool: str, arguments: Mapping[str, Any]) -> InnerCall | None:
-        """None if *call_tool* is no call tool. Raises BadArgumentsError, written for the model."""
+    def parse(cls, call: ToolCall) -> InnerCall | None:
+        """None if *call* is not of a call tool. Raises BadArgumentsError, written for the model."""
+        call_tool = call.name
         if call_tool not in _ALLOWED:
             return None
+        arguments = parse_arguments(call.arguments)
         name, inner = arguments.get("name"), arguments.get("arguments")
         if not isinstance(name, str) or not name:
             raise BadArgumentsError(f"{call_tool} needs the 'name' of a tool, as {TOOL_NAME} gives it")
@@ -93,5 +91,5 @@ class InnerCall:
         if isinstance(inner, str):  # models like to send the inner object as text
             return cls(call_tool, name, parse_arguments(inner))
         if not is_object(inner):
-            raise BadArgumentsError("'arguments' must be an object, as the tool's inputSchema asks for")
+            raise BadArgumentsError(f"'arguments' must be an object, as the tool's {INPUT_SCHEMA} asks for")
         return cls(call_tool, name, inner)

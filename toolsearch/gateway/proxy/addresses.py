@@ -13,7 +13,7 @@ for templates. What is asked for is looked for, in this order, as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,6 +22,7 @@ from urllib.parse import quote, unquote
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
 from toolsearch.gateway.contents import Contents
+from toolsearch.wire.mcp.lists import RESOURCES, TEMPLATES, ListOf
 
 _WRAPPED = "toolsearch:"
 
@@ -40,17 +41,17 @@ class Addresses:
 
     def resources(self) -> list[dict[str, Any]]:
         """The entries of ``resources/list``, by server and then as the server has them."""
-        return self._entries("resources", "uri")
+        return self._entries(RESOURCES)
 
     def templates(self) -> list[dict[str, Any]]:
         """The entries of ``resources/templates/list``, in the same order."""
-        return self._entries("resource_templates", "uriTemplate")
+        return self._entries(TEMPLATES)
 
     def resolve(self, uri: str, linked_by: str | None = None) -> Address | None:
         """What *uri* means, *linked_by* being the server that has linked to it; None if nothing, or several things."""
         if wrapped := _unwrapped(uri):
             return wrapped if wrapped.server in self._listings else None
-        owners = self._listing("resources", "uri", uri)
+        owners = self._listing(RESOURCES, uri)
         if len(owners) == 1:
             return Address(owners[0], uri)
         if linked_by in self._listings:
@@ -64,21 +65,26 @@ class Addresses:
         """Which server's template this is, as it is listed here; resources count as templates without variables."""
         if wrapped := _unwrapped(template):
             return wrapped if wrapped.server in self._listings else None
-        owners = self._listing("resource_templates", "uriTemplate", template)
+        owners = self._listing(TEMPLATES, template)
         return Address(owners[0], template) if len(owners) == 1 else self.resolve(template)
 
-    def _entries(self, which: str, key: str) -> list[dict[str, Any]]:
-        listed = [(server, entry) for server, listing in self._listings.items() for entry in getattr(listing, which)]
-        shared = Counter(uri for uri, _ in {(entry[key], server) for server, entry in listed})
+    def _entries(self, which: ListOf) -> list[dict[str, Any]]:
+        owners = {server: listing.entries_of(which) for server, listing in self._listings.items()}
+        shared = Counter(uri for entries in owners.values() for uri in {which.name_of(entry) for entry in entries})
         return [
-            {**entry, key: entry[key] if shared[entry[key]] == 1 else wrap(Address(server, entry[key]))}
-            for server, entry in listed
+            dict(entry) if shared[uri] == 1 else which.renamed(entry, wrap(Address(server, uri)))
+            for server, entries in owners.items()
+            for entry in entries
+            if (uri := which.name_of(entry)) is not None
         ]
 
-    def _listing(self, which: str, key: str, value: str) -> list[str]:
+    def _listing(self, which: ListOf, uri: str) -> list[str]:
         """The servers that list exactly this."""
-        entries: Mapping[str, Any] = {server: getattr(each, which) for server, each in self._listings.items()}
-        return [server for server, each in entries.items() if any(entry[key] == value for entry in each)]
+        return [
+            server
+            for server, listing in self._listings.items()
+            if any(which.name_of(entry) == uri for entry in listing.entries_of(which))
+        ]
 
 
 def wrap(address: Address) -> str:
@@ -96,13 +102,13 @@ def is_held(contents: Contents, uri: str) -> bool:
     """Whether *uri* is that of a resource or template that waits for approval, or comes by such a template alone."""
     if uri in contents.held:
         return True
-    if any(entry["uri"] == uri for entry in contents.resources) or _fits_any(contents, uri):
+    if any(RESOURCES.name_of(entry) == uri for entry in contents.resources) or _fits_any(contents, uri):
         return False
     return any(_fits(held, uri) for held in contents.held)
 
 
 def _fits_any(contents: Contents, uri: str) -> bool:
-    return any(_fits(str(entry["uriTemplate"]), uri) for entry in contents.resource_templates)
+    return any(_fits(TEMPLATES.name_of(entry) or "", uri) for entry in contents.resource_templates)
 
 
 def _fits(template: str, uri: str) -> bool:

@@ -22,8 +22,9 @@ from toolsearch.gateway.proxy.verbatim import VerbatimFace
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool, ToolContext
-from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.protocol import Downstream
+from toolsearch.wire.mcp.definitions import INPUT_SCHEMA
+from toolsearch.wire.mcp.requests import read_call
 
 
 class CallProxy:
@@ -51,12 +52,10 @@ class CallProxy:
         What fails on our side is a result with ``isError``, for the model to read. Raises MCPError for what the server
         refused, as it refused it, and, as a server would, for a tool that is not there.
         """
-        name: str = params["name"]
-        given: JsonObject = params.get("arguments") or {}
-        call, inner = ToolCall("", name, given), None
+        call, inner = read_call(params), None
         item: Admitted | Refused
         try:
-            if inner := InnerCall.parse(name, given):
+            if inner := InnerCall.parse(call):
                 call = ToolCall("", inner.name, inner.arguments)
             item = self._admitted(caller, call, inner)
             if self._limits is not None:
@@ -85,7 +84,7 @@ class CallProxy:
         except BadArgumentsError as error:
             if inner is None:
                 raise
-            raise BadArgumentsError(f"{error}; query select:{call.name} for its inputSchema") from error
+            raise BadArgumentsError(f"{error}; query select:{call.name} for its {INPUT_SCHEMA}") from error
 
     def _resolve(self, caller: Caller, inner: InnerCall | None, name: str) -> Tool:
         tool = self._surface.resolve(caller, name)

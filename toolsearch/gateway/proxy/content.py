@@ -10,7 +10,6 @@ from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
 from toolsearch.access.reach import Reach
-from toolsearch.documents.json_values import is_object
 from toolsearch.gateway.caller import Caller, Era
 from toolsearch.gateway.contents import Contents
 from toolsearch.gateway.proxy.addresses import Address, Addresses, is_held
@@ -20,6 +19,8 @@ from toolsearch.gateway.registry import Registry
 from toolsearch.tools.definition import ToolDefinition, legal_name
 from toolsearch.tools.naming import all_namespaced
 from toolsearch.upstreams.protocol import Downstream
+from toolsearch.wire.mcp.lists import PROMPTS
+from toolsearch.wire.mcp.methods import COMPLETE, GET_PROMPT, READ_RESOURCE
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class ContentProxy:
     def prompts(self, caller: Caller) -> list[dict[str, Any]]:
         """The entries of ``prompts/list``, by server and then as the server has them."""
         return [
-            {**entry, "name": name}
+            PROMPTS.renamed(entry, name)
             for contents in self._known(caller)
             for name, entry in _named_prompts(contents).items()
             if self._allows(caller, name, contents.server)
@@ -76,14 +77,14 @@ class ContentProxy:
         address = find()
         sent = {**params, "uri": address.uri}
         admit = _finding_the_same(find, address)
-        return await self._relay.send(caller, address.server, "resources/read", sent, downstream, admit)
+        return await self._relay.send(caller, address.server, READ_RESOURCE, sent, downstream, admit)
 
     async def get_prompt(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """Answer ``prompts/get``; raises as `Relay.send`, and MCPError for what is not there."""
         find = partial(self._prompt, caller, params["name"])
         server, name = find()
         admit = _finding_the_same(find, (server, name))
-        return await self._relay.send(caller, server, "prompts/get", {**params, "name": name}, downstream, admit)
+        return await self._relay.send(caller, server, GET_PROMPT, {**params, "name": name}, downstream, admit)
 
     async def complete(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
         """Answer ``completion/complete`` for an argument of a prompt, or of a resource's template."""
@@ -91,7 +92,7 @@ class ContentProxy:
         server, reference = find()
         sent = {**params, "ref": reference}
         admit = _finding_the_same(find, (server, reference))
-        return await self._relay.send(caller, server, "completion/complete", sent, downstream, admit)
+        return await self._relay.send(caller, server, COMPLETE, sent, downstream, admit)
 
     def _reference(self, caller: Caller, reference: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The server that *reference* points to, and what it calls that."""
@@ -141,5 +142,5 @@ def _finding_the_same(find: Callable[[], T], found: T) -> Callable[[], None]:
 
 def _named_prompts(contents: Contents) -> dict[str, Mapping[str, Any]]:
     """By the name that clients see."""
-    entries = {str(entry["name"]): entry for entry in contents.prompts if is_object(entry) and "name" in entry}
+    entries = {name: entry for entry in contents.prompts if (name := PROMPTS.name_of(entry)) is not None}
     return {given: entries[name] for name, given in all_namespaced(contents.server, entries).items()}

@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.tools.blocks import link_uri
+from toolsearch.wire.mcp.results import all_content_of
 
 MAX_LINKS = 10_000  # of all principals together; the one that was seen longest ago goes first
 _MAX_URI_CHARACTERS = 4_096
@@ -32,17 +33,5 @@ class SeenLinks:
 
 
 def _links(result: Mapping[str, Any]) -> Iterator[str]:
-    for block in _blocks(result):
-        if block.get("type") == "resource_link":
-            uri = block.get("uri")
-            if isinstance(uri, str) and len(uri) <= _MAX_URI_CHARACTERS:
-                yield uri
-
-
-def _blocks(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The content of a tool's result, or of a prompt's messages."""
-    content, messages = result.get("content"), result.get("messages")
-    yield from filter(is_object, content if is_list(content) else ())
-    for message in filter(is_object, messages if is_list(messages) else ()):
-        said = message.get("content")
-        yield from filter(is_object, said if is_list(said) else [said])
+    uris = map(link_uri, all_content_of(result))
+    return (uri for uri in uris if uri is not None and len(uri) <= _MAX_URI_CHARACTERS)

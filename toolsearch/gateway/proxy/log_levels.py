@@ -10,6 +10,7 @@ from mcp import MCPError
 
 from toolsearch.errors import ToolSearchError
 from toolsearch.upstreams.protocol import Upstream, UpstreamRequest
+from toolsearch.wire.mcp.methods import SET_LOG_LEVEL
 
 _TIMEOUT_S = 10.0
 
@@ -41,7 +42,7 @@ class ServerLevels:
             if starts == upstream.status().starts and told is not None and is_wanted(level, told):
                 return
             try:
-                await upstream.request(UpstreamRequest("logging/setLevel", {"level": level}, timeout_s=_TIMEOUT_S))
+                await upstream.request(UpstreamRequest(SET_LOG_LEVEL, {"level": level}, timeout_s=_TIMEOUT_S))
             except (MCPError, ToolSearchError) as error:  # what is wrong with it, the request itself will find out
                 logger.debug("%s was not asked for its log: %s", upstream.name, error)
             self._told[upstream.name] = (upstream.status().starts, level)

@@ -17,25 +17,35 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from mcp import MCPError
-from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY, SERVER_INFO_META_KEY
+from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY
 
-from toolsearch.documents.json_values import is_object
 from toolsearch.gateway.caller import Caller, Era
-from toolsearch.gateway.proxy.askable import ASKABLE, as_live_request
 from toolsearch.gateway.proxy.conversations import Conversations, Pending
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.log_levels import ServerLevels
 from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
 from toolsearch.upstreams.protocol import Downstream, Upstream, UpstreamRequest
 from toolsearch.upstreams.secrets import redacted
+from toolsearch.wire.mcp.envelope import asks_for_input, with_meta
+from toolsearch.wire.mcp.eras import result_for
+from toolsearch.wire.mcp.questions import (
+    ASKABLE,
+    answers_in,
+    as_live_request,
+    has_state,
+    input_required,
+    questions_in,
+    state_in,
+    with_answers,
+    with_state,
+    without_round,
+)
+from toolsearch.wire.mcp.requests import meta_beyond_the_hop, target_of
 
 MOST_ROUNDS = 8
 _ROUND_BACKOFF_S = 0.05  # between rounds in which a server asks for nothing but to be called again
 Inspect: TypeAlias = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 _Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Coroutine[Any, Any, dict[str, Any]]]
-_RESPONSES, _STATE = "inputResponses", "requestState"
-_RESERVED_META = "io.modelcontextprotocol/"  # protocol version, capabilities, who the client is: each hop has its own
-_MODERN_FIELDS = ("resultType", "ttlMs", "cacheScope")
 
 
 class Relay:
@@ -84,7 +94,7 @@ class Relay:
         upstream = self._upstreams[server]
         if downstream.log_level is not None and not upstream.is_modern:
             await self._levels.ask_for(upstream, downstream.log_level)
-        binding = Binding(caller.principal.id, server, method, str(params.get("name", params.get("uri", ""))))
+        binding = Binding(caller.principal.id, server, method, target_of(params))
         result: Mapping[str, Any]
         try:
             result = await self._sent(caller, upstream, binding, params, downstream, admit)
@@ -93,7 +103,7 @@ class Relay:
         self._links.note(caller.principal.id, server, result)
         if self._inspect is not None:
             result = await self._inspect(server, method, result)
-        return for_era(result, caller.era)
+        return result_for(result, caller.era)
 
     async def aclose(self) -> None:
         """Cancel what still waits for a client's answer."""
@@ -108,9 +118,9 @@ class Relay:
         downstream: Downstream,
         admit: Callable[[], object],
     ) -> dict[str, Any]:
-        asked = {key: value for key, value in params.items() if key not in (_RESPONSES, _STATE, "_meta")}
+        asked = without_round(params)
         if meta := _meta(caller, upstream, params, downstream):
-            asked["_meta"] = meta
+            asked = with_meta(asked, meta)
 
         def request(sent: Mapping[str, Any], client: Downstream) -> Coroutine[Any, Any, dict[str, Any]]:
             return upstream.request(UpstreamRequest(binding.method, sent, downstream=client, admit=admit))
@@ -126,20 +136,17 @@ class Relay:
         sent = asked
         for tries in range(MOST_ROUNDS + 1):
             result = await request(sent, downstream)
-            if result.get("resultType") != "input_required":
+            if not asks_for_input(result):
                 return result
-            wanted = result.get("inputRequests")
             answers = {
-                key: await downstream.ask(
-                    str(each.get("method")), as_live_request(each.get("params") or {}, next(self._asked))
-                )
-                for key, each in (wanted.items() if is_object(wanted) else ())
-                if is_object(each)
+                key: await downstream.ask(method, as_live_request(params, next(self._asked)))
+                for key, method, params in questions_in(result)
             }
             if not answers:
                 await asyncio.sleep(self._backoff_s * 2**tries)
-            state = {_STATE: result[_STATE]} if _STATE in result else {}
-            sent = {**asked, _RESPONSES: answers, **state}
+            sent = with_answers(asked, answers)
+            if has_state(result):
+                sent = with_state(sent, state_in(result))
         raise MCPError(INTERNAL_ERROR, f"the server asked for input more than {MOST_ROUNDS} times, and was given up")
 
     async def _with_states(
@@ -152,19 +159,18 @@ class Relay:
         downstream: Downstream,
     ) -> dict[str, Any]:
         """For a client of 2026: hand it what the server wants to know, with a state that only it can bring back."""
-        responses = params.get(_RESPONSES)
-        sealed = params.get(_STATE)
+        answers = answers_in(params)
+        sealed = state_in(params)
         state = self._seal.unseal(binding, sealed) if isinstance(sealed, str) else {}
         if "conversation" in state:
-            answers: Mapping[str, Any] = responses if is_object(responses) else {}
             outcome = await self._conversations.go_on(
-                binding, state["conversation"], state["round"], answers, downstream
+                binding, state["conversation"], state["round"], answers or {}, downstream
             )
         else:
-            if is_object(responses):
-                asked[_RESPONSES] = responses
+            if answers is not None:
+                asked = with_answers(asked, answers)
             if "server" in state:
-                asked[_STATE] = state["server"]
+                asked = with_state(asked, state["server"])
             can_be_asked = not upstream.is_modern and any(name in downstream.capabilities for name in ASKABLE)
             if can_be_asked:
                 outcome = await self._conversations.begin(binding, lambda client: request(asked, client), downstream)
@@ -172,36 +178,15 @@ class Relay:
                 outcome = await request(asked, downstream)
         if isinstance(outcome, Pending):
             state = {"conversation": outcome.id, "round": outcome.round}
-            return {
-                "resultType": "input_required",
-                "inputRequests": outcome.requests,
-                _STATE: self._seal.seal(binding, state),
-            }
-        if outcome.get("resultType") == "input_required" and _STATE in outcome:
-            return {**outcome, _STATE: self._seal.seal(binding, {"server": outcome[_STATE]})}
+            return input_required(outcome.requests, self._seal.seal(binding, state))
+        if asks_for_input(outcome) and has_state(outcome):
+            return with_state(outcome, self._seal.seal(binding, {"server": state_in(outcome)}))
         return outcome
 
 
-def for_era(result: Mapping[str, Any], era: Era) -> dict[str, Any]:
-    """The result without what no version of that era has; nobody but the caller may be given it from a cache."""
-    if era is Era.MODERN:
-        return {**result, "cacheScope": "private"} if "cacheScope" in result else dict(result)
-    kept = {key: value for key, value in result.items() if key not in _MODERN_FIELDS}
-    if not is_object(kept.get("structuredContent", {})):
-        del kept["structuredContent"]  # which had to be an object; the content says the same
-    meta = kept.get("_meta")
-    if is_object(meta) and SERVER_INFO_META_KEY in meta:
-        kept["_meta"] = {key: value for key, value in meta.items() if key != SERVER_INFO_META_KEY}
-        if not kept["_meta"]:
-            del kept["_meta"]
-    return kept
-
-
 def _meta(caller: Caller, upstream: Upstream, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-    """The client's word to the server, such as ``traceparent``, without what is about the hop that it came over."""
-    given = params.get("_meta")
-    own: Mapping[str, Any] = given if is_object(given) else {}
-    meta = {key: each for key, each in own.items() if key != "progressToken" and not key.startswith(_RESERVED_META)}
+    """The client's word to the server, and what log messages it wants where that is said with each request."""
+    meta = meta_beyond_the_hop(params)
     if downstream.log_level is not None and (caller.era is Era.MODERN or upstream.is_modern):
         meta[LOG_LEVEL_META_KEY] = downstream.log_level
     return meta

@@ -13,6 +13,7 @@ from mcp import MCPError
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.proxy.addresses import Address
 from toolsearch.upstreams.protocol import Upstream, UpstreamRequest
+from toolsearch.wire.mcp.methods import SUBSCRIBE, UNSUBSCRIBE
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ class Subscriptions:
         upstream = self._upstreams[address.server]
         async with self._changing[address.server]:
             if self._asked.get(address) != upstream.status().starts:
-                await upstream.request(UpstreamRequest("resources/subscribe", {"uri": address.uri}))
+                await upstream.request(UpstreamRequest(SUBSCRIBE, {"uri": address.uri}))
                 self._asked[address] = upstream.status().starts
             self._sessions[address][session_key] = tell
 
@@ -48,9 +49,7 @@ class Subscriptions:
                 return
             del self._sessions[address]
             del self._asked[address]
-            await self._upstreams[address.server].request(
-                UpstreamRequest("resources/unsubscribe", {"uri": address.uri})
-            )
+            await self._upstreams[address.server].request(UpstreamRequest(UNSUBSCRIBE, {"uri": address.uri}))
 
     def forget(self, session_key: str) -> None:
         """The session is over; what only it wanted to hear, the server need no longer tell."""

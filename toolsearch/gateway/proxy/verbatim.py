@@ -12,19 +12,22 @@ from mcp.types import INVALID_PARAMS
 
 from toolsearch.calling.admission import Admitted
 from toolsearch.calling.pipeline import Outcome
-from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import ToolExecutionError, ToolSearchError, UnapprovedToolError, UnknownToolError
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.proxy.relay import Relay, for_era
+from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolContext
 from toolsearch.upstreams.protocol import Downstream
+from toolsearch.wire.mcp.envelope import asks_for_input
+from toolsearch.wire.mcp.eras import result_for
+from toolsearch.wire.mcp.methods import CALL_TOOL
+from toolsearch.wire.mcp.requests import call_params
+from toolsearch.wire.mcp.results import as_error, error_result, read_result, write_result
 
 logger = logging.getLogger(__name__)
 
 McpReply: TypeAlias = dict[str, Any] | MCPError
-_ERROR = "toolsearch/error"  # in a result's ``_meta``: the code of what failed on our side
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +48,18 @@ class VerbatimFace:
 
     async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[McpReply]:  # noqa: ARG002  is the hooks'
         tool, call = admitted.tool, admitted.call
-        sent = {**self.params, "name": tool.remote_name, "arguments": dict(admitted.arguments)}
+        sent = {**self.params, **call_params(tool.remote_name, admitted.arguments)}
         last_look = _LastLook(self.readmit, admitted)
         try:
             raw = await self.relay.send(
-                self.caller, tool.definition.server, "tools/call", sent, self.downstream, last_look
+                self.caller, tool.definition.server, CALL_TOOL, sent, self.downstream, last_look
             )
         except ToolSearchError as error:
             logger.info("tool %s failed: %s", tool.name, error.code)
             return replace(self.failed(call, error), was_run=not last_look.has_refused)
         except MCPError as error:
             return Outcome(error, _refusal(call, error.message, ToolExecutionError.code))
-        return Outcome(raw, None if raw.get("resultType") == "input_required" else _result(call, raw))
+        return Outcome(raw, None if asks_for_input(raw) else read_result(raw, call))
 
     def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[McpReply]:
         result = _refusal(call, str(error), error.code)
@@ -64,16 +67,14 @@ class VerbatimFace:
             return Outcome(MCPError(INVALID_PARAMS, f"Unknown tool: {error}"), result)
         if self.is_by_name and isinstance(error, UnapprovedToolError):
             return Outcome(MCPError(INVALID_PARAMS, str(error)), result)
-        return Outcome(failure(error), result)
+        return Outcome(error_result(str(error), error.code), result)
 
     def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[McpReply]:  # noqa: ARG002
         """Nothing of what the server sent is kept but what the hook has kept, ``_meta`` least of all."""
-        raw: dict[str, Any] = {"content": list(result.content)}
-        if result.structured is not None:
-            raw["structuredContent"] = result.structured
-        if result.is_error:
-            raw |= {"isError": True, "_meta": {_ERROR: result.error_code}}
-        return Outcome(for_era(raw, self.caller.era), result)
+        raw = write_result(result)
+        return Outcome(
+            result_for(as_error(raw, result.error_code) if result.is_error else raw, self.caller.era), result
+        )
 
 
 @dataclass(slots=True)
@@ -92,24 +93,5 @@ class _LastLook:
             raise
 
 
-def failure(error: ToolSearchError) -> dict[str, Any]:
-    """A result that tells the model of *error*, and programs its code."""
-    return {"content": [text_block(str(error))], "isError": True, "_meta": {_ERROR: error.code}}
-
-
 def _refusal(call: ToolCall, message: str, code: str) -> ToolResult:
     return ToolResult(call.id, call.name, (text_block(message),), is_error=True, error_code=code)
-
-
-def _result(call: ToolCall, raw: Mapping[str, Any]) -> ToolResult:
-    """What the server answered, as far as it is what MCP has there, for those who only look at it."""
-    content = raw.get("content")
-    is_error = raw.get("isError") is True
-    return ToolResult(
-        call.id,
-        call.name,
-        tuple(block for block in content if is_object(block)) if is_list(content) else (),
-        structured=raw.get("structuredContent"),
-        is_error=is_error,
-        error_code=ToolExecutionError.code if is_error else None,
-    )

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from toolsearch.tokens import TokenCounter
+from toolsearch.wire.mcp.definitions import schema_of
 
 _KEPT = 4_096  # texts whose count is remembered, all lists taken together
 
@@ -26,9 +27,5 @@ class WireCosts:
 
 
 def _sent(entry: Mapping[str, Any]) -> str:
-    wire = {
-        "name": entry["name"],
-        "description": entry.get("description", ""),
-        "input_schema": entry.get("inputSchema", {}),
-    }
+    wire = {"name": entry["name"], "description": entry.get("description", ""), "input_schema": schema_of(entry)}
     return json.dumps(wire, ensure_ascii=False, separators=(",", ":"))

@@ -7,16 +7,17 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from toolsearch.documents.json_values import is_object
 from toolsearch.gateway.trust.rules_words import steering_words
 from toolsearch.gateway.trust.texts import Text, texts_of
+from toolsearch.tools.blocks import BLOB, DATA
+from toolsearch.wire.mcp.envelope import with_meta
 
 logger = logging.getLogger(__name__)
 
 SUSPICIOUS: Final = "toolsearch/suspicious"  # in a result's ``_meta``: the names of the rules that have found something
 MOST_CHARACTERS = 65_536  # of one result
 _MOST_AT_ONCE = 4_096  # characters that are looked through without a thread
-_NO_TEXTS = (".data", ".blob")  # pictures, sounds and files
+_NO_TEXTS = (f".{DATA}", f".{BLOB}")  # pictures, sounds and files
 
 
 async def marked(server: str, method: str, result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -29,8 +30,7 @@ async def marked(server: str, method: str, result: Mapping[str, Any]) -> Mapping
     if not rules:
         return result
     logger.warning("%s: a result of %s is suspicious: %s", server, method, ", ".join(rules))
-    meta = result.get("_meta")
-    return {**result, "_meta": {**(meta if is_object(meta) else {}), SUSPICIOUS: rules}}
+    return with_meta(result, {SUSPICIOUS: rules})
 
 
 def _rules(texts: list[Text]) -> list[str]:

@@ -17,10 +17,10 @@ import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[rep
 from toolsearch.gateway import trust
 from toolsearch.gateway.trust.texts import Text, evidence
 from toolsearch.gateway.trust.verdicts import Finding
+from toolsearch.wire.mcp.definitions import NAME_PLACES
 
 _re2: Any = untyped_re2
 _BEFORE = 16  # bytes of context before a phrase
-_NAMES = frozenset({"name", "title", "annotations.title"})
 _NOT_IN_NAMES = "exfiltration"  # `read_private_key` says what the tool is for, and what becomes of the key is not said
 _LETTERS_APART = _re2.compile(rb"(?:\b[a-z]\b\W+){7}\b[a-z]\b")  # so many in a row; "a, b, c, d" is a list of choices
 _DIGIT_IN_WORD = _re2.compile(rb"[a-z][013457@$!]|[013457@$!][a-z]")
@@ -34,7 +34,7 @@ def steering_words(text: Text) -> Iterator[Finding]:
     found: dict[str, Finding] = {}
     for reading, expressions in _readings(text):
         for rule, expression in expressions.items():
-            if rule in found or (rule == _NOT_IN_NAMES and text.place in _NAMES):
+            if rule in found or (rule == _NOT_IN_NAMES and text.place in NAME_PLACES):
                 continue
             if match := expression.search(reading):
                 words = reading[max(match.start() - _BEFORE, 0) : match.end()].decode(errors="ignore")

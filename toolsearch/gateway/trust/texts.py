@@ -10,8 +10,8 @@ from typing import Final
 
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.mcp.definitions import PICTURES
 
-_SKIPPED: Final = frozenset({"icons"})  # pictures, which nobody reads as words
 _EVIDENCE_CHARACTERS = 80
 _CONTEXT_CHARACTERS = 16
 
@@ -101,7 +101,7 @@ def is_invisible(character: str) -> bool:
 
 def texts_of(entry: JsonObject) -> Iterator[Text]:
     """Every string in *entry*, the names of its properties among them, in the order in which it was listed."""
-    stack: list[tuple[str, Json]] = [("", {key: value for key, value in entry.items() if key not in _SKIPPED})]
+    stack: list[tuple[str, Json]] = [("", {key: value for key, value in entry.items() if key not in PICTURES})]
     while stack:
         place, value = stack.pop()
         if isinstance(value, str):

@@ -1,0 +1,40 @@
+"""The Model Context Protocol: what every format has is here, and what MCP has beside it in the modules of this package.
+
+    definitions  tools, as ``tools/list`` has them
+    requests     calls, as ``tools/call`` asks for them
+    results      what calls are answered with
+    lists        tools, prompts, resources and templates, page by page
+    questions    what a server wants to know of a client
+    envelope     what stands around all of these: ``_meta``, what is kept for how long, results as they came
+    eras         what a client of either way of working can take; the only ones that need the SDK are this and questions
+    methods      the names of methods
+
+No other package writes or reads a field of these by its name. Two things are not MCP's alone, and are at home in
+`toolsearch.tools`: the content blocks of a result (`blocks`) and a tool's annotations (`safety`), which have MCP's
+shape wherever they are. What only one module speaks of, such as the parameters of ``resources/subscribe``, and what the
+SDK has names for, such as capabilities and notifications, stays where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.json_types import Json
+from toolsearch.wire.mcp.definitions import read_tool, write_tool
+from toolsearch.wire.mcp.results import write_result
+from toolsearch.wire.native_search import NativeSearch
+
+__all__ = ["read_tool", "write_results", "write_tool"]
+
+
+def write_results(results: Sequence[ToolResult], native_search: NativeSearch | None = None) -> list[dict[str, Json]]:
+    """What to answer each call with; a search of ours loads nothing here that the answer would have to hold."""
+    del native_search
+    return [write_result(_for_every_version(result)) for result in results]
+
+
+def _for_every_version(result: ToolResult) -> ToolResult:
+    """What is structured had to be an object before 2026-07-28; the content says the same."""
+    return result if isinstance(result.structured, Mapping) else replace(result, structured=None)

@@ -1,0 +1,133 @@
+"""A tool as ``tools/list`` has it. What a server has sent stays as it came, beside what was read of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from toolsearch.documents.json_values import is_object
+from toolsearch.errors import BadToolError
+from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.json_copies import ToPlain, deep_copy
+
+INPUT_SCHEMA: Final = "inputSchema"  # as models are told to look for it where they are shown an entry
+NAME_PLACES: Final = frozenset({"name", "title", "annotations.title"})  # of a tool's names, as paths into its entry
+PICTURES: Final = frozenset({"icons"})  # which nobody reads as words
+KEYS_LENGTH: Final = len('"name""title""description""inputSchema""outputSchema""annotations"::::::{}')
+
+_FOR_CALLING = ("title", "description", INPUT_SCHEMA, "annotations")
+_HEADER_KEY = "x-mcp-header"  # in the schema of an argument that the protocol of 2026 wants in an HTTP header as well
+_LONGEST_REASON = 200  # characters of what the SDK says, which quotes the server
+
+
+def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
+    tool: dict[str, Any] = {"name": definition.name}
+    if definition.title:
+        tool["title"] = definition.title
+    if definition.description:
+        tool["description"] = definition.description
+    tool[INPUT_SCHEMA] = plain(definition.input_schema)
+    if definition.output_schema is not None:
+        tool["outputSchema"] = plain(definition.output_schema)
+    if definition.annotations:
+        tool["annotations"] = plain(definition.annotations)
+    return tool
+
+
+def read_tool(entry: Json, *, name: str = "", server: str = "") -> ToolDefinition:
+    """What *entry* says of its tool, which is called *name* here, if that is not "".
+
+    A title that is only in the annotations counts too. An optional field of the wrong type counts as left out. Raises
+    BadToolError, which says why, for an entry that is no tool.
+    """
+    if not is_object(entry):
+        raise BadToolError("the entry is not an object")
+    own_name = tool_name(entry)
+    if own_name is None:
+        raise BadToolError("it has no name")
+    annotations = _object(entry, "annotations") or {}
+    return ToolDefinition(
+        name=name or own_name,
+        title=_text(entry, "title") or _text(annotations, "title"),
+        description=_text(entry, "description"),
+        input_schema=_with_usable_headers(_input_schema(entry)),
+        output_schema=_object(entry, "outputSchema"),
+        annotations=annotations,
+        server=server,
+    )
+
+
+def tool_name(entry: Json) -> str | None:
+    """The name that *entry* gives its tool, if it gives one."""
+    name = entry.get("name") if is_object(entry) else None
+    return name if isinstance(name, str) and name.strip() else None
+
+
+def entry_of(tool: Tool) -> JsonObject:
+    """The entry as its server sent it, or as we write it where there is none."""
+    return tool.origin.raw if tool.origin else write_tool(tool.definition)
+
+
+def renamed_entry(tool: Tool) -> dict[str, Any]:
+    """The same under our name, with the schemas as they were read: the input schema mended, the output schema left out
+    where it is none.
+    """
+    entry = {**entry_of(tool), "name": tool.name, INPUT_SCHEMA: tool.definition.input_schema}
+    if tool.definition.output_schema is None:
+        entry.pop("outputSchema", None)
+    return entry
+
+
+def fields_for_calling(tool: Tool) -> dict[str, Json]:
+    """What a model has to know of *tool*, beside its name, to call it."""
+    entry = entry_of(tool)
+    return {key: entry[key] for key in _FOR_CALLING if entry.get(key)}
+
+
+def schema_of(entry: Mapping[str, Any]) -> JsonObject:
+    """The input schema of *entry* as it is; empty where there is none."""
+    schema = entry.get(INPUT_SCHEMA)
+    return schema if is_object(schema) else {}
+
+
+def _input_schema(entry: JsonObject) -> JsonObject:
+    """The schema as listed, or mended where only its obvious root type is missing.
+
+    Arguments are an object in every version of MCP, so leaving the type out, or the whole schema, can only mean that.
+    """
+    schema = entry.get(INPUT_SCHEMA)
+    if schema is None or schema == {}:
+        return NO_PARAMETERS
+    if not is_object(schema):
+        raise BadToolError(f"its {INPUT_SCHEMA} is not an object")
+    declared = schema.get("type")
+    if declared is None:
+        return {"type": "object", **schema}
+    if declared != "object":
+        raise BadToolError(f"its {INPUT_SCHEMA} has the type {declared!r}, but arguments are an object")
+    return schema
+
+
+def _with_usable_headers(schema: JsonObject) -> JsonObject:
+    """*schema* itself, unless it asks for a header that cannot be sent: such a tool must not be offered.
+
+    The protocol says so of HTTP alone; a gateway passes on over HTTP what it was told over stdio, so we do not ask.
+    """
+    if _HEADER_KEY in json.dumps(schema):
+        from mcp.shared.inbound import find_invalid_x_mcp_header  # here, since few need what takes long to load
+
+        if (reason := find_invalid_x_mcp_header(schema)) is not None:
+            raise BadToolError(f"it asks for an HTTP header that cannot be sent: {reason[:_LONGEST_REASON]}")
+    return schema
+
+
+def _text(fields: JsonObject, key: str) -> str:
+    value = fields.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _object(fields: JsonObject, key: str) -> JsonObject | None:
+    value = fields.get(key)
+    return value if is_object(value) else None

@@ -1,0 +1,76 @@
+"""What a call is answered with: written, read whole, and looked at as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.errors import ToolExecutionError
+from toolsearch.tools.blocks import text_block
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.output import ToolOutput
+from toolsearch.wire.mcp.envelope import META
+
+ERROR_CODE: Final = (
+    "toolsearch/error"  # in ``_meta``, or in the data of an error: the stable code of what failed on our side
+)
+
+
+def write_result(result: ToolResult) -> dict[str, Json]:
+    """As MCP has it from 2026-07-28 on; before, what is structured had to be an object, see `eras.result_for`.
+
+    The call that it answers and *return_direct* have no place in it.
+    """
+    written: dict[str, Json] = {"content": [dict(block) for block in result.content], "isError": result.is_error}
+    if result.structured is not None:
+        written["structuredContent"] = result.structured
+    return written
+
+
+def read_result(raw: JsonObject, call: ToolCall) -> ToolResult:
+    """What a server has answered *call* with, as far as it is what MCP has there. Never raises."""
+    output = read_output(raw)
+    code = ToolExecutionError.code if output.is_error else None
+    return ToolResult(call.id, call.name, output.content, output.structured, is_error=output.is_error, error_code=code)
+
+
+def read_output(raw: JsonObject) -> ToolOutput:
+    """The same, of a call that is known to whoever asks."""
+    return ToolOutput(tuple(content_of(raw)), structured=raw.get("structuredContent"), is_error=is_error(raw))
+
+
+def text_result(text: str, structured: Json | None = None) -> dict[str, Json]:
+    """A result of *text* for models; *structured* says the same to programs."""
+    more = {} if structured is None else {"structuredContent": structured}
+    return {"content": [text_block(text)], **more}
+
+
+def error_result(text: str, code: str) -> dict[str, Json]:
+    """A result that tells the model in *text* what failed, and programs the *code* of it."""
+    return as_error(text_result(text), code)
+
+
+def as_error(result: Mapping[str, Any], code: str | None) -> dict[str, Any]:
+    """*result* as that of a call that failed; nothing of its ``_meta`` is kept."""
+    return {**result, "isError": True, META: {ERROR_CODE: code}}
+
+
+def is_error(result: Mapping[str, Any]) -> bool:
+    return result.get("isError") is True
+
+
+def content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:
+    """The blocks of a tool's result, as far as they are objects."""
+    content = result.get("content")
+    return filter(is_object, content if is_list(content) else ())
+
+
+def all_content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:
+    """The blocks of a tool's result, and those of a prompt's messages."""
+    yield from content_of(result)
+    messages = result.get("messages")
+    for message in filter(is_object, messages if is_list(messages) else ()):
+        said = message.get("content")
+        yield from filter(is_object, said if is_list(said) else [said])
