@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, note
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from mcp import MCPError
 
@@ -35,12 +35,14 @@ FIELDS = (  # of whatever is read in this package; junk at each of these places 
     *("inputRequests", "inputResponses", "requestState", "params", "method", "mode"),
 )
 JUNK = st.dictionaries(st.sampled_from(FIELDS), JSON | st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=3))
+PROPERTY = settings(deadline=None, max_examples=60)
 
 
 def as_text(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+@PROPERTY
 @given(
     st.builds(
         ToolDefinition,
@@ -56,11 +58,13 @@ def test_a_definition_is_read_back_as_it_was_written(definition: ToolDefinition)
     assert definitions.read_tool(definitions.write_tool(definition)) == definition
 
 
+@PROPERTY
 @given(NAMES, OBJECTS)
 def test_a_call_is_read_back_as_it_was_written(name: str, arguments: dict[str, Any]) -> None:
     assert requests.read_call(requests.call_params(name, arguments), "7") == ToolCall("7", name, arguments)
 
 
+@PROPERTY
 @given(BLOCKS, JSON, st.booleans())
 def test_a_result_is_read_back_as_it_was_written(content: list[Any], structured: Any, is_error: bool) -> None:
     code = ToolExecutionError.code if is_error else None
@@ -69,6 +73,7 @@ def test_a_result_is_read_back_as_it_was_written(content: list[Any], structured:
     assert results.read_result(results.write_result(result), ToolCall("7", "add")) == result
 
 
+@PROPERTY
 @given(st.dictionaries(NAMES, OBJECTS, max_size=3), st.text(), OBJECTS)
 def test_questions_and_their_answers_are_read_back_as_they_were_written(
     asked: dict[str, dict[str, Any]], state: str, params: dict[str, Any]
@@ -85,6 +90,7 @@ def test_questions_and_their_answers_are_read_back_as_they_were_written(
     assert questions.without_round(answered) == questions.without_round(params)
 
 
+@PROPERTY
 @given(OBJECTS, NAMES)
 def test_an_entry_is_kept_byte_for_byte_whatever_is_in_it(fields: dict[str, Any], name: str) -> None:
     entry = {**fields, "name": name}
@@ -95,6 +101,7 @@ def test_an_entry_is_kept_byte_for_byte_whatever_is_in_it(fields: dict[str, Any]
     assert as_text({**kept, "name": name}) == as_text(entry)
 
 
+@PROPERTY
 @given(st.sampled_from([methods.LIST_TOOLS, methods.CALL_TOOL, methods.READ_RESOURCE, methods.GET_PROMPT]), OBJECTS)
 def test_a_result_goes_past_the_models_of_the_sdk_byte_for_byte(method: str, result: dict[str, Any]) -> None:
     carrying = envelope.carrying(method, result)
@@ -156,6 +163,7 @@ READERS: Mapping[str, Callable[[dict[str, Any]], object]] = {
 }
 
 
+@PROPERTY
 @given(JUNK)
 def test_nothing_that_a_peer_sends_makes_reading_fail(junk: dict[str, Any]) -> None:
     for reader, read in READERS.items():
@@ -163,6 +171,7 @@ def test_nothing_that_a_peer_sends_makes_reading_fail(junk: dict[str, Any]) -> N
         read(junk)
 
 
+@PROPERTY
 @given(JSON | JUNK)
 def test_an_entry_that_is_no_tool_is_refused_by_nothing_but_the_error_that_says_why(entry: Any) -> None:
     definition = None
@@ -173,6 +182,7 @@ def test_an_entry_that_is_no_tool_is_refused_by_nothing_but_the_error_that_says_
         assert definition.name == definitions.tool_name(entry)
 
 
+@PROPERTY
 @given(JUNK, NAMES, st.sampled_from(Era))
 def test_whatever_is_wrong_with_a_tool_a_client_can_be_listed_it(junk: dict[str, Any], name: str, era: Era) -> None:
     entry = {**junk, "name": name, "inputSchema": {"type": "object"}}
@@ -184,6 +194,7 @@ def test_whatever_is_wrong_with_a_tool_a_client_can_be_listed_it(junk: dict[str,
     assert eras.entry_for(tool, era) == listed
 
 
+@PROPERTY
 @given(JUNK)
 def test_a_question_in_a_form_that_nobody_knows_fails_with_nothing_but_a_refusal(
     params: dict[str, Any],
