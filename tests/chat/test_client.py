@@ -1,6 +1,7 @@
 """The client: what a request is made of, the tool loop that is there by itself, and the caller's own loop."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -367,7 +368,23 @@ def test_a_caller_without_an_event_loop_just_waits_and_all_calls_share_one_loop(
     assert loops[0] is loops[1]
 
 
+def test_a_caller_without_an_event_loop_reads_a_stream_and_may_leave_it() -> None:
+    def look() -> str:
+        return "seen"
+
+    model = ScriptedModel(calls(("look", "{}")), says("one two"), says("three four"))
+    client = ChatClient(model, tools=[look])
+
+    response = aggregate(client.prompt("x").stream_sync())
+    assert (response.text, response.finish_reason) == ("one two", "stop")
+    with contextlib.closing(client.prompt("x").stream_sync()) as chunks:
+        assert next(chunks).text == "three"
+    assert model.closed_streams == 3
+
+
 async def test_waiting_is_refused_where_an_event_loop_runs() -> None:
+    with pytest.raises(RuntimeError, match=r"stream\(\)'"):
+        ChatClient(ScriptedModel()).prompt("x").stream_sync()
     with pytest.raises(RuntimeError, match=r"use 'await content\(\)'"):
         ChatClient(ScriptedModel()).prompt("x").content_sync()
 

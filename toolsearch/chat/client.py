@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from toolsearch.chat.options import merged
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, UnknownToolError
 from toolsearch.option_values import name_list
-from toolsearch.sync import run_sync
+from toolsearch.sync import iterate_sync, run_sync
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.providers import as_tools
 from toolsearch.wire.answers import ChatChunk, ChatResponse
@@ -155,7 +155,7 @@ class PromptSpec:
     async def content(self) -> str:
         return (await self.call()).text
 
-    async def stream(self) -> AsyncIterator[ChatChunk]:
+    async def stream(self) -> AsyncGenerator[ChatChunk]:
         """The answer in pieces; `aggregate` makes a response of them. Each iteration asks anew."""
         async with closing(self._chain().stream(self.request())) as chunks:
             async for chunk in chunks:
@@ -168,6 +168,12 @@ class PromptSpec:
     def content_sync(self) -> str:
         """As `content`, for code without an event loop. Raises RuntimeError where one is running."""
         return run_sync(self.content(), "content()")
+
+    def stream_sync(self) -> Generator[ChatChunk]:
+        """As `stream`, for code without an event loop. A piece is asked for when the iteration comes to it, and leaving
+        the iteration early ends the request. Raises RuntimeError where an event loop is running.
+        """
+        return iterate_sync(self.stream(), "stream()")
 
     def request(self) -> ChatRequest:
         """What enters the chain. Raises DuplicateToolError, UnknownToolError, or BadSettingError without a message."""
