@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from model import model_or, show
 
-from toolsearch import ChatClient, ToolContext, chat_tool, tool
-from toolsearch.chat.models.scripted import calls
+from toolsearch import ChatClient, ToolContext, chat_tool, scripted_calls, tool
 
 
 @tool
@@ -16,13 +15,15 @@ def search_flights(destination: str, context: ToolContext) -> list[str]:
 
 def main() -> None:
     traveller = ChatClient(
-        model_or(calls(("search_flights", {"destination": "OSL"})), "The cheapest leaves at 17:05 and costs 80 EUR."),
+        model_or(
+            scripted_calls(("search_flights", {"destination": "OSL"})), "The cheapest leaves at 17:05 and costs 80 EUR."
+        ),
         tools=[search_flights],
         system="You find the cheapest way to travel.",
     )
     ask_traveller = chat_tool(traveller, name="travel_agent", description="Finds journeys.")
 
-    model = model_or(calls(("travel_agent", {"request": "Cheapest flight to Oslo?"})), "Fly at 17:05.")
+    model = model_or(scripted_calls(("travel_agent", {"request": "Cheapest flight to Oslo?"})), "Fly at 17:05.")
     show(ChatClient(model, tools=[ask_traveller]).prompt("I must go to Oslo.").tool_context(home="AMS").call_sync())
 
 

@@ -7,8 +7,7 @@ from typing import Literal
 from model import model_or, show
 from pydantic import BaseModel, Field
 
-from toolsearch import AugmentedArguments, AugmentedToolProvider, ChatClient, tool
-from toolsearch.chat.models.scripted import calls
+from toolsearch import AugmentedArguments, AugmentedToolProvider, ChatClient, scripted_calls, tool
 
 
 @tool
@@ -31,7 +30,9 @@ def main() -> None:
     [augmented] = provider.tools()
     print(list(augmented.definition.input_schema["properties"]), augmented.definition.input_schema["required"])
 
-    model = model_or(calls(("weather", {"city": "Oslo", "reason": "the user travels there"})), "Take an umbrella.")
+    model = model_or(
+        scripted_calls(("weather", {"city": "Oslo", "reason": "the user travels there"})), "Take an umbrella."
+    )
     show(ChatClient(model, tools=[provider]).prompt("I go to Oslo. What do I need?").call_sync())
 
 

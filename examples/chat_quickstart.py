@@ -6,8 +6,7 @@ from datetime import datetime
 
 from model import model_or
 
-from toolsearch import ChatClient, tool
-from toolsearch.chat.models.scripted import calls
+from toolsearch import ChatClient, scripted_calls, tool
 
 NOW = datetime.fromisoformat("2026-11-21T13:20:00+01:00")  # so that this prints the same every day
 
@@ -32,10 +31,10 @@ def set_alarm(time: datetime) -> str:
 def main() -> None:
     model = model_or(
         "I do not know what day it is.",
-        calls(("current_time", {})),
+        scripted_calls(("current_time", {})),
         "Tomorrow is Sunday.",
-        calls(("current_time", {})),
-        calls(("set_alarm", {"time": "2026-11-21T13:30:00+01:00"})),
+        scripted_calls(("current_time", {})),
+        scripted_calls(("set_alarm", {"time": "2026-11-21T13:30:00+01:00"})),
         "I have set an alarm for 13:30.",
     )
     client = ChatClient(model)

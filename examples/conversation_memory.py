@@ -8,15 +8,15 @@ from pathlib import Path
 from model import model_or
 
 from toolsearch import (
+    Advisor,
     ChatClient,
     MemoryAdvisor,
     MessageWindowMemory,
     SqliteMessageStore,
     ToolCallingAdvisor,
+    scripted_calls,
     tool,
 )
-from toolsearch.chat.advisor import TOOL_LOOP_ORDER, Advisor
-from toolsearch.chat.models.scripted import calls
 
 
 @tool
@@ -33,17 +33,15 @@ def talk(title: str, client: ChatClient, memory: MessageWindowMemory) -> None:
 
 
 def main() -> None:
-    asks = calls(("book_table", {"people": 2}))
+    asks = scripted_calls(("book_table", {"people": 2}))
 
     around = MessageWindowMemory(max_messages=20)  # a window never parts a call from its result
     model = model_or(asks, "Booked.", "Two.")
     talk("around the loop", ChatClient(model, tools=[book_table], advisors=[MemoryAdvisor(around)]), around)
 
     inside = MessageWindowMemory()
-    advisors: list[Advisor] = [
-        ToolCallingAdvisor(conversation_history=False),  # the memory completes each request of the loop
-        MemoryAdvisor(inside, order=TOOL_LOOP_ORDER + 100, tool_messages=False),
-    ]
+    loop = ToolCallingAdvisor(conversation_history=False)  # the memory completes each request of the loop
+    advisors: list[Advisor] = [loop, MemoryAdvisor(inside, order=loop.order + 100, tool_messages=False)]
     model = model_or(asks, "Booked.", "Two.")
     talk("inside the loop", ChatClient(model, tools=[book_table], advisors=advisors), inside)
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from model import model_or
 
-from toolsearch import ChatClient, StaticToolCallbackResolver, ToolSearchError, tool
-from toolsearch.chat.models.scripted import calls
-from toolsearch.tools.providers import as_tools
+from toolsearch import ChatClient, StaticToolCallbackResolver, ToolSearchError, as_tools, scripted_calls, tool
 
 
 @tool
@@ -28,7 +26,7 @@ def cancel_alarm() -> str:
 
 
 def main() -> None:
-    model = model_or("Hello.", "Hello again.", calls(("cancel_alarms", {})), "There is no alarm to cancel.")
+    model = model_or("Hello.", "Hello again.", scripted_calls(("cancel_alarms", {})), "There is no alarm to cancel.")
     resolver = StaticToolCallbackResolver(as_tools(set_alarm, cancel_alarm))  # ImportPathResolver imports by path
     client = ChatClient(model, tools=[current_time], resolver=resolver)
 

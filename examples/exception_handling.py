@@ -6,10 +6,15 @@ import logging
 
 from model import model_or, show
 
-from toolsearch import ChatClient, DefaultToolExecutionErrorProcessor, ToolCallingManager, tool
-from toolsearch.calling.failures import partial_results
-from toolsearch.chat.models.scripted import calls
-from toolsearch.errors import ToolExecutionError
+from toolsearch import (
+    ChatClient,
+    DefaultToolExecutionErrorProcessor,
+    ToolCallingManager,
+    ToolExecutionError,
+    partial_results,
+    scripted_calls,
+    tool,
+)
 
 logging.getLogger("toolsearch").setLevel(logging.CRITICAL)  # which else would log the failures with their tracebacks
 
@@ -23,8 +28,8 @@ def balance(account: str) -> int:
 
 
 def main() -> None:
-    both = calls(("balance", {"account": "secret"}), ("balance", {"account": "savings"}))
-    wrong = calls(("balance", {"acount": "savings"}), ("balanse", {}))
+    both = scripted_calls(("balance", {"account": "secret"}), ("balance", {"account": "savings"}))
+    wrong = scripted_calls(("balance", {"acount": "savings"}), ("balanse", {}))
     model = model_or(both, "There are 100 in savings; the other I may not see.", wrong, "Let me try again.", both, both)
     request = ChatClient(model, tools=[balance]).prompt("What do I have?")
     show(request.call_sync())

@@ -16,9 +16,9 @@ from toolsearch import (
     ToolCallingAdvisor,
     ToolCallingManager,
     ToolContext,
+    scripted_calls,
     tool,
 )
-from toolsearch.chat.models.scripted import calls
 
 
 @tool(annotations={"readOnlyHint": True})
@@ -52,12 +52,12 @@ def main() -> None:
     search, delete = ("search_files", {"pattern": "*.tmp"}), ("delete_file", {"name": "a.tmp"})
     limits = CallLimits(per_tool_overrides={"search_files": 1})
     model = model_or(
-        calls(search, delete),
+        scripted_calls(search, delete),
         "I found 10 files and left a.tmp where it is.",
-        calls(search),
-        calls(search),
+        scripted_calls(search),
+        scripted_calls(search),
         "I may not search any more.",
-        calls(delete),
+        scripted_calls(delete),
     )
     client = ChatClient(model, tools=[search_files, delete_file], tool_context={"user": "Ada"})
     request = client.prompt("Clean up.")

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from model import model_or
 
-from toolsearch import Catalog, Settings, ToolSearchError, build_client
-from toolsearch.chat.models.scripted import calls
+from toolsearch import Catalog, Settings, ToolSearchError, build_client, scripted_calls
 
 FILE = """
 [toolsearch.advisor]
@@ -38,8 +37,8 @@ def main() -> None:
     catalog = Catalog()
     catalog.load("module:statistics")
     model = model_or(
-        calls(("toolSearchTool", {"query": "median of numbers"})),
-        calls(("statistics__median", {"data": [3, 1, 4]})),
+        scripted_calls(("toolSearchTool", {"query": "median of numbers"})),
+        scripted_calls(("statistics__median", {"data": [3, 1, 4]})),
         "It is 3.",
     )
     client = build_client(settings, model, tools=[catalog])

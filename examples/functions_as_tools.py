@@ -7,8 +7,7 @@ from typing import Literal
 
 from model import model_or, show
 
-from toolsearch import ChatClient, FunctionToolCallback, ToolContext
-from toolsearch.chat.models.scripted import calls
+from toolsearch import ChatClient, FunctionToolCallback, ToolContext, scripted_calls
 
 
 @dataclass
@@ -48,7 +47,7 @@ TOOLS = [
 def main() -> None:
     print({each.name: list(each.definition.input_schema["properties"]) for each in TOOLS})
     model = model_or(
-        calls(
+        scripted_calls(
             ("cities", {}),
             ("weather", {"city": "Amsterdam"}),
             ("greeting", {"city": "Amsterdam"}),

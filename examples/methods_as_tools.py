@@ -7,9 +7,7 @@ from typing import Annotated
 
 from model import model_or, show
 
-from toolsearch import ChatClient, ToolCallbacks, ToolParam, tool
-from toolsearch.chat.models.scripted import calls
-from toolsearch.tools.decorator import tool_from_function
+from toolsearch import ChatClient, ToolCallbacks, ToolParam, scripted_calls, tool, tool_from_function
 
 
 class Thermostat:
@@ -46,7 +44,7 @@ def main() -> None:
         print(f"{each.name}: {each.definition.description} {list(schema['properties'])}, {schema.get('required', [])}")
 
     model = model_or(
-        calls(("set_temperature", {"celsius": 21}), ("rename", {"suffix": ".bak"})),
+        scripted_calls(("set_temperature", {"celsius": 21}), ("rename", {"suffix": ".bak"})),
         "It will be 21 degrees, and the file is hosts.bak.",
     )
     show(ChatClient(model, tools=[marked, programmatic]).prompt("Make it 21, and back the file up.").call_sync())

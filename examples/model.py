@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 
-from toolsearch import AnthropicModel, ChatResponse, OpenAIResponsesModel, ScriptedModel, ToolMessage
-from toolsearch.chat.model import ChatModel
-from toolsearch.chat.models.scripted import Reply
+from toolsearch import (
+    AnthropicModel,
+    ChatModel,
+    ChatResponse,
+    OpenAIResponsesModel,
+    ScriptedModel,
+    ScriptedReply,
+    ToolMessage,
+)
 
 
-def model_or(*script: Reply) -> ChatModel:
+def model_or(*script: ScriptedReply) -> ChatModel:
     """Return OpenAI's model with OPENAI_API_KEY, Anthropic's with ANTHROPIC_API_KEY, else one that says *script*."""
     if os.environ.get("OPENAI_API_KEY"):
         return OpenAIResponsesModel(os.environ.get("OPENAI_MODEL", "gpt-5-mini"))

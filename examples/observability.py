@@ -9,8 +9,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from toolsearch import Catalog, Settings, Telemetry, build_client, build_engine
-from toolsearch.chat.models.scripted import calls
+from toolsearch import Catalog, Settings, Telemetry, build_client, build_engine, scripted_calls
 
 
 def main() -> None:
@@ -24,8 +23,8 @@ def main() -> None:
     catalog.load("module:statistics")
     engine = build_engine(settings, catalog, telemetry=telemetry)
     model = model_or(
-        calls(("toolSearchTool", {"query": "median of numbers", "limit": 1})),
-        calls(("statistics__median", {"data": [3, 1, 4, 1, 5]}), ("statistics__mean", {"numbers": []})),
+        scripted_calls(("toolSearchTool", {"query": "median of numbers", "limit": 1})),
+        scripted_calls(("statistics__median", {"data": [3, 1, 4, 1, 5]}), ("statistics__mean", {"numbers": []})),
         "The median is 3.",
     )
     client = build_client(settings, model, engine=engine, telemetry=telemetry)

@@ -8,8 +8,7 @@ from decimal import Decimal
 
 from model import model_or, show
 
-from toolsearch import ChatClient, tool
-from toolsearch.chat.models.scripted import calls
+from toolsearch import ChatClient, scripted_calls, tool
 
 
 @dataclass
@@ -51,10 +50,10 @@ def receipt(number: int) -> str:
 
 def main() -> None:
     model = model_or(
-        calls(("invoice", {"number": 7}), ("invoice_in_words", {"number": 7}), ("pay", {"number": 7})),
+        scripted_calls(("invoice", {"number": 7}), ("invoice_in_words", {"number": 7}), ("pay", {"number": 7})),
         "Paid.",
-        calls(("receipt", {"number": 7})),  # no more is asked of the model
-        calls(("receipt", {"number": 7}), ("pay", {"number": 8})),
+        scripted_calls(("receipt", {"number": 7})),  # no more is asked of the model
+        scripted_calls(("receipt", {"number": 7}), ("pay", {"number": 8})),
         "Here is your receipt, and invoice 8 is paid, too.",
     )
     client = ChatClient(model, tools=[invoice, invoice_in_words, pay, receipt])

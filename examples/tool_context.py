@@ -6,8 +6,7 @@ import json
 
 from model import model_or, show
 
-from toolsearch import ChatClient, ToolContext, tool
-from toolsearch.chat.models.scripted import calls
+from toolsearch import ChatClient, ToolContext, scripted_calls, tool
 
 ORDERS = {"acme": {"A1": "shipped"}, "umbrella": {"A1": "lost"}}
 
@@ -19,7 +18,7 @@ def order_status(order: str, context: ToolContext) -> str:
 
 
 def main() -> None:
-    asks = calls(("order_status", {"order": "A1"}))
+    asks = scripted_calls(("order_status", {"order": "A1"}))
     model = model_or(asks, "It was shipped.", asks, "Ze is kwijt.")
     client = ChatClient(model, tools=[order_status], tool_context={"language": "en"})
     request = client.prompt("Where is my order A1?")

@@ -14,12 +14,12 @@ from toolsearch import (
     SessionStore,
     ToolSearchAdvisor,
     TtlEvictionStrategy,
+    scripted_calls,
 )
-from toolsearch.chat.models.scripted import calls
 
 
 def search(query: str) -> ChatResponse:
-    return calls(("toolSearchTool", {"query": query, "limit": 1}))
+    return scripted_calls(("toolSearchTool", {"query": query, "limit": 1}))
 
 
 def main() -> None:

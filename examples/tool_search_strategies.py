@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from model import model_or
 
-from toolsearch import Catalog, ChatClient, ScriptedModel, Strategy, ToolSearch, ToolSearchAdvisor
-from toolsearch.chat.models.scripted import calls
-from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch import (
+    Catalog,
+    ChatClient,
+    HashingEncoder,
+    ScriptedModel,
+    Strategy,
+    ToolSearch,
+    ToolSearchAdvisor,
+    scripted_calls,
+)
 
 QUERIES: dict[Strategy, str] = {
     "keyword": "median of numbers",
@@ -28,7 +35,9 @@ def main() -> None:
             engine, limit=2, pins=["calendar__isleap"], system_suffix="Search for tools before you say no."
         )
         model = model_or(
-            calls(("toolSearchTool", {"query": query})), calls(("statistics__median", {"data": [3, 1, 4]})), "It is 3."
+            scripted_calls(("toolSearchTool", {"query": query})),
+            scripted_calls(("statistics__median", {"data": [3, 1, 4]})),
+            "It is 3.",
         )
         client = ChatClient(model, advisors=[advisor], system="Be brief.")
         said = client.prompt("What is the median of 3, 1 and 4?").context(conversation_id="ada").content_sync()

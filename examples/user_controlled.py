@@ -11,17 +11,17 @@ from toolsearch import (
     ChatClient,
     ChatOptions,
     ChatResponse,
+    Message,
     Prompt,
     ToolCallingManager,
     ToolMessage,
     TurnCounter,
     UserMessage,
     aggregate,
+    as_tools,
+    scripted_calls,
     tool,
 )
-from toolsearch.chat.models.scripted import calls
-from toolsearch.tools.providers import as_tools
-from toolsearch.wire.messages import Message
 
 
 @tool
@@ -54,7 +54,7 @@ async def with_a_client(client: ChatClient, *, streamed: bool) -> str:
 
 
 async def with_a_model(*, streamed: bool) -> str:
-    model, turn = model_or(calls(("multiply", {"a": 6, "b": 7})), "42."), TurnCounter()
+    model, turn = model_or(scripted_calls(("multiply", {"a": 6, "b": 7})), "42."), TurnCounter()
     prompt = Prompt((QUESTION,), ChatOptions(tools=tuple(TOOLS)))
     while True:
         response = aggregate([piece async for piece in model.stream(prompt)]) if streamed else await model.call(prompt)
@@ -64,7 +64,7 @@ async def with_a_model(*, streamed: bool) -> str:
 
 
 async def main() -> None:
-    asks = calls(("multiply", {"a": 6, "b": 7}))
+    asks = scripted_calls(("multiply", {"a": 6, "b": 7}))
     client = ChatClient(model_or(asks, "42.", asks, "42."), tools=TOOLS, execute_tools=False)
     for streamed in (False, True):
         print("client,", "streamed:" if streamed else "whole:", await with_a_client(client, streamed=streamed))

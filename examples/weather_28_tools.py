@@ -11,13 +11,28 @@ import json
 import os
 from collections.abc import AsyncIterator
 
-from toolsearch import ChatClient, Tool, ToolCall, ToolCallingAdvisor, ToolDefinition, ToolSearchAdvisor, tool
-from toolsearch.chat.model import ChatModel, Prompt
-from toolsearch.tokens import count_json, default_counter, definition_tokens
-from toolsearch.tools.decorator import tool_from_function
-from toolsearch.tools.json_types import JsonObject
-from toolsearch.wire.answers import ChatChunk, ChatResponse, Usage
-from toolsearch.wire.messages import AssistantMessage, Message, ToolMessage
+from toolsearch import (
+    AssistantMessage,
+    ChatChunk,
+    ChatClient,
+    ChatModel,
+    ChatResponse,
+    JsonObject,
+    Message,
+    Prompt,
+    Tool,
+    ToolCall,
+    ToolCallingAdvisor,
+    ToolDefinition,
+    ToolMessage,
+    ToolSearchAdvisor,
+    Usage,
+    count_json,
+    default_counter,
+    definition_tokens,
+    tool,
+    tool_from_function,
+)
 
 QUESTION = "What should I wear in Amsterdam right now? Name clothing shops there that are open at this hour."
 
@@ -154,11 +169,11 @@ def _tokens(*messages: Message) -> int:
 
 def model_of(environment: dict[str, str]) -> ChatModel:
     if environment.get("OPENAI_API_KEY"):
-        from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+        from toolsearch import OpenAIResponsesModel
 
         return OpenAIResponsesModel(environment.get("OPENAI_MODEL", "gpt-5-mini"))
     if environment.get("ANTHROPIC_API_KEY"):
-        from toolsearch.chat.models.anthropic_messages import AnthropicModel
+        from toolsearch import AnthropicModel
 
         return AnthropicModel(environment.get("ANTHROPIC_MODEL", "claude-sonnet-4-6"))
     return ScriptedModel()

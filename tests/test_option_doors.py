@@ -35,7 +35,7 @@ from toolsearch import (
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import EVERY_TOOL, Rule
 from toolsearch.catalog.sources.mcp import McpSource
-from toolsearch.chat.models.scripted import calls
+from toolsearch.chat.models.scripted import scripted_calls
 from toolsearch.errors import BadSettingError, SessionStoreError
 from toolsearch.evaluation.queries import LabelledQuery
 from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
@@ -323,7 +323,9 @@ def test_a_conversation_in_a_chat_has_the_reach_of_its_request_whether_its_sessi
     engine = engine_of(sessions=SessionStore(strategy))
 
     def told(**context: Any) -> list[str]:
-        model = ScriptedModel(calls(("toolSearchTool", {"query": "select:pay_bill"}), ("pay_bill", {})), "done")
+        model = ScriptedModel(
+            scripted_calls(("toolSearchTool", {"query": "select:pay_bill"}), ("pay_bill", {})), "done"
+        )
         client = ChatClient(model, advisors=[ToolSearchAdvisor(engine)])
         response = client.prompt("pay").context(conversation_id="a", **context).call_sync()
         return [result.text for result in response.steps[1].results]  # type: ignore[union-attr]

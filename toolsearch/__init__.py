@@ -1,243 +1,621 @@
 """toolsearch: one small search tool in front of any number of tools.
 
-Everything here is imported when it is first used, so that ``import toolsearch`` costs nothing.
+What is public is importable from here; `docs/api.md` says of each name what it is for. Everything is imported when it
+is first used, so that ``import toolsearch`` costs nothing.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolsearch.access.principals import Principal
-    from toolsearch.access.reach import Reach
+    from toolsearch.access.reach import Reach, Rule, RuleKind
     from toolsearch.calling.attached import AttachedTools
-    from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor
-    from toolsearch.calling.hooks import Allow, Deny, Edit
+    from toolsearch.calling.failures import (
+        DefaultToolExecutionErrorProcessor,
+        ToolExecutionErrorProcessor,
+        partial_results,
+    )
+    from toolsearch.calling.hooks import AfterCall, Allow, BeforeCall, Deny, Edit
     from toolsearch.calling.limits import CallLimits, TurnCounter
     from toolsearch.calling.manager import ToolCallingManager
     from toolsearch.calling.resolvers import (
         DelegatingToolCallbackResolver,
         ImportPathResolver,
         StaticToolCallbackResolver,
+        ToolCallbackResolver,
     )
     from toolsearch.catalog.catalog import Catalog
+    from toolsearch.catalog.changes import CatalogChange
+    from toolsearch.catalog.snapshot import CatalogSnapshot
+    from toolsearch.catalog.source import LiveSource, LoadReport, Source
+    from toolsearch.catalog.sources.mcp import McpSource, ServerStatus
+    from toolsearch.catalog.sources.openapi_request import HttpRequest
+    from toolsearch.chat.advisor import Advisor, Chain, ChatRequest
     from toolsearch.chat.agent_tool import chat_tool
-    from toolsearch.chat.client import ChatClient
-    from toolsearch.chat.memory import MessageWindowMemory
+    from toolsearch.chat.client import ChatClient, PromptSpec
+    from toolsearch.chat.memory import ChatMemory, MessageWindowMemory
     from toolsearch.chat.memory_advisor import MemoryAdvisor
     from toolsearch.chat.memory_sqlite import SqliteMessageStore
-    from toolsearch.chat.model import ChatOptions, Prompt
+    from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
     from toolsearch.chat.models.anthropic_messages import AnthropicModel
     from toolsearch.chat.models.openai_chat import OpenAIChatModel
     from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
-    from toolsearch.chat.models.scripted import ScriptedModel
+    from toolsearch.chat.models.scripted import ScriptedModel, ScriptedReply, scripted_calls
+    from toolsearch.chat.telemetry_model import TelemetryModel
     from toolsearch.chat.tool_calling import ToolCallingAdvisor
     from toolsearch.chat.tool_search import ToolSearchAdvisor
-    from toolsearch.discovery.discovered import Budget
+    from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
+    from toolsearch.discovery.exposure import Exposure
     from toolsearch.discovery.pass_through import PassThrough
-    from toolsearch.engine import ToolSearch
-    from toolsearch.errors import ToolSearchError
-    from toolsearch.evaluation.evaluation import Evaluation, evaluate
+    from toolsearch.discovery.view import View
+    from toolsearch.engine import EngineOptions, ToolSearch
+    from toolsearch.errors import (
+        AuditStoreError,
+        BadArgumentsError,
+        BadPatternError,
+        BadQueryError,
+        BadSettingError,
+        BadToolError,
+        CallDeniedError,
+        CallLimitError,
+        ChatModelError,
+        DuplicateToolError,
+        EncoderError,
+        IndexStoreError,
+        LoginRequiredError,
+        MessageStoreError,
+        MissingExtraError,
+        PinStoreError,
+        RepeatedCallError,
+        ServerBusyError,
+        ServerUnavailableError,
+        SessionConflictError,
+        SessionStoreError,
+        SourceError,
+        StorageError,
+        ToolExecutionError,
+        ToolSearchError,
+        ToolStuckError,
+        ToolTimeoutError,
+        UnapprovedToolError,
+        UndiscoveredToolError,
+        UnfinishedCallError,
+        UnknownSessionError,
+        UnknownToolError,
+        UsageStoreError,
+    )
+    from toolsearch.evaluation.evaluation import Evaluation, QueryAnswer, StrategyResult, evaluate
+    from toolsearch.evaluation.measures import Quality
     from toolsearch.evaluation.proposals import propose_queries
-    from toolsearch.evaluation.queries import LabelledQuery, read_queries
+    from toolsearch.evaluation.queries import BadLine, LabelledQuery, QueryFile, read_queries, write_queries
+    from toolsearch.gateway.gateway import Gateway
+    from toolsearch.gateway.http import http_app
+    from toolsearch.gateway.settings import GatewayConfig, read_gateway_config
+    from toolsearch.option_values import Unset
     from toolsearch.session import Session
+    from toolsearch.sessions.conversation import Conversation, Found
     from toolsearch.sessions.eviction import (
         AlwaysEvictStrategy,
         CompositeEvictionStrategy,
+        EvictionStrategy,
         LruEvictionStrategy,
         NeverEvictStrategy,
         TtlEvictionStrategy,
     )
+    from toolsearch.sessions.options import SearchOptions, SessionOptions
+    from toolsearch.sessions.port import ToolScope
+    from toolsearch.sessions.savings import Savings
+    from toolsearch.sessions.state import SessionCounters, SessionState
     from toolsearch.sessions.store import SessionStore
+    from toolsearch.sessions.unit_of_work import UnitOfWork
+    from toolsearch.sessions.usage.evidence import LearntUse
     from toolsearch.sessions.usage.log import UsageLog
-    from toolsearch.settings import Settings
-    from toolsearch.storage.memory import InMemoryMessageStore
+    from toolsearch.settings import (
+        AdvisorSettings,
+        CallingSettings,
+        EvictionSettings,
+        IndexSettings,
+        SettingRow,
+        Settings,
+        TelemetrySettings,
+    )
+    from toolsearch.spans import ChatSpan, SearchSpan, ToolCallSpan
+    from toolsearch.storage.audit import AuditLog, AuditRecord
+    from toolsearch.storage.memory import InMemoryMessageStore, InMemorySessionPersistence, InMemoryUsageStore
+    from toolsearch.storage.messages import MessageStore
+    from toolsearch.storage.pins import Pin, PinPersistence, SeenEntry
+    from toolsearch.storage.sessions import SessionPersistence, StoredSession
+    from toolsearch.storage.sqlite.audit import SqliteAuditLog
+    from toolsearch.storage.sqlite.pins import SqlitePins
     from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
     from toolsearch.storage.sqlite.usage import SqliteUsageStore
+    from toolsearch.storage.usage import StoredWeight, UsageCell, UsageStore
     from toolsearch.telemetry import Telemetry
+    from toolsearch.tokens import (
+        CountedDefinition,
+        HeuristicTokenCounter,
+        O200kTokenCounter,
+        TokenCounter,
+        count_json,
+        default_counter,
+        definition_tokens,
+    )
     from toolsearch.tools.augmentation import AugmentedArguments, AugmentedToolProvider, augmented
     from toolsearch.tools.calls import ToolCall, ToolResult
-    from toolsearch.tools.decorator import tool
-    from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata, ToolReference
+    from toolsearch.tools.decorator import tool, tool_from_function
+    from toolsearch.tools.definition import (
+        Tool,
+        ToolCallback,
+        ToolContext,
+        ToolDefinition,
+        ToolMetadata,
+        ToolOrigin,
+        ToolReference,
+        ToolSearchResponse,
+    )
     from toolsearch.tools.function_tool import FunctionToolCallback
+    from toolsearch.tools.json_types import Json, JsonObject
+    from toolsearch.tools.output import ToolOutput
     from toolsearch.tools.params import ToolParam
-    from toolsearch.tools.providers import ToolCallbacks
+    from toolsearch.tools.providers import ToolCallbacks, ToolProvider, as_tools
+    from toolsearch.tools.refusal import Refusal
+    from toolsearch.tools.results import ToolCallResultConverter
     from toolsearch.tools.schema_generator import json_schema_of
     from toolsearch.tools.strict import strict_schema
     from toolsearch.wire.aggregate import aggregate
-    from toolsearch.wire.answers import ChatResponse, Usage
-    from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+    from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta, Usage
+    from toolsearch.wire.formats import WireFormat, render_results, render_tools
+    from toolsearch.wire.messages import (
+        AssistantMessage,
+        Message,
+        ProviderItems,
+        SystemMessage,
+        ToolMessage,
+        UserMessage,
+    )
+    from toolsearch.wire.native_search import NativeSearch
+    from toolsearch.wire.replies import parse_tool_calls
     from toolsearch.wiring import build_client, build_engine
+    from toolsearch_indexes.documents import Hit, ToolDocument
+    from toolsearch_indexes.encoders.hashing import HashingEncoder
+    from toolsearch_indexes.encoders.onnx import OnnxEncoder
+    from toolsearch_indexes.encoders.opening import open_encoder
+    from toolsearch_indexes.encoders.protocol import Encoder
+    from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
+    from toolsearch_indexes.encoders.static import StaticEncoder
+    from toolsearch_indexes.explanation import Explanation, WordMatch
+    from toolsearch_indexes.selection import Selection
     from toolsearch_indexes.strategies import Strategy
+    from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
+    from toolsearch_indexes.vector_cache import VectorCache
+    from toolsearch_indexes.vector_store import VectorStore
 
-_MODULES = {
-    "Allow": "calling.hooks",
-    "AlwaysEvictStrategy": "sessions.eviction",
-    "AnthropicModel": "chat.models.anthropic_messages",
-    "AssistantMessage": "wire.messages",
-    "AttachedTools": "calling.attached",
-    "AugmentedArguments": "tools.augmentation",
-    "AugmentedToolProvider": "tools.augmentation",
-    "Budget": "discovery.discovered",
-    "CallLimits": "calling.limits",
-    "Catalog": "catalog.catalog",
-    "ChatClient": "chat.client",
-    "ChatOptions": "chat.model",
-    "ChatResponse": "wire.answers",
-    "CompositeEvictionStrategy": "sessions.eviction",
-    "DefaultToolExecutionErrorProcessor": "calling.failures",
-    "DelegatingToolCallbackResolver": "calling.resolvers",
-    "Deny": "calling.hooks",
-    "Edit": "calling.hooks",
-    "Evaluation": "evaluation.evaluation",
-    "FunctionToolCallback": "tools.function_tool",
-    "ImportPathResolver": "calling.resolvers",
-    "InMemoryMessageStore": "storage.memory",
-    "LabelledQuery": "evaluation.queries",
-    "LruEvictionStrategy": "sessions.eviction",
-    "MemoryAdvisor": "chat.memory_advisor",
-    "MessageWindowMemory": "chat.memory",
-    "NeverEvictStrategy": "sessions.eviction",
-    "OpenAIChatModel": "chat.models.openai_chat",
-    "OpenAIResponsesModel": "chat.models.openai_responses",
-    "PassThrough": "discovery.pass_through",
-    "Principal": "access.principals",
-    "Prompt": "chat.model",
-    "Reach": "access.reach",
-    "Savings": "sessions.savings",
-    "ScriptedModel": "chat.models.scripted",
-    "Session": "session",
-    "SessionOptions": "sessions.options",
-    "SessionStore": "sessions.store",
-    "Settings": "settings",
-    "SqliteMessageStore": "chat.memory_sqlite",
-    "SqliteSessionPersistence": "storage.sqlite.sessions",
-    "SqliteUsageStore": "storage.sqlite.usage",
-    "StaticToolCallbackResolver": "calling.resolvers",
-    "Strategy": "setting_values",
-    "SystemMessage": "wire.messages",
-    "Telemetry": "telemetry",
-    "Tool": "tools.definition",
-    "ToolCall": "tools.calls",
-    "ToolCallbacks": "tools.providers",
-    "ToolCallingAdvisor": "chat.tool_calling",
-    "ToolCallingManager": "calling.manager",
-    "ToolContext": "tools.definition",
-    "ToolDefinition": "tools.definition",
-    "ToolMessage": "wire.messages",
-    "ToolMetadata": "tools.definition",
-    "ToolParam": "tools.params",
-    "ToolReference": "tools.definition",
-    "ToolResult": "tools.calls",
-    "ToolSearch": "engine",
-    "ToolSearchAdvisor": "chat.tool_search",
-    "ToolSearchError": "errors",
-    "TtlEvictionStrategy": "sessions.eviction",
-    "TurnCounter": "calling.limits",
-    "Usage": "wire.answers",
-    "UsageLog": "sessions.usage.log",
-    "UserMessage": "wire.messages",
-    "aggregate": "wire.aggregate",
-    "augmented": "tools.augmentation",
-    "build_client": "wiring",
-    "build_engine": "wiring",
-    "chat_tool": "chat.agent_tool",
-    "evaluate": "evaluation.evaluation",
-    "json_schema_of": "tools.schema_generator",
-    "propose_queries": "evaluation.proposals",
-    "read_queries": "evaluation.queries",
-    "strict_schema": "tools.strict",
-    "tool": "tools.decorator",
+# By module; type checkers read the imports above instead. A test compares the two with `__all__`.
+_NAMES: dict[str, tuple[str, ...]] = {
+    "toolsearch.access.principals": ("Principal",),
+    "toolsearch.access.reach": ("Reach", "Rule", "RuleKind"),
+    "toolsearch.calling.attached": ("AttachedTools",),
+    "toolsearch.calling.failures": (
+        "DefaultToolExecutionErrorProcessor",
+        "ToolExecutionErrorProcessor",
+        "partial_results",
+    ),
+    "toolsearch.calling.hooks": ("AfterCall", "Allow", "BeforeCall", "Deny", "Edit"),
+    "toolsearch.calling.limits": ("CallLimits", "TurnCounter"),
+    "toolsearch.calling.manager": ("ToolCallingManager",),
+    "toolsearch.calling.resolvers": (
+        "DelegatingToolCallbackResolver",
+        "ImportPathResolver",
+        "StaticToolCallbackResolver",
+        "ToolCallbackResolver",
+    ),
+    "toolsearch.catalog.catalog": ("Catalog",),
+    "toolsearch.catalog.changes": ("CatalogChange",),
+    "toolsearch.catalog.snapshot": ("CatalogSnapshot",),
+    "toolsearch.catalog.source": ("LiveSource", "LoadReport", "Source"),
+    "toolsearch.catalog.sources.mcp": ("McpSource", "ServerStatus"),
+    "toolsearch.catalog.sources.openapi_request": ("HttpRequest",),
+    "toolsearch.chat.advisor": ("Advisor", "Chain", "ChatRequest"),
+    "toolsearch.chat.agent_tool": ("chat_tool",),
+    "toolsearch.chat.client": ("ChatClient", "PromptSpec"),
+    "toolsearch.chat.memory": ("ChatMemory", "MessageWindowMemory"),
+    "toolsearch.chat.memory_advisor": ("MemoryAdvisor",),
+    "toolsearch.chat.memory_sqlite": ("SqliteMessageStore",),
+    "toolsearch.chat.model": ("ChatModel", "ChatOptions", "Prompt"),
+    "toolsearch.chat.models.anthropic_messages": ("AnthropicModel",),
+    "toolsearch.chat.models.openai_chat": ("OpenAIChatModel",),
+    "toolsearch.chat.models.openai_responses": ("OpenAIResponsesModel",),
+    "toolsearch.chat.models.scripted": ("ScriptedModel", "ScriptedReply", "scripted_calls"),
+    "toolsearch.chat.telemetry_model": ("TelemetryModel",),
+    "toolsearch.chat.tool_calling": ("ToolCallingAdvisor",),
+    "toolsearch.chat.tool_search": ("ToolSearchAdvisor",),
+    "toolsearch.discovery.discovered": ("Budget", "DiscoveredTool", "DiscoveredTools"),
+    "toolsearch.discovery.exposure": ("Exposure",),
+    "toolsearch.discovery.pass_through": ("PassThrough",),
+    "toolsearch.discovery.view": ("View",),
+    "toolsearch.engine": ("EngineOptions", "ToolSearch"),
+    "toolsearch.errors": (
+        "AuditStoreError",
+        "BadArgumentsError",
+        "BadPatternError",
+        "BadQueryError",
+        "BadSettingError",
+        "BadToolError",
+        "CallDeniedError",
+        "CallLimitError",
+        "ChatModelError",
+        "DuplicateToolError",
+        "EncoderError",
+        "IndexStoreError",
+        "LoginRequiredError",
+        "MessageStoreError",
+        "MissingExtraError",
+        "PinStoreError",
+        "RepeatedCallError",
+        "ServerBusyError",
+        "ServerUnavailableError",
+        "SessionConflictError",
+        "SessionStoreError",
+        "SourceError",
+        "StorageError",
+        "ToolExecutionError",
+        "ToolSearchError",
+        "ToolStuckError",
+        "ToolTimeoutError",
+        "UnapprovedToolError",
+        "UndiscoveredToolError",
+        "UnfinishedCallError",
+        "UnknownSessionError",
+        "UnknownToolError",
+        "UsageStoreError",
+    ),
+    "toolsearch.evaluation.evaluation": ("Evaluation", "QueryAnswer", "StrategyResult", "evaluate"),
+    "toolsearch.evaluation.measures": ("Quality",),
+    "toolsearch.evaluation.proposals": ("propose_queries",),
+    "toolsearch.evaluation.queries": ("BadLine", "LabelledQuery", "QueryFile", "read_queries", "write_queries"),
+    "toolsearch.gateway.gateway": ("Gateway",),
+    "toolsearch.gateway.http": ("http_app",),
+    "toolsearch.gateway.settings": ("GatewayConfig", "read_gateway_config"),
+    "toolsearch.option_values": ("Unset",),
+    "toolsearch.session": ("Session",),
+    "toolsearch.sessions.conversation": ("Conversation", "Found"),
+    "toolsearch.sessions.eviction": (
+        "AlwaysEvictStrategy",
+        "CompositeEvictionStrategy",
+        "EvictionStrategy",
+        "LruEvictionStrategy",
+        "NeverEvictStrategy",
+        "TtlEvictionStrategy",
+    ),
+    "toolsearch.sessions.options": ("SearchOptions", "SessionOptions"),
+    "toolsearch.sessions.port": ("ToolScope",),
+    "toolsearch.sessions.savings": ("Savings",),
+    "toolsearch.sessions.state": ("SessionCounters", "SessionState"),
+    "toolsearch.sessions.store": ("SessionStore",),
+    "toolsearch.sessions.unit_of_work": ("UnitOfWork",),
+    "toolsearch.sessions.usage.evidence": ("LearntUse",),
+    "toolsearch.sessions.usage.log": ("UsageLog",),
+    "toolsearch.settings": (
+        "AdvisorSettings",
+        "CallingSettings",
+        "EvictionSettings",
+        "IndexSettings",
+        "SettingRow",
+        "Settings",
+        "TelemetrySettings",
+    ),
+    "toolsearch.spans": ("ChatSpan", "SearchSpan", "ToolCallSpan"),
+    "toolsearch.storage.audit": ("AuditLog", "AuditRecord"),
+    "toolsearch.storage.memory": ("InMemoryMessageStore", "InMemorySessionPersistence", "InMemoryUsageStore"),
+    "toolsearch.storage.messages": ("MessageStore",),
+    "toolsearch.storage.pins": ("Pin", "PinPersistence", "SeenEntry"),
+    "toolsearch.storage.sessions": ("SessionPersistence", "StoredSession"),
+    "toolsearch.storage.sqlite.audit": ("SqliteAuditLog",),
+    "toolsearch.storage.sqlite.pins": ("SqlitePins",),
+    "toolsearch.storage.sqlite.sessions": ("SqliteSessionPersistence",),
+    "toolsearch.storage.sqlite.usage": ("SqliteUsageStore",),
+    "toolsearch.storage.usage": ("StoredWeight", "UsageCell", "UsageStore"),
+    "toolsearch.telemetry": ("Telemetry",),
+    "toolsearch.tokens": (
+        "CountedDefinition",
+        "HeuristicTokenCounter",
+        "O200kTokenCounter",
+        "TokenCounter",
+        "count_json",
+        "default_counter",
+        "definition_tokens",
+    ),
+    "toolsearch.tools.augmentation": ("AugmentedArguments", "AugmentedToolProvider", "augmented"),
+    "toolsearch.tools.calls": ("ToolCall", "ToolResult"),
+    "toolsearch.tools.decorator": ("tool", "tool_from_function"),
+    "toolsearch.tools.definition": (
+        "Tool",
+        "ToolCallback",
+        "ToolContext",
+        "ToolDefinition",
+        "ToolMetadata",
+        "ToolOrigin",
+        "ToolReference",
+        "ToolSearchResponse",
+    ),
+    "toolsearch.tools.function_tool": ("FunctionToolCallback",),
+    "toolsearch.tools.json_types": ("Json", "JsonObject"),
+    "toolsearch.tools.output": ("ToolOutput",),
+    "toolsearch.tools.params": ("ToolParam",),
+    "toolsearch.tools.providers": ("ToolCallbacks", "ToolProvider", "as_tools"),
+    "toolsearch.tools.refusal": ("Refusal",),
+    "toolsearch.tools.results": ("ToolCallResultConverter",),
+    "toolsearch.tools.schema_generator": ("json_schema_of",),
+    "toolsearch.tools.strict": ("strict_schema",),
+    "toolsearch.wire.aggregate": ("aggregate",),
+    "toolsearch.wire.answers": ("ChatChunk", "ChatResponse", "ToolCallDelta", "Usage"),
+    "toolsearch.wire.formats": ("WireFormat", "render_results", "render_tools"),
+    "toolsearch.wire.messages": (
+        "AssistantMessage",
+        "Message",
+        "ProviderItems",
+        "SystemMessage",
+        "ToolMessage",
+        "UserMessage",
+    ),
+    "toolsearch.wire.native_search": ("NativeSearch",),
+    "toolsearch.wire.replies": ("parse_tool_calls",),
+    "toolsearch.wiring": ("build_client", "build_engine"),
+    "toolsearch_indexes.documents": ("Hit", "ToolDocument"),
+    "toolsearch_indexes.encoders.hashing": ("HashingEncoder",),
+    "toolsearch_indexes.encoders.onnx": ("OnnxEncoder",),
+    "toolsearch_indexes.encoders.opening": ("open_encoder",),
+    "toolsearch_indexes.encoders.protocol": ("Encoder",),
+    "toolsearch_indexes.encoders.sentence_transformer": ("SentenceTransformerEncoder",),
+    "toolsearch_indexes.encoders.static": ("StaticEncoder",),
+    "toolsearch_indexes.explanation": ("Explanation", "WordMatch"),
+    "toolsearch_indexes.selection": ("Selection",),
+    "toolsearch_indexes.strategies": ("Strategy",),
+    "toolsearch_indexes.tool_index": ("ExplainsSearches", "ToolIndex"),
+    "toolsearch_indexes.vector_cache": ("VectorCache",),
+    "toolsearch_indexes.vector_store": ("VectorStore",),
 }
 
 __all__ = [
+    "Advisor",
+    "AdvisorSettings",
+    "AfterCall",
     "Allow",
     "AlwaysEvictStrategy",
     "AnthropicModel",
     "AssistantMessage",
     "AttachedTools",
+    "AuditLog",
+    "AuditRecord",
+    "AuditStoreError",
     "AugmentedArguments",
     "AugmentedToolProvider",
+    "BadArgumentsError",
+    "BadLine",
+    "BadPatternError",
+    "BadQueryError",
+    "BadSettingError",
+    "BadToolError",
+    "BeforeCall",
     "Budget",
+    "CallDeniedError",
+    "CallLimitError",
     "CallLimits",
+    "CallingSettings",
     "Catalog",
+    "CatalogChange",
+    "CatalogSnapshot",
+    "Chain",
+    "ChatChunk",
     "ChatClient",
+    "ChatMemory",
+    "ChatModel",
+    "ChatModelError",
     "ChatOptions",
+    "ChatRequest",
     "ChatResponse",
+    "ChatSpan",
     "CompositeEvictionStrategy",
+    "Conversation",
+    "CountedDefinition",
     "DefaultToolExecutionErrorProcessor",
     "DelegatingToolCallbackResolver",
     "Deny",
+    "DiscoveredTool",
+    "DiscoveredTools",
+    "DuplicateToolError",
     "Edit",
+    "Encoder",
+    "EncoderError",
+    "EngineOptions",
     "Evaluation",
+    "EvictionSettings",
+    "EvictionStrategy",
+    "ExplainsSearches",
+    "Explanation",
+    "Exposure",
+    "Found",
     "FunctionToolCallback",
+    "Gateway",
+    "GatewayConfig",
+    "HashingEncoder",
+    "HeuristicTokenCounter",
+    "Hit",
+    "HttpRequest",
     "ImportPathResolver",
     "InMemoryMessageStore",
+    "InMemorySessionPersistence",
+    "InMemoryUsageStore",
+    "IndexSettings",
+    "IndexStoreError",
+    "Json",
+    "JsonObject",
     "LabelledQuery",
+    "LearntUse",
+    "LiveSource",
+    "LoadReport",
+    "LoginRequiredError",
     "LruEvictionStrategy",
+    "McpSource",
     "MemoryAdvisor",
+    "Message",
+    "MessageStore",
+    "MessageStoreError",
     "MessageWindowMemory",
+    "MissingExtraError",
+    "NativeSearch",
     "NeverEvictStrategy",
+    "O200kTokenCounter",
+    "OnnxEncoder",
     "OpenAIChatModel",
     "OpenAIResponsesModel",
     "PassThrough",
+    "Pin",
+    "PinPersistence",
+    "PinStoreError",
     "Principal",
     "Prompt",
+    "PromptSpec",
+    "ProviderItems",
+    "Quality",
+    "QueryAnswer",
+    "QueryFile",
     "Reach",
+    "Refusal",
+    "RepeatedCallError",
+    "Rule",
+    "RuleKind",
     "Savings",
     "ScriptedModel",
+    "ScriptedReply",
+    "SearchOptions",
+    "SearchSpan",
+    "SeenEntry",
+    "Selection",
+    "SentenceTransformerEncoder",
+    "ServerBusyError",
+    "ServerStatus",
+    "ServerUnavailableError",
     "Session",
+    "SessionConflictError",
+    "SessionCounters",
     "SessionOptions",
+    "SessionPersistence",
+    "SessionState",
     "SessionStore",
+    "SessionStoreError",
+    "SettingRow",
     "Settings",
+    "Source",
+    "SourceError",
+    "SqliteAuditLog",
     "SqliteMessageStore",
+    "SqlitePins",
     "SqliteSessionPersistence",
     "SqliteUsageStore",
+    "StaticEncoder",
     "StaticToolCallbackResolver",
+    "StorageError",
+    "StoredSession",
+    "StoredWeight",
     "Strategy",
+    "StrategyResult",
     "SystemMessage",
     "Telemetry",
+    "TelemetryModel",
+    "TelemetrySettings",
+    "TokenCounter",
     "Tool",
     "ToolCall",
+    "ToolCallDelta",
+    "ToolCallResultConverter",
+    "ToolCallSpan",
+    "ToolCallback",
+    "ToolCallbackResolver",
     "ToolCallbacks",
     "ToolCallingAdvisor",
     "ToolCallingManager",
     "ToolContext",
     "ToolDefinition",
+    "ToolDocument",
+    "ToolExecutionError",
+    "ToolExecutionErrorProcessor",
+    "ToolIndex",
     "ToolMessage",
     "ToolMetadata",
+    "ToolOrigin",
+    "ToolOutput",
     "ToolParam",
+    "ToolProvider",
     "ToolReference",
     "ToolResult",
+    "ToolScope",
     "ToolSearch",
     "ToolSearchAdvisor",
     "ToolSearchError",
+    "ToolSearchResponse",
+    "ToolStuckError",
+    "ToolTimeoutError",
     "TtlEvictionStrategy",
     "TurnCounter",
+    "UnapprovedToolError",
+    "UndiscoveredToolError",
+    "UnfinishedCallError",
+    "UnitOfWork",
+    "UnknownSessionError",
+    "UnknownToolError",
+    "Unset",
     "Usage",
+    "UsageCell",
     "UsageLog",
+    "UsageStore",
+    "UsageStoreError",
     "UserMessage",
+    "VectorCache",
+    "VectorStore",
+    "View",
+    "WireFormat",
+    "WordMatch",
     "aggregate",
+    "as_tools",
     "augmented",
     "build_client",
     "build_engine",
     "chat_tool",
+    "count_json",
+    "default_counter",
+    "definition_tokens",
     "evaluate",
+    "http_app",
     "json_schema_of",
+    "open_encoder",
+    "parse_tool_calls",
+    "partial_results",
     "propose_queries",
+    "read_gateway_config",
     "read_queries",
+    "render_results",
+    "render_tools",
+    "scripted_calls",
     "strict_schema",
     "tool",
+    "tool_from_function",
+    "write_queries",
 ]
 
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # or type checkers would take any name for one that there is
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(_MODULES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -27,6 +27,7 @@ ToolSearchError
 ├── UnfinishedCallError     the reply that made a call did not finish, so that it may be half a call
 ├── ToolExecutionError      a tool ran and failed
 ├── ToolTimeoutError        a tool did not answer in time
+├── ToolStuckError          a tool was not run, since too many others hang
 ├── CallLimitError          a turn used up its tool calls
 ├── RepeatedCallError       the same call was made several times in a row
 ├── CallDeniedError         a hook did not let a call through
@@ -74,6 +75,7 @@ __all__ = [
     "StorageError",
     "ToolExecutionError",
     "ToolSearchError",
+    "ToolStuckError",
     "ToolTimeoutError",
     "UnapprovedToolError",
     "UndiscoveredToolError",

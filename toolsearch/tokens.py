@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tiktoken import Encoding
 
 __all__ = [
-    "Definition",
+    "CountedDefinition",
     "HeuristicTokenCounter",
     "O200kTokenCounter",
     "TokenCounter",
@@ -65,7 +65,7 @@ class TokenCounter(Protocol):
         ...
 
 
-class Definition(Protocol):
+class CountedDefinition(Protocol):
     """What a model is sent of a tool, as far as it costs tokens."""
 
     @property
@@ -109,7 +109,7 @@ def count_json(value: Any, counter: TokenCounter) -> int:
     return counter.count(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def definition_tokens(definition: Definition, counter: TokenCounter) -> int:
+def definition_tokens(definition: CountedDefinition, counter: TokenCounter) -> int:
     """Count the raw JSON of one tool definition.
 
     Providers bill something near it, not it: each renders definitions into its own prompt format.

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-import numpy as np
-
 from toolsearch_indexes.errors import BadQueryError
-from toolsearch_indexes.keyword import BoolArray
-from toolsearch_indexes.segments import Segment
 
 
 class Selection:
@@ -20,7 +16,7 @@ class Selection:
     """
 
     def __init__(self, allows: Callable[[str], bool]) -> None:
-        self._allows = allows
+        self.allows = allows
 
     @classmethod
     def of(cls, names: Collection[str]) -> Selection:
@@ -28,10 +24,3 @@ class Selection:
         if isinstance(names, str | bytes):
             raise BadQueryError(f"within must be a collection of names, not one text; write [{names[:80]!r}]")
         return cls(frozenset(names).__contains__)
-
-    def allows(self, name: str) -> bool:
-        return self._allows(name)
-
-    def mask(self, segment: Segment) -> BoolArray:
-        """The allowed rows of *segment*, dead or alive, (n,) bool. Asks for each of them."""
-        return np.fromiter(map(self._allows, segment.names.names), np.bool_, segment.size)

@@ -18,7 +18,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from toolsearch_indexes.keyword import FloatArray, IntArray, KeywordParameters, KeywordPart, Weighted, field_means
+from toolsearch_indexes.keyword import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    KeywordParameters,
+    KeywordPart,
+    Weighted,
+    field_means,
+)
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.selection import Selection
@@ -79,7 +87,7 @@ class View:
         shares: list[Share] = []
         for segment in state.segments:
             share = known.get(segment.names)
-            shares.append(share.at(segment) if share else Share.of(segment, selection.mask(segment)))
+            shares.append(share.at(segment) if share else Share.of(segment, _mask(selection, segment)))
         nothing = np.zeros_like(state.keyword.lengths)
         lengths = sum((share.lengths for share in shares), start=nothing)
         filled = sum((share.filled for share in shares), start=nothing)
@@ -239,3 +247,8 @@ class TermsInView:
         memory.nbytes += nbytes + _ENTRY_BYTES
         if self.cache:
             self.cache.grown(nbytes + _ENTRY_BYTES)
+
+
+def _mask(selection: Selection, segment: Segment) -> BoolArray:
+    """The allowed rows of *segment*, dead or alive, (n,) bool. Asks for each of them."""
+    return np.fromiter(map(selection.allows, segment.names.names), np.bool_, segment.size)

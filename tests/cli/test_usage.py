@@ -7,9 +7,14 @@ import pytest
 
 from toolsearch.cli import main
 from toolsearch.storage.sqlite.usage import SqliteUsageStore
-from toolsearch.storage.usage import Cell
+from toolsearch.storage.usage import UsageCell
 
-SENT_ONCE = {Cell("mail", "send_mail"): 2.0, Cell("mail", ""): 4.0, Cell("", "send_mail"): 2.0, Cell("", ""): 4.0}
+SENT_ONCE = {
+    UsageCell("mail", "send_mail"): 2.0,
+    UsageCell("mail", ""): 4.0,
+    UsageCell("", "send_mail"): 2.0,
+    UsageCell("", ""): 4.0,
+}
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from toolsearch import (
     ToolSearch,
     ToolSearchAdvisor,
 )
-from toolsearch.chat.models.scripted import calls
+from toolsearch.chat.models.scripted import scripted_calls
 from toolsearch.discovery.shown import ShownDefinitions, shortened
 from toolsearch.discovery.view import ViewCache
 from toolsearch.errors import BadSettingError
@@ -201,7 +201,11 @@ def test_arguments_are_validated_by_the_whole_schema_of_a_shortened_tool() -> No
 def test_a_chat_is_shown_no_more_of_a_definition_natively_or_appended(mode: Any, is_own: bool) -> None:
     tools = [huge_tool(), ToolDefinition("wide", "Send an email", wide_schema(200))]
     catalog, options = Catalog(tools), engine_of().options
-    asked = calls((SEARCH, {"query": "select:send_mail,wide"})), calls(("send_mail", {"to": "Ann"})), "done"
+    asked = (
+        scripted_calls((SEARCH, {"query": "select:send_mail,wide"})),
+        scripted_calls(("send_mail", {"to": "Ann"})),
+        "done",
+    )
     model = ScriptedModel(*asked, native_tool_search=mode == "native")
     if is_own:
         advisor = ToolSearchAdvisor(mode=mode, options=options, encoder=None)

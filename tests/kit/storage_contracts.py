@@ -10,7 +10,7 @@ from toolsearch.storage.audit import AuditLog, AuditRecord
 from toolsearch.storage.messages import MessageStore
 from toolsearch.storage.pins import FIRST_SIGHT, Pin, PinPersistence, SeenEntry
 from toolsearch.storage.sessions import SessionPersistence, StoredSession
-from toolsearch.storage.usage import Cell, StoredWeight, UsageStore
+from toolsearch.storage.usage import StoredWeight, UsageCell, UsageStore
 from toolsearch_indexes.vector_store import VectorStore
 
 
@@ -86,7 +86,7 @@ class SessionPersistenceContract:
         assert kept.load("a") == StoredSession(str(winner), new)
 
 
-MAIL, EVENT = Cell("mail", "send_mail"), Cell("event", "list_events")
+MAIL, EVENT = UsageCell("mail", "send_mail"), UsageCell("event", "list_events")
 
 
 class UsageStoreContract:
@@ -114,7 +114,7 @@ class UsageStoreContract:
     def test_what_is_dropped_or_reset_is_gone(self, kept: UsageStore) -> None:
         for who in ("a", "b", "c"):
             kept.add(who, {MAIL: 1.0, EVENT: 1.0}, at_s=0.0, half_life_s=1.0)
-        kept.drop("a", [MAIL, Cell("never", "was")])
+        kept.drop("a", [MAIL, UsageCell("never", "was")])
         kept.drop("nobody", [MAIL])
         kept.reset("b")
 

@@ -27,7 +27,7 @@ from toolsearch import (
     ToolSearchAdvisor,
 )
 from toolsearch.access.principals import LOCAL
-from toolsearch.chat.models.scripted import calls
+from toolsearch.chat.models.scripted import scripted_calls
 from toolsearch.discovery.view import ViewCache
 from toolsearch.errors import SessionConflictError, SessionStoreError, UnknownSessionError, UnknownToolError
 from toolsearch.sessions.eviction import NeverEvictStrategy
@@ -35,7 +35,7 @@ from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.storage.memory import InMemorySessionPersistence, InMemoryUsageStore
 from toolsearch.storage.sessions import SessionPersistence, StoredSession
-from toolsearch.storage.usage import Cell, UsageStore
+from toolsearch.storage.usage import UsageCell, UsageStore
 
 SEARCH = "toolSearchTool"
 NAMES = ["send_mail", "list_events", "pay_bill", "play_music"]
@@ -202,7 +202,7 @@ async def test_a_store_that_is_slow_to_write_does_not_hold_the_event_loop() -> N
 
 async def test_a_chat_over_a_store_that_is_slow_to_write_does_not_hold_the_event_loop() -> None:
     kept = Stuck()
-    model = ScriptedModel(calls((SEARCH, {"query": "select:send_mail"})), "Done.")
+    model = ScriptedModel(scripted_calls((SEARCH, {"query": "select:send_mail"})), "Done.")
     client = ChatClient(model, advisors=[ToolSearchAdvisor(engine_of(kept))])
 
     await while_writing(kept, client.prompt("Write").context(conversation_id="a").call())
@@ -227,7 +227,7 @@ class StuckUsage(InMemoryUsageStore):
         super().__init__()
         self.writing, self.go_on = threading.Event(), threading.Event()
 
-    def add(self, principal: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
+    def add(self, principal: str, weights: Mapping[UsageCell, float], *, at_s: float, half_life_s: float) -> None:
         self.writing.set()
         assert self.go_on.wait(10)
         super().add(principal, weights, at_s=at_s, half_life_s=half_life_s)
@@ -263,7 +263,7 @@ async def test_a_store_of_use_that_is_slow_to_write_does_not_hold_the_event_loop
 
 async def test_a_chat_over_a_store_of_use_that_is_slow_to_write_does_not_hold_the_event_loop() -> None:
     usage = StuckUsage()
-    found, called = calls((SEARCH, {"query": "letter"})), calls(("write_letter", {"text": "hello"}))
+    found, called = scripted_calls((SEARCH, {"query": "letter"})), scripted_calls(("write_letter", {"text": "hello"}))
     advisor = ToolSearchAdvisor(learning_engine(usage))
     client = ChatClient(ScriptedModel(found, called, "Done."), advisors=[advisor])
 
@@ -582,7 +582,7 @@ async def test_a_conversation_in_a_chat_stays_with_its_principal_and_within_its_
     reader = Principal("reader", Reach.parse(deny=["pay_bill"]))
 
     async def ask(principal: Principal) -> None:
-        model = ScriptedModel(calls((SEARCH, {"query": "select:pay_bill,send_mail"})), "Done.")
+        model = ScriptedModel(scripted_calls((SEARCH, {"query": "select:pay_bill,send_mail"})), "Done.")
         client = ChatClient(model, advisors=[ToolSearchAdvisor(engine)])
         await client.prompt("Pay").context(conversation_id="a", principal=principal).call()
 

@@ -12,7 +12,7 @@ from toolsearch.sessions.usage.evidence import LearntUse
 from toolsearch.sessions.usage.log import DAY_S, UsageLog
 from toolsearch.sessions.usage.vocabulary import IndexVocabulary
 from toolsearch.storage.sqlite.usage import SqliteUsageStore
-from toolsearch.storage.usage import Cell
+from toolsearch.storage.usage import UsageCell
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
 
@@ -226,7 +226,7 @@ def test_two_processes_add_to_one_file(tmp_path: Path) -> None:
 def test_a_sum_that_another_process_dropped_is_mended(tmp_path: Path) -> None:
     with SqliteUsageStore(tmp_path / "usage.sqlite") as store:
         use_of_two_tools(UsageLog(store, clock=lambda: 0.0))
-        store.drop("", [Cell("mail", ""), Cell("", "send_mail"), Cell("", "")])
+        store.drop("", [UsageCell("mail", ""), UsageCell("", "send_mail"), UsageCell("", "")])
 
         log = UsageLog(store, clock=lambda: 0.0)
         assert log.inspect("")[1] == LearntUse("mail", "send_mail", called=4.0, asked=4.0)

@@ -35,7 +35,7 @@ from toolsearch.storage.sqlite.messages import SqliteMessages
 from toolsearch.storage.sqlite.pins import SqlitePins
 from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
 from toolsearch.storage.sqlite.usage import SqliteUsageStore
-from toolsearch.storage.usage import Cell, UsageStore
+from toolsearch.storage.usage import UsageCell, UsageStore
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.vector_cache import VectorCache
@@ -117,7 +117,7 @@ def test_use_that_0_1_0_has_learnt_from_comes_back(old: Path) -> None:
     with SqliteUsageStore(old / "usage.db") as kept:
         assert kept.principals() == ["shop"]
         assert {weight.cell for weight in kept.load("shop")} == {
-            Cell(term, tool) for term in ("", "mail") for tool in ("", "send_mail")
+            UsageCell(term, tool) for term in ("", "mail") for tool in ("", "send_mail")
         }
         assert {weight.at_s for weight in kept.load("shop")} == {1_700_000_000.0}
 
@@ -152,7 +152,7 @@ def test_vectors_of_0_1_0_are_not_embedded_again(old: Path) -> None:
 def test_one_file_may_keep_everything(old: Path) -> None:
     path = old / "sessions.db"
     with SqliteUsageStore(path) as usage, SqliteMessageStore(path) as messages, SqliteSessionPersistence(path) as kept:
-        usage.add("", {Cell("a", "b"): 1.0}, at_s=0.0, half_life_s=1.0)
+        usage.add("", {UsageCell("a", "b"): 1.0}, at_s=0.0, half_life_s=1.0)
         messages.update("a", lambda _: [UserMessage("hi")])
         assert kept.ids() == ["a", "b"]
 

@@ -21,7 +21,7 @@ _MAX_RULE_CHARACTERS = 512
 _IN_NAME_RULES = NAME_CHARACTERS | set("*?[]!")
 
 
-class Subject(Enum):
+class RuleKind(Enum):
     """What of a tool a rule looks at."""
 
     NAME = "name"
@@ -40,7 +40,7 @@ class Rule:
     match no tool now, for tools come and go; one that never could, such as ``"a, b"`` for two names, is an error.
     """
 
-    subject: Subject
+    kind: RuleKind
     pattern: str
 
     @classmethod
@@ -50,9 +50,9 @@ class Rule:
         """
         kind, colon, pattern = text.strip().partition(":")
         if not colon:
-            kind, pattern = Subject.NAME.value, kind
+            kind, pattern = RuleKind.NAME.value, kind
         pattern = pattern.strip()
-        if not pattern or kind not in _SUBJECTS:
+        if not pattern or kind not in _KINDS:
             raise BadSettingError(
                 f"cannot use the reach rule {text[:_MAX_RULE_CHARACTERS]!r}: write a tool's name or a glob such as "
                 "'git__*', 'server:<server>', 'tag:<tag>' or 'class:read', 'class:write', 'class:destructive'"
@@ -62,16 +62,16 @@ class Rule:
                 f"a reach rule has {len(pattern)} characters, at most {_MAX_RULE_CHARACTERS} are taken; "
                 "write several rules, or a shorter glob"
             )
-        if _SUBJECTS[kind] is Subject.NAME:
+        if _KINDS[kind] is RuleKind.NAME:
             _require_possible_name(pattern)
-        if _SUBJECTS[kind] is Subject.CLASS and pattern not in _CLASSES:
+        if _KINDS[kind] is RuleKind.CLASS and pattern not in _CLASSES:
             raise BadSettingError(f"there is no class {pattern!r} of tools; there are {', '.join(_CLASSES)}")
         if is_glob(pattern):
             GlobSet([pattern])  # so that a bad glob is named alone, and here
-        return cls(_SUBJECTS[kind], pattern)
+        return cls(_KINDS[kind], pattern)
 
     def __str__(self) -> str:
-        return f"{self.subject.value}:{self.pattern}"
+        return f"{self.kind.value}:{self.pattern}"
 
 
 def _require_possible_name(pattern: str) -> None:
@@ -85,8 +85,8 @@ def _require_possible_name(pattern: str) -> None:
 
 
 _CLASSES = tuple(each.value for each in SafetyClass)
-_SUBJECTS = {subject.value: subject for subject in Subject}
-_EVERY_NAME = Rule(Subject.NAME, "*")
+_KINDS = {kind.value: kind for kind in RuleKind}
+_EVERY_NAME = Rule(RuleKind.NAME, "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +148,15 @@ class _AnyRule:
     __slots__ = ("_is_any", "_match_class", "_match_name", "_match_server", "_match_tag")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        patterns: dict[Subject, set[str]] = {subject: set() for subject in Subject}
+        patterns: dict[RuleKind, set[str]] = {kind: set() for kind in RuleKind}
         for rule in rules:
-            patterns[rule.subject].add(rule.pattern)
-        self._is_any = "*" in patterns[Subject.NAME]
+            patterns[rule.kind].add(rule.pattern)
+        self._is_any = "*" in patterns[RuleKind.NAME]
         # What no rule looks at need not be looked at in 40,000 tools, which have few servers and tags.
-        self._match_name = _AnyText(patterns[Subject.NAME]).match if patterns[Subject.NAME] else None
-        self._match_server = _remembering(patterns[Subject.SERVER])
-        self._match_tag = _remembering(patterns[Subject.TAG])
-        self._match_class = _remembering(patterns[Subject.CLASS])
+        self._match_name = _AnyText(patterns[RuleKind.NAME]).match if patterns[RuleKind.NAME] else None
+        self._match_server = _remembering(patterns[RuleKind.SERVER])
+        self._match_tag = _remembering(patterns[RuleKind.TAG])
+        self._match_class = _remembering(patterns[RuleKind.CLASS])
 
     def matches(self, definition: ToolDefinition) -> bool:
         if self._is_any:

@@ -23,7 +23,7 @@ from toolsearch.tools.naming import near_names
 from toolsearch.tools.refusal import Refusal
 
 if TYPE_CHECKING:
-    from toolsearch.catalog.sources.openapi_request import Caller
+    from toolsearch.catalog.sources.openapi_request import SendRequest
 
 logger = logging.getLogger(__name__)
 
@@ -66,13 +66,6 @@ class Catalog:
         self.add(*tools)
 
     @classmethod
-    def over(cls, tools: CopyableMapping, *, refused: Iterable[Refusal], source: Source) -> Self:
-        """Take *tools* as they are, with what came of loading them; for the store, which checked them when it wrote."""
-        catalog = cls()
-        catalog._tools, catalog._refused, catalog._sources = tools, {source: tuple(refused)}, [source]
-        return catalog
-
-    @classmethod
     def from_functions(cls, functions: Iterable[Callable[..., Any]], *, server: str = "") -> Self:
         """Take Python functions; those that cannot be tools are in `refused`."""
         from toolsearch.catalog.sources.functions import FunctionSource
@@ -99,7 +92,7 @@ class Catalog:
         document: str | Path | Mapping[str, Json],
         *,
         server: str | None = None,
-        caller: Caller | None = None,
+        caller: SendRequest | None = None,
     ) -> Self:
         """Take the operations of an OpenAPI 3 document; *caller* sends their requests, without it none can run."""
         from toolsearch.catalog.sources.openapi import OpenApiSource
@@ -354,6 +347,13 @@ class Catalog:
             self._version += 1
             self._snapshot = None
             self._feed.append(replace(change, version=self._version))
+
+
+def catalog_over(tools: CopyableMapping, *, refused: Iterable[Refusal], source: Source) -> Catalog:
+    """Take *tools* as they are, with what came of loading them; for the store, which checked them when it wrote."""
+    catalog = Catalog()
+    catalog._tools, catalog._refused, catalog._sources = tools, {source: tuple(refused)}, [source]
+    return catalog
 
 
 def _is_defined_by(tool: Tool | None, definition: ToolDefinition) -> bool:

@@ -18,7 +18,7 @@ from toolsearch.errors import BadQueryError, BadSettingError
 if TYPE_CHECKING:
     from toolsearch.access.reach import Reach
     from toolsearch.engine import ToolSearch
-    from toolsearch.evaluation.evaluation import Answer, Evaluation, StrategyResult
+    from toolsearch.evaluation.evaluation import Evaluation, QueryAnswer, StrategyResult
     from toolsearch.evaluation.queries import LabelledQuery, QueryFile
 
 _MOST_WARNINGS = 20
@@ -204,6 +204,6 @@ def _show_misses(result: StrategyResult, limit: int) -> None:
     stdout().print(shown)
 
 
-def _found(miss: Answer) -> str:
+def _found(miss: QueryAnswer) -> str:
     wrong = [name for name in miss.found if name not in miss.query.relevant]
     return ", ".join(wrong[:_SHOWN_INSTEAD]) or "nothing"

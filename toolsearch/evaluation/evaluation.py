@@ -14,7 +14,7 @@ from toolsearch.option_values import name_list
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryAnswer:
     """What one query was answered: at most ten names, best first."""
 
     query: LabelledQuery
@@ -44,13 +44,13 @@ class StrategyResult:
     """
 
     strategy: str
-    answers: tuple[Answer, ...]
+    answers: tuple[QueryAnswer, ...]
     quality: Quality | None
     recall_5_interval: tuple[float, float] | None
     answered_wrongly: float | None
     refused_wrongly: float | None
 
-    def misses(self, limit: int = 10) -> list[Answer]:
+    def misses(self, limit: int = 10) -> list[QueryAnswer]:
         """Return at most *limit* misses, the worst first by nDCG@10, ties in the order of the queries."""
         return sorted((answer for answer in self.answers if answer.is_miss), key=lambda miss: miss.ndcg_10)[:limit]
 
@@ -108,14 +108,14 @@ def _measurable(engine: ToolSearch, strategies: Sequence[str] | None) -> list[st
 
 def _answers(
     engine: ToolSearch, strategy: str, queries: Sequence[LabelledQuery], reach: Reach | None
-) -> tuple[Answer, ...]:
+) -> tuple[QueryAnswer, ...]:
     def found(text: str) -> tuple[str, ...]:
         return tuple(hit.name for hit in engine.search(text, limit=DEPTH, strategy=strategy, reach=reach))
 
-    return tuple(Answer(query, found(query.text)) for query in queries)
+    return tuple(QueryAnswer(query, found(query.text)) for query in queries)
 
 
-def _result(strategy: str, answers: tuple[Answer, ...]) -> StrategyResult:
+def _result(strategy: str, answers: tuple[QueryAnswer, ...]) -> StrategyResult:
     answerable = [answer for answer in answers if answer.query.relevant]
     unanswerable = [answer for answer in answers if not answer.query.relevant]
     judged = quality([(answer.found, answer.query.relevant) for answer in answerable]) if answerable else None
@@ -129,5 +129,5 @@ def _result(strategy: str, answers: tuple[Answer, ...]) -> StrategyResult:
     )
 
 
-def _share(answers: Sequence[Answer], is_so: Callable[[Answer], bool]) -> float | None:
+def _share(answers: Sequence[QueryAnswer], is_so: Callable[[QueryAnswer], bool]) -> float | None:
     return sum(map(is_so, answers)) / len(answers) if answers else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, fields
 
-from toolsearch.evaluation.evaluation import Answer, Evaluation, StrategyResult
+from toolsearch.evaluation.evaluation import Evaluation, QueryAnswer, StrategyResult
 from toolsearch.evaluation.measures import Quality
 from toolsearch.tools.json_types import Json
 
@@ -44,7 +44,7 @@ def _figures(result: StrategyResult) -> dict[str, Json]:
     }
 
 
-def _answer(answer: Answer) -> dict[str, Json]:
+def _answer(answer: QueryAnswer) -> dict[str, Json]:
     query = answer.query
     return {
         "query": query.text,

@@ -28,7 +28,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from toolsearch.access.globs import is_glob
-from toolsearch.access.reach import EVERY_TOOL, Rule, Subject
+from toolsearch.access.reach import EVERY_TOOL, Rule, RuleKind
 from toolsearch.access.settings import JwtSettings, PrincipalSettings, Rules
 from toolsearch.access.token_hashes import with_hashed_tokens
 from toolsearch.calling.limits import CallLimits
@@ -211,7 +211,7 @@ def _pointless_rules(settings: GatewaySettings, servers: Collection[str]) -> lis
     return [
         str(rule)
         for rule in rules
-        if rule.subject is Subject.SERVER and not is_glob(rule.pattern) and rule.pattern not in servers
+        if rule.kind is RuleKind.SERVER and not is_glob(rule.pattern) and rule.pattern not in servers
     ]
 
 

@@ -11,7 +11,7 @@ from toolsearch.storage.audit import AuditLog, AuditRecord
 from toolsearch.storage.messages import Message
 from toolsearch.storage.pins import FIRST_SIGHT, Pin, SeenEntry, approval, withdrawal
 from toolsearch.storage.sessions import StoredSession
-from toolsearch.storage.usage import Cell, StoredWeight
+from toolsearch.storage.usage import StoredWeight, UsageCell
 from toolsearch.tools.json_types import JsonObject
 
 
@@ -49,20 +49,20 @@ class InMemoryUsageStore:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._weights: dict[str, dict[Cell, StoredWeight]] = {}
+        self._weights: dict[str, dict[UsageCell, StoredWeight]] = {}
 
     def load(self, principal: str) -> list[StoredWeight]:
         with self._lock:
             return [weight for _, weight in sorted(self._weights.get(principal, {}).items())]
 
-    def add(self, principal: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
+    def add(self, principal: str, weights: Mapping[UsageCell, float], *, at_s: float, half_life_s: float) -> None:
         with self._lock:
             known = self._weights.setdefault(principal, {})
             for cell, weight in weights.items():
                 left = known[cell].left(at_s, half_life_s) if cell in known else 0.0
                 known[cell] = StoredWeight(cell, left + weight, at_s)
 
-    def drop(self, principal: str, cells: Collection[Cell]) -> None:
+    def drop(self, principal: str, cells: Collection[UsageCell]) -> None:
         with self._lock:
             for cell in cells:
                 self._weights.get(principal, {}).pop(cell, None)

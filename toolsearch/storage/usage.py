@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 
-class Cell(NamedTuple):
+class UsageCell(NamedTuple):
     """What is counted: calls of a tool for a term. Without a tool, queries with the term; without a term, calls of the
     tool; without both, queries.
     """
@@ -21,7 +21,7 @@ class Cell(NamedTuple):
 class StoredWeight:
     """What a cell counted at a moment, in seconds of the log's clock."""
 
-    cell: Cell
+    cell: UsageCell
     weight: float
     at_s: float
 
@@ -37,11 +37,11 @@ class UsageStore(Protocol):
         """By term and tool."""
         ...
 
-    def add(self, principal: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
+    def add(self, principal: str, weights: Mapping[UsageCell, float], *, at_s: float, half_life_s: float) -> None:
         """Add to what is there, once that has faded until *at_s*."""
         ...
 
-    def drop(self, principal: str, cells: Collection[Cell]) -> None: ...
+    def drop(self, principal: str, cells: Collection[UsageCell]) -> None: ...
 
     def reset(self, principal: str | None) -> None:
         """Forget one principal, or all."""

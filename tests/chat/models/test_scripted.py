@@ -3,7 +3,7 @@
 import pytest
 
 from toolsearch.chat.model import Prompt
-from toolsearch.chat.models.scripted import ScriptedModel, calls
+from toolsearch.chat.models.scripted import ScriptedModel, scripted_calls
 from toolsearch.errors import ChatModelError
 from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.messages import UserMessage
@@ -19,7 +19,7 @@ async def test_replies_come_in_order_and_prompts_are_kept():
 
 
 async def test_a_streamed_reply_is_the_same_as_a_whole_one():
-    reply = calls(("add", {"a": 1}), ("now", {}), text="Let me  see.\n")
+    reply = scripted_calls(("add", {"a": 1}), ("now", {}), text="Let me  see.\n")
 
     chunks = [chunk async for chunk in ScriptedModel(reply).stream(PROMPT)]
 

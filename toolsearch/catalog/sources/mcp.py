@@ -196,7 +196,7 @@ class McpSource:
             tuple(tools), (*self._config.refused, *(each for server in servers for each in server.refused))
         )
 
-    def listed(self, listing: Listing) -> None:
+    def _listed(self, listing: Listing) -> None:
         """Take what a server lists now; called in the pool's thread."""
         self._servers[listing.server].listing = listing
         self._tell()
@@ -213,7 +213,7 @@ def _listing_sink(source: weakref.ref[McpSource]) -> Callable[[Listing], Awaitab
 
     async def listed(listing: Listing) -> None:
         if (follower := source()) is not None:
-            follower.listed(listing)
+            follower._listed(listing)
 
     return listed
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toolsearch.catalog.source import LoadReport
 from toolsearch.catalog.sources.openapi_operation import Endpoint, read_operation
-from toolsearch.catalog.sources.openapi_request import Caller, OpenApiCallback
+from toolsearch.catalog.sources.openapi_request import OpenApiCallback, SendRequest
 from toolsearch.catalog.sources.schema_refs import SchemaLibrary
 from toolsearch.documents.files import read_document
 from toolsearch.documents.json_values import as_list, as_object, as_texts
@@ -44,7 +44,7 @@ class OpenApiSource:
         document: str | Path | Mapping[str, Json],
         *,
         server: str | None = None,
-        caller: Caller | None = None,
+        caller: SendRequest | None = None,
         description: str = "an OpenAPI document",
     ) -> None:
         self._document = Path(document) if isinstance(document, str) else document
@@ -70,7 +70,7 @@ class OpenApiSource:
 class _Reader:
     """Goes through one document once."""
 
-    def __init__(self, document: JsonObject, server: str, caller: Caller | None, description: str) -> None:
+    def __init__(self, document: JsonObject, server: str, caller: SendRequest | None, description: str) -> None:
         self.tools: list[Tool] = []
         self.refused: list[Refusal] = []
         self._document = document

@@ -77,13 +77,13 @@ class HttpRequest:
         return f"{self.base_url.rstrip('/')}{self.path}{query}"
 
 
-Caller: TypeAlias = Callable[[HttpRequest], Awaitable[object]]
+SendRequest: TypeAlias = Callable[[HttpRequest], Awaitable[object]]
 
 
 class OpenApiCallback:
     """A `ToolCallback` that hands an operation's request to *caller* and returns what that returns."""
 
-    def __init__(self, operation: Operation, caller: Caller) -> None:
+    def __init__(self, operation: Operation, caller: SendRequest) -> None:
         self._operation = operation
         self._caller = caller
 

@@ -13,7 +13,7 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta
 from toolsearch.wire.messages import AssistantMessage
 
-Reply: TypeAlias = str | ChatResponse | Exception | Callable[[Prompt], "str | ChatResponse"]
+ScriptedReply: TypeAlias = str | ChatResponse | Exception | Callable[[Prompt], "str | ChatResponse"]
 
 
 class ScriptedModel:
@@ -23,7 +23,7 @@ class ScriptedModel:
     when it is asked once more than there are replies.
     """
 
-    def __init__(self, *replies: Reply, native_tool_search: bool = False) -> None:
+    def __init__(self, *replies: ScriptedReply, native_tool_search: bool = False) -> None:
         self.prompts: list[Prompt] = []
         self._replies = iter(replies)
         self._native_tool_search = native_tool_search
@@ -64,7 +64,7 @@ class ScriptedModel:
         return ChatResponse(AssistantMessage(reply)) if isinstance(reply, str) else reply
 
 
-def calls(*wanted: tuple[str, JsonObject], text: str = "") -> ChatResponse:
+def scripted_calls(*wanted: tuple[str, JsonObject], text: str = "") -> ChatResponse:
     """Return the reply of a model that wants tools called, each a name and arguments; ids are ``call_1`` and so on."""
     asked = tuple(
         ToolCall(f"call_{number}", name, json.dumps(arguments)) for number, (name, arguments) in enumerate(wanted, 1)

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolsearch.sessions.usage.vocabulary import Terms
-from toolsearch.storage.usage import Cell
+from toolsearch.storage.usage import UsageCell
 
 _N_HALF = 3.0
 _LIFT = 2.0  # so what is called for half of all queries gets no favour for any
@@ -63,7 +63,7 @@ class Evidence:
         self._rows: defaultdict[str, dict[str, float]] = defaultdict(dict)  # by term, then by tool
         self._size = 0  # cells with both
 
-    def add(self, weights: Mapping[Cell, float], at_s: float) -> list[Cell]:
+    def add(self, weights: Mapping[UsageCell, float], at_s: float) -> list[UsageCell]:
         """Count what happened at that moment; return the cells that were dropped for it, the faintest of all."""
         if at_s - self._epoch_s > _FORGOTTEN * self._half_life_s:
             self._rebase(at_s)
@@ -74,9 +74,9 @@ class Evidence:
             self._mend_sums(cell)
         return self._drop_faintest() if self._size > self._max_cells else []
 
-    def restore(self, stored: Iterable[tuple[Cell, float, float]]) -> None:
+    def restore(self, stored: Iterable[tuple[UsageCell, float, float]]) -> None:
         """Take cells as they were stored: each with its weight, and when, which is not after the epoch."""
-        cells: list[Cell] = []
+        cells: list[UsageCell] = []
         for cell, weight, at_s in stored:
             self._put(cell, weight * self._unit(at_s))
             cells.append(cell)
@@ -155,23 +155,23 @@ class Evidence:
         for term, row in before.items():
             for tool, weight in row.items():
                 if weight > unit * _FADED:
-                    self._put(Cell(term, tool), weight / unit)
+                    self._put(UsageCell(term, tool), weight / unit)
 
-    def _put(self, cell: Cell, weight: float) -> None:
+    def _put(self, cell: UsageCell, weight: float) -> None:
         row = self._rows[cell.term]
         self._size += bool(cell.term and cell.tool and cell.tool not in row)
         row[cell.tool] = row.get(cell.tool, 0.0) + weight
 
-    def _mend_sums(self, cell: Cell) -> None:
+    def _mend_sums(self, cell: UsageCell) -> None:
         """Let no sum be less than a part of it: it may have been dropped while the part was not there."""
         called = self._rows[cell.term][cell.tool]
-        for sum_of in (Cell(cell.term, _ALL), Cell(_ALL, cell.tool), Cell(_ALL, _ALL)):
+        for sum_of in (UsageCell(cell.term, _ALL), UsageCell(_ALL, cell.tool), UsageCell(_ALL, _ALL)):
             row = self._rows[sum_of.term]
             row[sum_of.tool] = max(called, row.get(sum_of.tool, 0.0))
 
-    def _drop_faintest(self) -> list[Cell]:
+    def _drop_faintest(self) -> list[UsageCell]:
         """Make room for many more. What counts least goes, so that a flood of new words washes out no known ones."""
-        cells = [(called, Cell(term, tool)) for term, row in self._rows.items() for tool, called in row.items()]
+        cells = [(called, UsageCell(term, tool)) for term, row in self._rows.items() for tool, called in row.items()]
         faintest = sorted(found for found in cells if _ALL not in found[1])
         surplus = [cell for _, cell in faintest[: self._size - int(_KEPT_SHARE * self._max_cells)]]
         for cell in surplus:
@@ -179,7 +179,7 @@ class Evidence:
         self._size -= len(surplus)
         return surplus + self._drop_sums_of_nothing()
 
-    def _drop_sums_of_nothing(self) -> list[Cell]:
+    def _drop_sums_of_nothing(self) -> list[UsageCell]:
         """Drop the sums of terms and tools that have no cell left."""
         terms = [term for term, row in self._rows.items() if term and row.keys() == {_ALL}]
         for term in terms:
@@ -188,4 +188,4 @@ class Evidence:
         tools = [tool for tool in self._rows[_ALL] if tool and tool not in held]
         for tool in tools:
             del self._rows[_ALL][tool]
-        return [Cell(term, _ALL) for term in terms] + [Cell(_ALL, tool) for tool in tools]
+        return [UsageCell(term, _ALL) for term in terms] + [UsageCell(_ALL, tool) for tool in tools]

@@ -17,7 +17,7 @@ from toolsearch.errors import BadSettingError, UsageStoreError
 from toolsearch.sessions.usage.contribution import Credit, SessionContribution
 from toolsearch.sessions.usage.evidence import Evidence, LearntUse
 from toolsearch.sessions.usage.vocabulary import Terms
-from toolsearch.storage.usage import Cell, UsageStore
+from toolsearch.storage.usage import UsageCell, UsageStore
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ def _recent(items: OrderedDict[_Key, _Value], key: _Key, make: Callable[[], _Val
     return item
 
 
-def _weights(credit: Credit) -> dict[Cell, float]:
+def _weights(credit: Credit) -> dict[UsageCell, float]:
     """What a credit adds to the counts, the sums included."""
-    weights = {Cell(term, tool): 0.0 for term in ("", *sorted(credit.terms)) for tool in ("", credit.tool)}
+    weights = {UsageCell(term, tool): 0.0 for term in ("", *sorted(credit.terms)) for tool in ("", credit.tool)}
     return {cell: credit.called if cell.tool else credit.asked for cell in weights}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from toolsearch.errors import UsageStoreError
 from toolsearch.storage.sqlite.file import SqliteFile
-from toolsearch.storage.usage import Cell, StoredWeight
+from toolsearch.storage.usage import StoredWeight, UsageCell
 
 _FIND = "SELECT weight, at_s FROM usage WHERE principal = ? AND term = ? AND tool = ?"
 _SAVE = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?)"
@@ -23,9 +23,9 @@ class SqliteUsageStore(SqliteFile):
             rows = database.execute(
                 "SELECT term, tool, weight, at_s FROM usage WHERE principal = ? ORDER BY term, tool", (principal,)
             ).fetchall()
-        return [StoredWeight(Cell(term, tool), weight, at_s) for term, tool, weight, at_s in rows]
+        return [StoredWeight(UsageCell(term, tool), weight, at_s) for term, tool, weight, at_s in rows]
 
-    def add(self, principal: str, weights: Mapping[Cell, float], *, at_s: float, half_life_s: float) -> None:
+    def add(self, principal: str, weights: Mapping[UsageCell, float], *, at_s: float, half_life_s: float) -> None:
         with self.transaction() as database:
             for cell, weight in weights.items():
                 found = database.execute(_FIND, (principal, *cell)).fetchone()
@@ -34,7 +34,7 @@ class SqliteUsageStore(SqliteFile):
                     "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?)", (principal, *cell, left + weight, at_s)
                 )
 
-    def drop(self, principal: str, cells: Collection[Cell]) -> None:
+    def drop(self, principal: str, cells: Collection[UsageCell]) -> None:
         with self.transaction() as database:
             database.executemany(
                 "DELETE FROM usage WHERE principal = ? AND term = ? AND tool = ?",
