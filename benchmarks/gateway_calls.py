@@ -19,12 +19,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolsearch.access.principals import LOCAL
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.protocol import Listing, UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.wire.mcp.eras import Era
 
 _WARM_UPS = 200
 _TOOLS = 40

@@ -17,7 +17,7 @@ import pytest
 from tests.kit.gateway import raw_server, served
 from toolsearch.access.principals import LOCAL
 from toolsearch.cli import main
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.reports.running import announced, running_gateways
 from toolsearch.gateway.settings import read_gateway_config
@@ -25,6 +25,7 @@ from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.pinned import tool_entry
+from toolsearch.wire.mcp.eras import Era
 
 
 @dataclass

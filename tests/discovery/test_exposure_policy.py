@@ -19,7 +19,7 @@ from toolsearch.discovery.exposure import APPEND, DEFERRED, FIXED, HEDGE, WHOLE,
 from toolsearch.discovery.pass_through import PassThroughDecisions
 from toolsearch.discovery.view import ViewCache
 from toolsearch.errors import BadSettingError
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
@@ -28,6 +28,7 @@ from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.protocol import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.messages import ToolMessage, UserMessage
 
 IN_REACH = ("a", "b", "c")

@@ -27,7 +27,7 @@ from toolsearch.calling.admission import Admitted
 from toolsearch.calling.hooks import Allow, Decision, Deny, Edit
 from toolsearch.calling.limits import CallLimits
 from toolsearch.errors import CallLimitError
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.session_limits import SessionLimits
 from toolsearch.gateway.settings import read_gateway_config
@@ -36,6 +36,7 @@ from toolsearch.storage.sqlite.usage import SqliteUsageStore
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
 from toolsearch.upstreams.protocol import UpstreamRequest
+from toolsearch.wire.mcp.eras import Era
 
 PAY = {
     "name": "pay",

@@ -9,7 +9,7 @@ from mcp import MCPError
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.addresses import Address
 from toolsearch.gateway.proxy.content import ContentProxy
 from toolsearch.gateway.proxy.links import SeenLinks
@@ -20,6 +20,7 @@ from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.protocol import Listing
+from toolsearch.wire.mcp.eras import Era
 
 
 def listing(server: str, *tools: str) -> Listing:

@@ -14,9 +14,8 @@ from mcp.types import methods
 
 from tests.kit.clock import Clock
 from toolsearch.access.principals import LOCAL
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.changes import ListChanges
-from toolsearch.gateway.exposure.wire_tools import wire_entry
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.server import make_server
 from toolsearch.gateway.settings import read_gateway_config
@@ -32,6 +31,7 @@ from toolsearch.upstreams.protocol import (
     UpstreamStatus,
 )
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.wire.mcp.eras import Era, entry_for
 
 OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
 
@@ -760,7 +760,7 @@ def tool_of(raw: dict[str, Any]) -> Tool:
 
 @pytest.mark.parametrize(("era", "version"), [(Era.LEGACY, "2025-11-25"), (Era.MODERN, "2026-07-28")])
 def test_a_faulty_optional_field_is_left_out_and_what_no_version_knows_stays(era, version):
-    listed = wire_entry(tool_of(FAULTY), era)
+    listed = entry_for(tool_of(FAULTY), era)
 
     assert listed == {
         "name": "a__dig",
@@ -778,4 +778,4 @@ def test_an_entry_without_faults_is_listed_as_it_came_but_for_its_name():
     raw = entry("dig", title="Dig", icons=[{"src": "https://example.org/i.png"}], _meta={"a": [1]}, execution={})
 
     for era in Era:
-        assert json.dumps(wire_entry(tool_of(raw), era)) == json.dumps({**raw, "name": "a__dig"})
+        assert json.dumps(entry_for(tool_of(raw), era)) == json.dumps({**raw, "name": "a__dig"})

@@ -16,7 +16,7 @@ from mcp import MCPError
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.errors import ToolSearchError
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import ReviewItem, ReviewReason, Verdict
@@ -30,6 +30,7 @@ from toolsearch.upstreams.protocol import (
     UpstreamStatus,
 )
 from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.wire.mcp.eras import Era
 
 SERVERS = ("alpha", "beta", "gamma")
 LOCAL_NAMES = ("read_file", "read_files", "write_file", "delete_file", "list_mail", "send_mail")

@@ -7,12 +7,12 @@ import pytest
 from mcp import MCPError
 
 from toolsearch.access.principals import LOCAL
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import MOST_ROUNDS, Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
 from toolsearch.upstreams.protocol import UpstreamRequest
-from toolsearch.wire.mcp.eras import result_for
+from toolsearch.wire.mcp.eras import Era, result_for
 
 CALL = {"name": "tool", "arguments": {}}
 

@@ -13,7 +13,7 @@ from mcp import Client
 from tests.kit.clock import Clock
 from tests.kit.gateway import raw_server, served
 from toolsearch.access.principals import LOCAL, Principal
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.status.costs import WireCosts
@@ -21,6 +21,7 @@ from toolsearch.gateway.status.ledger import Ledger
 from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.verdicts import ReviewReason
 from toolsearch.tokens import HeuristicTokenCounter
+from toolsearch.wire.mcp.eras import Era
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.discovery.view import View
+from toolsearch.wire.mcp.definitions import INPUT_SCHEMA
 
 ExposureKind: TypeAlias = Literal["whole", "append", "hedge", "fixed", "deferred"]
 
@@ -43,7 +44,7 @@ class Exposure:
 
 
 _IN_LIST_FROM_NOW = "They are in your tool list from now on; call them by name."
-_BY_CALL_TOOL = "Run one with the tool that its 'callWith' names, giving 'name' and 'arguments' by its inputSchema."
+_BY_CALL_TOOL = f"Run one with the tool that its 'callWith' names, giving 'name' and 'arguments' by its {INPUT_SCHEMA}."
 
 WHOLE = Exposure("whole", "They are in your tool list; call them by name.")
 """Every tool in reach is listed, so that nothing has to be searched for."""

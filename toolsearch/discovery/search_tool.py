@@ -10,6 +10,7 @@ from toolsearch.errors import BadQueryError, shown_name
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.tools.safety import OPEN_WORLD, READ_ONLY
 from toolsearch_indexes.strategies import RANKINGS
 
 DEFAULT_LIMIT = 5
@@ -61,7 +62,7 @@ def search_tool_definition(
             "required": ["query"],
             "additionalProperties": False,
         },
-        annotations={"readOnlyHint": True, "openWorldHint": False},
+        annotations={READ_ONLY: True, OPEN_WORLD: False},
     )
 
 

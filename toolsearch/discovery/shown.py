@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from toolsearch.tokens import TokenCounter, count_json
-from toolsearch.tools.definition import ToolDefinition
-from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.json_types import Json
 from toolsearch.tools.safety import HINTS
 from toolsearch.tools.schema_walk import rebuilt
-from toolsearch.wire.mcp.definitions import KEYS_LENGTH, write_tool
+from toolsearch.wire.mcp.definitions import KEYS_LENGTH, entry_of, write_tool
 
 _MOST_CHARACTERS_PER_TOKEN = 16  # what is longer than this is too long whatever it counts, and need not be counted
 _LEAST_DESCRIPTION = 50  # tokens; before a description is cut to less, those of parameters go
@@ -46,10 +46,6 @@ class ShownDefinitions:
         self._on_note = on_note
         self._known: dict[tuple[str, int], tuple[ToolDefinition, Shown]] = {}
 
-    def fits(self, entry: JsonObject, max_tokens: int | None) -> bool:
-        """Whether *entry*, as JSON, takes at most *max_tokens*; no long text is counted for that."""
-        return max_tokens is None or _is_within(entry, max_tokens, self._counter)
-
     def of(self, definition: ToolDefinition, max_tokens: int | None) -> Shown:
         """Return *definition* itself if it takes at most *max_tokens* as MCP writes it, the longest of the formats.
 
@@ -66,6 +62,20 @@ class ShownDefinitions:
             if shown.note:
                 self._on_note(f"the tool {definition.name!r} is not shown whole: {shown.note}")
         return known[1]
+
+    def of_tool(self, tool: Tool, max_tokens: int | None) -> Tool | None:
+        """Return *tool* itself if both its definition and the entry that its server sent take at most *max_tokens*.
+
+        Otherwise its entry is written anew from what `of` leaves of its definition, without the fields that no version
+        of MCP knows; None if that is nothing.
+        """
+        definition = self.of(tool.definition, max_tokens).definition
+        if definition is None:
+            return None
+        is_whole = definition is tool.definition
+        if is_whole and (max_tokens is None or _is_within(entry_of(tool), max_tokens, self._counter)):
+            return tool
+        return replace(tool, definition=definition, origin=None)
 
 
 def shortened(definition: ToolDefinition, max_tokens: int, counter: TokenCounter) -> Shown:

@@ -9,8 +9,6 @@ from typing import Any
 from toolsearch.access.principals import Principal
 from toolsearch.wire.mcp.eras import Era
 
-__all__ = ["Caller", "Era"]
-
 
 @dataclass(frozen=True, slots=True)
 class Caller:

@@ -21,10 +21,11 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.request_caller import Context, caller_of
 from toolsearch.gateway.unexpected import Handler
+from toolsearch.wire.mcp.eras import Era
 
 logger = logging.getLogger(__name__)
 

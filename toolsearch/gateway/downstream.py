@@ -13,9 +13,10 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp.types import LOG_LEVEL_META_KEY
 from pydantic import BaseModel, ConfigDict
 
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.log_levels import is_wanted
 from toolsearch.gateway.request_caller import Context
+from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.mcp.questions import ASKABLE, check_askable
 
 _LOG_LEVEL = "toolsearch/log-level"

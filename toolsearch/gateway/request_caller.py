@@ -15,7 +15,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.gateway.bearer import PrincipalToken
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
+from toolsearch.wire.mcp.eras import Era
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 

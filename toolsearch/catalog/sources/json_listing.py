@@ -14,10 +14,11 @@ from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import distinct, namespaced
 from toolsearch.tools.refusal import Refusal
+from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, OUTPUT_SCHEMA
 
 Listing: TypeAlias = str | Path | Iterable[Json] | Mapping[str, Json]
 
-_SCHEMA_KEYS = ("input_schema", "inputSchema", "parameters")  # Anthropic, MCP, OpenAI
+_SCHEMA_KEYS = ("input_schema", INPUT_SCHEMA, "parameters")  # Anthropic, MCP, OpenAI
 _LIST_KEYS = ("tools", "functions")  # of an object around the list, such as the result of MCP's tools/list
 
 
@@ -77,7 +78,7 @@ class JsonListingSource:
             description=_text(fields, "description"),
             input_schema=_input_schema(fields),
             title=_text(fields, "title"),
-            output_schema=as_object(fields.get("outputSchema")) or as_object(fields.get("output_schema")),
+            output_schema=as_object(fields.get(OUTPUT_SCHEMA)) or as_object(fields.get("output_schema")),
             annotations=as_object(fields.get("annotations")) or {},
             server=server,
             tags=_tags(fields),

@@ -14,11 +14,9 @@ from toolsearch.discovery.answers import (
 )
 from toolsearch.discovery.exposure import Exposure
 from toolsearch.gateway.exposure.call_tools import call_tool_for
-from toolsearch.gateway.exposure.wire_tools import raw_entry
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import Tool, ToolReference
-
-_SHOWN = ("title", "description", "inputSchema", "annotations")
+from toolsearch.wire.mcp.definitions import fields_for_calling
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +69,5 @@ class AnswerWriter:
         return SearchAnswer(answer.text, {**structured, **noted})
 
     def _entry(self, tool: Tool) -> dict[str, Any]:
-        raw = raw_entry(tool)
-        shown = {key: raw[key] for key in _SHOWN if raw.get(key)}
-        return {"name": tool.name, "callWith": call_tool_for(tool, is_split=self.is_split), **shown}
+        call_tool = call_tool_for(tool, is_split=self.is_split)
+        return {"name": tool.name, "callWith": call_tool, **fields_for_calling(tool)}

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from toolsearch.access.globs import GlobSet
 from toolsearch.discovery.exposure import APPEND, FIXED, HEDGE, Exposure
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.settings import Exposing
+from toolsearch.wire.mcp.eras import Era
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,13 @@ from toolsearch.gateway.exposure.client_sessions import ClientSessions
 from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.gateway.exposure.notes import AnswerNotes
 from toolsearch.gateway.exposure.unapproved import UnapprovedTools
-from toolsearch.gateway.exposure.wire_tools import wire_entry, within_bound
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.upstreams.protocol import UpstreamState
-from toolsearch.wire.formats import render_definition
+from toolsearch.wire.mcp.definitions import schema_of, tool_name, write_tool
+from toolsearch.wire.mcp.eras import entry_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Surface:
         exposure = self._exposure(caller, view)
         own = self._own_entries() if exposure.is_searched else []
         tools = map(self._shown, self._listed(caller, view, exposure))
-        return [*own, *(wire_entry(tool, caller.era) for tool in tools if tool is not None)]
+        return [*own, *(entry_for(tool, caller.era) for tool in tools if tool is not None)]
 
     def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
         """Raises BadQueryError or BadPatternError, written for the model."""
@@ -122,7 +122,7 @@ class Surface:
 
     def input_schema(self, name: str, reach: Reach) -> Mapping[str, Any] | None:
         """Of a listed tool in *reach*: for what the transport checks, and tells of, before a call is judged."""
-        own: dict[str, Mapping[str, Any]] = {entry["name"]: entry["inputSchema"] for entry in self._own_entries()}
+        own = {tool_name(entry): schema_of(entry) for entry in self._own_entries()}
         if name in own:
             return own[name]
         tool = self._registry.find(name) if self._engine.view(reach).allows(name) else None
@@ -151,7 +151,7 @@ class Surface:
         """The tool of that name as clients are shown it; None if it is gone, or too long for any of them."""
         tool = self._registry.find(name)
         budget = self._engine.options.budget
-        return within_bound(tool, self._engine.definitions, budget.definition_tokens) if tool else None
+        return self._engine.definitions.of_tool(tool, budget.definition_tokens) if tool else None
 
     def _find(self, caller: Caller, asked: SearchArguments) -> list[ToolReference]:
         found = self._engine.search(
@@ -182,7 +182,7 @@ class Surface:
             default_limit=self._engine.options.limit,
             max_limit=self._engine.options.max_limit,
         )
-        return [render_definition(search, "mcp"), *call_tool_entries(is_split=self._is_split)]
+        return [write_tool(search), *call_tool_entries(is_split=self._is_split)]
 
     def _view(self, caller: Caller) -> View:
         return self._engine.view(caller.principal.reach)

@@ -10,7 +10,7 @@ from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
 from toolsearch.access.reach import Reach
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.contents import Contents
 from toolsearch.gateway.proxy.addresses import Address, Addresses, is_held
 from toolsearch.gateway.proxy.links import SeenLinks
@@ -19,6 +19,7 @@ from toolsearch.gateway.registry import Registry
 from toolsearch.tools.definition import ToolDefinition, legal_name
 from toolsearch.tools.naming import all_namespaced
 from toolsearch.upstreams.protocol import Downstream
+from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.mcp.lists import PROMPTS
 from toolsearch.wire.mcp.methods import COMPLETE, GET_PROMPT, READ_RESOURCE
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY
 
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.conversations import Conversations, Pending
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.log_levels import ServerLevels
@@ -27,7 +27,7 @@ from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
 from toolsearch.upstreams.protocol import Downstream, Upstream, UpstreamRequest
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.wire.mcp.envelope import asks_for_input, with_meta
-from toolsearch.wire.mcp.eras import result_for
+from toolsearch.wire.mcp.eras import Era, result_for
 from toolsearch.wire.mcp.questions import (
     ASKABLE,
     answers_in,

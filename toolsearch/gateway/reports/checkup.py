@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from toolsearch.access.principals import LOCAL
 from toolsearch.errors import ToolSearchError
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.status.snapshot import ServerRow
 from toolsearch.upstreams.protocol import Upstream
+from toolsearch.wire.mcp.eras import Era
 
 
 @dataclass(frozen=True, slots=True)

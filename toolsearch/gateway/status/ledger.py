@@ -7,8 +7,9 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from toolsearch.gateway.caller import Caller, Era
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.status.snapshot import SearchRow, SessionRow
+from toolsearch.wire.mcp.eras import Era
 
 _LAST_SEARCHES = 50
 _MAX_SESSIONS = 1_000  # rows kept; least recently used goes first

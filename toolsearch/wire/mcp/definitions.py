@@ -13,6 +13,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.json_copies import ToPlain, deep_copy
 
 INPUT_SCHEMA: Final = "inputSchema"  # as models are told to look for it where they are shown an entry
+OUTPUT_SCHEMA: Final = "outputSchema"
 NAME_PLACES: Final = frozenset({"name", "title", "annotations.title"})  # of a tool's names, as paths into its entry
 PICTURES: Final = frozenset({"icons"})  # which nobody reads as words
 KEYS_LENGTH: Final = len('"name""title""description""inputSchema""outputSchema""annotations"::::::{}')
@@ -30,7 +31,7 @@ def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[s
         tool["description"] = definition.description
     tool[INPUT_SCHEMA] = plain(definition.input_schema)
     if definition.output_schema is not None:
-        tool["outputSchema"] = plain(definition.output_schema)
+        tool[OUTPUT_SCHEMA] = plain(definition.output_schema)
     if definition.annotations:
         tool["annotations"] = plain(definition.annotations)
     return tool
@@ -53,7 +54,7 @@ def read_tool(entry: Json, *, name: str = "", server: str = "") -> ToolDefinitio
         title=_text(entry, "title") or _text(annotations, "title"),
         description=_text(entry, "description"),
         input_schema=_with_usable_headers(_input_schema(entry)),
-        output_schema=_object(entry, "outputSchema"),
+        output_schema=_object(entry, OUTPUT_SCHEMA),
         annotations=annotations,
         server=server,
     )
@@ -76,7 +77,7 @@ def renamed_entry(tool: Tool) -> dict[str, Any]:
     """
     entry = {**entry_of(tool), "name": tool.name, INPUT_SCHEMA: tool.definition.input_schema}
     if tool.definition.output_schema is None:
-        entry.pop("outputSchema", None)
+        entry.pop(OUTPUT_SCHEMA, None)
     return entry
 
 
