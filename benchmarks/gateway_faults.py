@@ -1,4 +1,4 @@
-"""What faults of one server cost: calls lost and told wrongly, the time to recovery, and what its neighbour notices.
+"""What faults of one server cost: lost calls, wrong errors, the time to recovery, and what its neighbour notices.
 
 python -m benchmarks.gateway_faults [--injections 20] [--json FILE]
 """
@@ -37,7 +37,7 @@ class Row:
     injections: int
     sent: int
     lost: int
-    told_wrongly: int
+    wrong_errors: int
     recovery_p50_ms: float
     recovery_p99_ms: float
     neighbour_calls: int
@@ -167,7 +167,7 @@ async def measure(fault: str, injections: int, folder: Path) -> Row:
         len(recoveries_s),
         sent=len(sent),
         lost=sum(outcome != "done" for _, outcome in sent),
-        told_wrongly=sum(not is_true(outcome, runs[name]) for name, outcome in sent),
+        wrong_errors=sum(not is_true(outcome, runs[name]) for name, outcome in sent),
         recovery_p50_ms=_percentile_ms(recoveries_s, 0.5),
         recovery_p99_ms=_percentile_ms(recoveries_s, 0.99),
         neighbour_calls=neighbour.sent,
@@ -192,7 +192,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     logging.disable()
-    print("| fault | injections | calls sent | lost | told wrongly | recovery p50 / p99 ms ", end="")
+    print("| fault | injections | calls sent | lost | wrong error | recovery p50 / p99 ms ", end="")
     print("| neighbour lost | its p50 / p99 ms before | during |")
     print("|---" * 9 + "|")
     rows: list[Row] = []
@@ -203,7 +203,7 @@ def main() -> None:
             row = asyncio.run(measure(fault, options.injections, Path(folder)))
         rows.append(row)
         print(
-            f"| {row.fault} | {row.injections} | {row.sent} | {row.lost} | {row.told_wrongly} "
+            f"| {row.fault} | {row.injections} | {row.sent} | {row.lost} | {row.wrong_errors} "
             f"| {row.recovery_p50_ms} / {row.recovery_p99_ms} | {row.neighbour_lost} of {row.neighbour_calls} "
             f"| {row.before_p50_ms} / {row.before_p99_ms} | {row.during_p50_ms} / {row.during_p99_ms} |"
         )

@@ -172,7 +172,7 @@ def test_approve_takes_a_tool_a_server_or_everything(run, held, target):
 
     assert ran.code == 0
     assert approvals(held) == {"add": getpass.getuser()}
-    assert "Nothing is held." in run("approve", "--config", held).out
+    assert "Nothing awaits approval." in run("approve", "--config", held).out
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 1)])

@@ -120,7 +120,7 @@ def test_approve_shows_and_approves_what_is_no_tool(server, tmp_path, capsys):
     assert store.approved("sums", Kind.RESOURCE) == {}
     approve("sums")
     assert list(store.approved("sums", Kind.PROMPT)) == ["greet"]
-    assert approve() == "Nothing is held.\n"
+    assert approve() == "Nothing awaits approval.\n"
 
 
 def entry(kind: Kind, raw: dict[str, Any]) -> Entry:

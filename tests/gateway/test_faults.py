@@ -222,7 +222,7 @@ def test_the_figures_that_are_told_are_those_that_were_stored():
     told = (folder / "README.md").read_text("utf-8")
 
     for row in json.loads((folder / "figures" / "gateway_faults.json").read_text("utf-8")):
-        calls = f"{row['sent']} | {row['lost']} | {row['told_wrongly']}"
+        calls = f"{row['sent']} | {row['lost']} | {row['wrong_errors']}"
         lost = f"{row['neighbour_lost']} of {row['neighbour_calls']:,}"
         times = (_times(row, "recovery"), lost, _times(row, "before"), _times(row, "during"))
         assert f"| {row['fault']} | {calls} | {' | '.join(times)} |" in told

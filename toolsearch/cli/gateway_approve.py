@@ -1,4 +1,4 @@
-"""``toolsearch gateway approve``: a person's word on what the gateway holds back."""
+"""``toolsearch gateway approve``: what awaits approval, and a person's decision on it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ if TYPE_CHECKING:
 def approve(
     target: Annotated[
         str | None,
-        typer.Argument(metavar="SERVER[__TOOL]", help="What is held, or all that is of a server."),
+        typer.Argument(metavar="SERVER[__TOOL]", help="What awaits approval; a server's name means all of it."),
     ] = None,
     *,
     config: ConfigOption = None,
-    everything: Annotated[bool, typer.Option("--all", help="Everything that is held.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Everything that awaits approval.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw approvals, so that it is held.")] = False,
+    revoke: Annotated[
+        bool, typer.Option("--revoke", help="Withdraw approvals; what they were for awaits approval again.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Show what is held, why, and what has changed in it; approve what is held of SERVER, or SERVER__TOOL.
+    """Show what awaits approval, why, and what has changed in it; approve what awaits it of SERVER, or SERVER__TOOL.
 
     Prompts are named as tools are, and resources SERVER__URI; a server's instructions have its name.
 
@@ -61,7 +63,7 @@ def approve(
         if as_json:
             print_json({"held": [_as_json(each) for each in waiting]})
         elif not waiting:
-            stdout().print("Nothing is held.")
+            stdout().print("Nothing awaits approval.")
         if not decides:
             for each in waiting if not as_json else ():
                 _show(each)
@@ -82,7 +84,7 @@ def _approve(store: PinStore, waiting: Sequence[Waiting], *, yes: bool, shows: b
         elif store.approve(each.server, each.name, each.held.pin, getpass.getuser(), each.held.kind):
             stderr().print(line(f"approved {name}"))
         else:
-            warn(f"{name} has changed meanwhile and is held as before; look at it again")
+            warn(f"{name} has changed meanwhile and still awaits approval; look at it again")
             outcome = ExitCode.NOTHING
     return outcome
 

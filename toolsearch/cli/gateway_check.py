@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from toolsearch.gateway.settings import GatewayConfig
     from toolsearch.gateway.trust.verdicts import ReviewItem
 
-_COLUMNS = ("server", "transport", "state", "tools", "refused", "held", "ruled out", "tokens", "time")
-_NUMBERS = ("tools", "refused", "held", "ruled out", "tokens", "time")
+_NUMBERS = ("tools", "refused", "awaiting\napproval", "denied by\na rule", "tokens", "time")
+_COLUMNS = ("server", "transport", "state", *_NUMBERS)
 
 
 def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
-    """Start every server once and show what it gives, what is refused or held and why, and what it costs in tokens.
+    """Start every server once; show its tools, what is refused or awaits approval and why, and the cost in tokens.
 
     Nothing is approved by it. Exit code 1 if a server is left out or does not list its tools, 3 if none does.
     """
@@ -111,9 +111,7 @@ def _show(config: GatewayConfig, result: Checkup) -> None:
         [(refusal.name, refusal.reason) for server in result.servers for refusal in server.row.refused],
     )
     doubted = [(row.held, row.warnings) for row in (server.row for server in result.servers)]
-    _show_doubts(
-        "Held until approved: see 'toolsearch gateway approve'", [each for held, _ in doubted for each in held]
-    )
+    _show_doubts("Awaiting approval: see 'toolsearch gateway approve'", [each for held, _ in doubted for each in held])
     _show_doubts("Shown all the same, by the settings", [each for _, warned in doubted for each in warned])
     if not result.tools:
         return
@@ -143,6 +141,6 @@ def _show_doubts(title: str, doubted: Sequence[ReviewItem]) -> None:
 
 
 def reasons(held: ReviewItem) -> str:
-    """What stands against a held tool, in a line."""
+    """Why an entry has to be reviewed, in a line."""
     findings = [f"{each.rule} in {each.place}: {each.evidence}" for each in held.findings]
     return "; ".join([*findings, *(f"changed: {place}" for place in held.changes)])

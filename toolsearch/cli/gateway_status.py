@@ -1,4 +1,4 @@
-"""``toolsearch gateway status``: which gateways run, and how they fare."""
+"""``toolsearch gateway status``: which gateways run, and the state of their servers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from toolsearch.environment import GATEWAY_TOKEN
 from toolsearch.errors import BadSettingError, MissingExtraError, ServerUnavailableError
 
 _TIMEOUT_S = 10.0
-_COLUMNS = ("server", "state", "tools", "held", "tokens", "calls", "failed", "last error")
-_NUMBERS = ("tools", "held", "tokens", "calls", "failed")
+_COLUMNS = ("server", "state", "tools", "awaiting\napproval", "tokens", "calls", "failed", "last error")
+_NUMBERS = ("tools", "awaiting\napproval", "tokens", "calls", "failed")
 
 
 def status(
