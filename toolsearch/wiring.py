@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -27,6 +28,7 @@ from toolsearch.sessions.eviction import (
 )
 from toolsearch.sessions.options import SearchOptions, SessionOptions
 from toolsearch.sessions.store import SessionStore
+from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.settings import IndexSettings, Settings
 from toolsearch.storage.sessions import SessionPersistence
 from toolsearch.telemetry import Telemetry
@@ -81,8 +83,10 @@ def build_eviction(settings: Settings) -> EvictionStrategy:
     return CompositeEvictionStrategy(by_number, TtlEvictionStrategy(settings.eviction.ttl_s))
 
 
-def build_sessions(settings: Settings, persistence: SessionPersistence | None = None) -> SessionStore:
-    return SessionStore(build_eviction(settings), persistence, budget=settings.budget)
+def build_sessions(
+    settings: Settings, persistence: SessionPersistence | None = None, *, clock: Callable[[], float] = time.time
+) -> SessionStore:
+    return SessionStore(build_eviction(settings), persistence, budget=settings.budget, clock=clock)
 
 
 def build_engine(
@@ -92,6 +96,8 @@ def build_engine(
     persistence: SessionPersistence | None = None,
     manager: ToolCallingManager | None = None,
     telemetry: Telemetry | None = None,
+    usage: UsageLog | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> ToolSearch:
     """Index *catalog*. Raises BadSettingError for a strategy without the encoder that it needs."""
     telemetry = telemetry or build_telemetry(settings)
@@ -100,10 +106,12 @@ def build_engine(
         strategy=settings.index.strategy,
         encoder=settings.index.encoder,
         index_dir=settings.index.index_dir,
-        sessions=build_sessions(settings, persistence),
+        sessions=build_sessions(settings, persistence, clock=clock),
         options=build_session_options(settings),
         manager=manager or build_manager(settings, telemetry=telemetry),
         telemetry=telemetry,
+        clock=clock,
+        usage=usage,
     )
 
 

@@ -256,8 +256,8 @@ async def test_no_call_relies_on_a_listing_that_is_twice_too_old(server, tmp_pat
 
 
 def test_every_server_is_listed_again_after_five_minutes_unless_told_otherwise(server):
-    assert settings_of(server.entry("legacy")).treated.listing_ttl_s == 300
-    assert settings_of(server.entry("legacy"), listingTtlS=None).treated.listing_ttl_s is None
+    assert settings_of(server.entry("legacy")).policy.listing_ttl_s == 300
+    assert settings_of(server.entry("legacy"), listingTtlS=None).policy.listing_ttl_s is None
 
 
 async def test_a_server_whose_listing_could_not_be_judged_is_degraded_and_judged_again(server, tmp_path):

@@ -22,7 +22,11 @@ def _readable(rules: tuple[str, ...]) -> tuple[str, ...]:
     return rules
 
 
-Rules: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_readable)]
+_Rules: TypeAlias = Annotated[tuple[str, ...], AfterValidator(_readable)]
+AllowRules: TypeAlias = Annotated[
+    _Rules, Field(description="Rules of which a tool must fit one; an empty list: no tool.")
+]
+DenyRules: TypeAlias = Annotated[_Rules, Field(description="Rules of which a tool must fit none.")]
 
 
 class PrincipalSettings(SettingsSection):
@@ -32,10 +36,15 @@ class PrincipalSettings(SettingsSection):
     nor subject: it says what every subject may do that no other entry names.
     """
 
-    token_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$", repr=False)
-    subject: str | None = Field(default=None, min_length=1)
-    allow: Rules = EVERY_TOOL
-    deny: Rules = ()
+    token_sha256: str | None = Field(
+        default=None,
+        pattern="^[0-9a-f]{64}$",
+        repr=False,
+        description="The SHA-256 of the bearer token, in hex. Or write token, as ${NAME} of the environment.",
+    )
+    subject: str | None = Field(default=None, min_length=1, description="The sub of the caller's JWT.")
+    allow: AllowRules = EVERY_TOOL
+    deny: DenyRules = ()
     operator: bool = Field(default=False, description="May see the status page, which shows what everybody does.")
 
 
@@ -46,12 +55,16 @@ class JwtSettings(SettingsSection):
     where there are none, whoever the issuer vouches for may do what the rules for everybody allow.
     """
 
-    issuer: str = Field(pattern="^https?://")
-    audience: str = Field(min_length=1)
-    jwks_url: str | None = Field(default=None, description="None: as the issuer's own configuration says.")
-    algorithms: tuple[SignatureAlgorithm, ...] = Field(default=("RS256", "ES256"), min_length=1)
-    required_scopes: tuple[str, ...] = ()
-    resource: str | None = Field(default=None, description="The URL that clients reach us by; None: the audience.")
+    issuer: str = Field(pattern="^https?://", description="The URL of who issues the tokens, as in their iss.")
+    audience: str = Field(min_length=1, description="The aud that a token must be issued for.")
+    jwks_url: str | None = Field(
+        default=None, description="Where the issuer's keys are; none: as its own configuration says."
+    )
+    algorithms: tuple[SignatureAlgorithm, ...] = Field(
+        default=("RS256", "ES256"), min_length=1, description="Algorithms that a token may be signed with."
+    )
+    required_scopes: tuple[str, ...] = Field(default=(), description="Scopes that a token must have.")
+    resource: str | None = Field(default=None, description="The URL that clients reach us by; none: the audience.")
 
 
 class AccessSettings(Protocol):

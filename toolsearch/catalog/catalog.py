@@ -21,6 +21,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import near_names
 from toolsearch.tools.refusal import Refusal
+from toolsearch.upstreams.timeouts import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
 
 if TYPE_CHECKING:
     from toolsearch.catalog.sources.openapi_request import SendRequest
@@ -105,8 +106,8 @@ class Catalog:
         config: str | Path | Mapping[str, Json],
         *,
         environment: Mapping[str, str] | None = None,
-        connect_timeout_s: float = 30.0,
-        call_timeout_s: float = 60.0,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        call_timeout_s: float = CALL_TIMEOUT_S,
         only: Collection[str] | None = None,
     ) -> Self:
         """Start the MCP servers of an ``mcpServers`` file and follow what they list. Close the catalog.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
@@ -12,6 +12,11 @@ from toolsearch.errors import BadSettingError
 from toolsearch.setting_values import Natural
 
 _RETURN_SHARE = 0.75  # of both bounds; a catalog that has been too large is shown whole again from here down
+
+Slack: TypeAlias = Annotated[
+    float,
+    Field(ge=0, description="How far a catalog that is shown whole may grow beyond both bounds, as a share of them."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +33,7 @@ class PassThrough:
 
     max_tools: Annotated[Natural, Field(description="Tools; 0: always search.")] = 10
     max_tokens: Annotated[Natural, Field(description="Tokens of their definitions.")] = 1_500
-    slack: Annotated[
-        float,
-        Field(
-            ge=0, description="How far a catalog that is shown whole may grow beyond both bounds, as a share of them."
-        ),
-    ] = 0.0
+    slack: Slack = 0.0
 
     def __post_init__(self) -> None:
         if self.max_tools < 0 or self.max_tokens < 0 or self.slack < 0:

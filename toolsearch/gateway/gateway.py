@@ -14,9 +14,6 @@ from typing import Any, Final, Self, TypeAlias
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.pass_through import PassThrough
-from toolsearch.engine import ToolSearch
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import Found, Surface
@@ -37,9 +34,6 @@ from toolsearch.gateway.status.snapshot import GatewayStatus, ServerRow
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.results import marked
 from toolsearch.gateway.trust.verdicts import ToolGate
-from toolsearch.sessions.eviction import LruEvictionStrategy
-from toolsearch.sessions.options import SessionOptions
-from toolsearch.sessions.store import SessionStore
 from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.storage.sqlite.usage import SqliteUsageStore
 from toolsearch.telemetry import Telemetry
@@ -50,13 +44,13 @@ from toolsearch.upstreams.repeated import RepeatedWarning
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.envelope import asks_for_input
 from toolsearch.wire.mcp.results import is_error
+from toolsearch.wiring import build_engine
 
 logger = logging.getLogger(__name__)
 
 UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
 
 USAGE_FILE: Final = "usage.db"  # in the state folder
-_SLACK = 0.25  # servers list a tool more or less without anybody's doing, and no client's list should turn for it
 _FIRST_USE_S = 10.0  # after the start: a search or a call is worth waiting for, and clients give those a minute
 
 
@@ -84,22 +78,10 @@ class Gateway:
         self._trust_poll_s = trust_poll_s
         self._started_s = clock()
         settings = config.settings
-        budget = Budget(settings.exposure.session_tools, settings.exposure.session_tokens)
         self._usage = _usage_store(settings.state_folder) if settings.usage else None
-        self.engine = ToolSearch(
+        self.engine = build_engine(
+            settings.engine_settings,
             Catalog(),
-            strategy=settings.strategy,
-            encoder=settings.encoder,
-            sessions=SessionStore(LruEvictionStrategy(settings.http.max_sessions), budget=budget),
-            options=SessionOptions(
-                limit=settings.exposure.limit,
-                max_limit=settings.exposure.max_limit,
-                answer_tokens=settings.exposure.answer_tokens,
-                budget=budget,
-                pass_through=PassThrough(
-                    settings.exposure.pass_through_tools, settings.exposure.pass_through_tokens, slack=_SLACK
-                ),
-            ),
             telemetry=telemetry,
             usage=UsageLog(self._usage) if self._usage else None,
         )

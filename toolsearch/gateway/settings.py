@@ -10,111 +10,145 @@ every other client:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import platformdirs
-from pydantic import (
-    AfterValidator,
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    ValidationError,
-)
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from toolsearch.access.globs import is_glob
 from toolsearch.access.reach import EVERY_TOOL, Rule, RuleKind
-from toolsearch.access.settings import JwtSettings, PrincipalSettings, Rules
+from toolsearch.access.settings import AllowRules, DenyRules, JwtSettings, PrincipalSettings
 from toolsearch.access.token_hashes import with_hashed_tokens
-from toolsearch.calling.limits import CallLimits
+from toolsearch.calling.limits import CallLimits, PerTool, PerToolOverrides, Repeats, Total
+from toolsearch.discovery.discovered import Budget
+from toolsearch.discovery.pass_through import PassThrough, Slack
 from toolsearch.documents.files import read_document
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadSettingError
+from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
+from toolsearch.setting_names import with_current_names
 from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
+from toolsearch.setting_values import Count, Seconds, Wait
+from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
 from toolsearch.tools.definition import legal_name
 from toolsearch.tools.naming import SEPARATOR, did_you_mean
 from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.config import McpServer, read_mcp_config
 from toolsearch.upstreams.settings import ServerSettings, UpstreamSettings
-from toolsearch_indexes.encoders.opening import BUILT_IN
 
 SECTION = "toolsearch"
 _NOBODY = "no_principal"  # as pydantic's kinds of errors are named
 _MAX_SHOWN = 60  # characters of a name in a message
 
+_OLD_NAMES: Final = {  # of 0.1.0
+    "exposure.limit": "search.limit",
+    "exposure.maxLimit": "search.maxLimit",
+    "exposure.answerTokens": "search.answerTokens",
+    "exposure.sessionTools": "budget.maxTools",
+    "exposure.sessionTokens": "budget.maxTokens",
+    "exposure.passThroughTools": "passThrough.maxTools",
+    "exposure.passThroughTokens": "passThrough.maxTokens",
+    "limits.tools": "limits.perToolOverrides",
+}
+
 Exposing: TypeAlias = Literal["expand", "hedge", "fixed"]
 
 
-class ExposureSettings(SettingsSection):
-    """What clients are shown; *clients* maps globs of names that clients give themselves to a mode."""
+@dataclass(frozen=True, slots=True)
+class GatewayAnswerOptions(AnswerOptions):
+    """What one answer of the search holds. Answers may hold whole definitions, so they may be longer."""
 
-    limit: PositiveInt = 5
-    max_limit: PositiveInt = 10
-    answer_tokens: PositiveInt = Field(default=2_000, description="What one answer of the search may take.")
-    pins: tuple[str, ...] = Field(default=(), description="Tools that everybody in whose reach they are is shown.")
-    call_tools: Literal["split", "single"] = "split"
-    pass_through_tools: NonNegativeInt = Field(default=10, description="Show so few tools whole; 0: never.")
-    pass_through_tokens: NonNegativeInt = 1_500
-    first_list_wait_s: NonNegativeFloat = Field(
-        default=2.0, description="After the start, for servers whose tools are not known from last time."
+    answer_tokens: AnswerTokens = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayPassThrough(PassThrough):
+    """Servers list a tool more or less without anybody's doing, and no client's list should turn for it."""
+
+    slack: Slack = 0.25
+
+
+class ExposureSettings(SettingsSection):
+    """What clients are shown."""
+
+    pins: tuple[str, ...] = Field(default=(), description="Tools that every client in whose reach they are is listed.")
+    call_tools: Literal["split", "single"] = Field(
+        default="split", description="One call tool each for reading, writing and destroying, or a single one."
     )
-    session_tools: PositiveInt = Field(default=50, description="What a search may have put in a client's list at most.")
-    session_tokens: PositiveInt = 20_000
-    clients: Mapping[str, Exposing] = {}
+    first_list_wait_s: Wait = Field(
+        default=2.0,
+        description="How long the first list waits for servers whose tools are not known from before.",
+    )
+    clients: Mapping[str, Exposing] = Field(
+        default={}, description="How clients are shown tools, by globs of the names that they give themselves."
+    )
 
 
 class RuleSettings(SettingsSection):
     """Rules as `Rule.parse` takes them; they hold for everybody, before those of a principal. ``[]`` allows nothing."""
 
-    allow: Rules = EVERY_TOOL
-    deny: Rules = ()
+    allow: AllowRules = EVERY_TOOL
+    deny: DenyRules = ()
 
 
 class TrustSettings(SettingsSection):
-    """What becomes of definitions that are seen for the first time, that changed, or that the scan finds fault with."""
+    """What becomes of definitions that are new, that changed, or in which the scan finds something."""
 
-    first_seen: Literal["allow", "quarantine"] = "allow"
-    changed: Literal["warn", "quarantine", "allow"] = "quarantine"
-    suspicious: Literal["warn", "quarantine", "allow"] = "quarantine"
+    first_seen: Literal["allow", "quarantine"] = Field(
+        default="allow", description="A tool that is seen for the first time; quarantine: it waits for approval."
+    )
+    changed: Literal["warn", "quarantine", "allow"] = Field(
+        default="quarantine", description="A tool whose definition is another than the one that was approved."
+    )
+    suspicious: Literal["warn", "quarantine", "allow"] = Field(
+        default="quarantine", description="A tool in whose definition the scan finds something."
+    )
     results: Literal["flag", "allow"] = Field(
-        default="flag", description="Log what the scan finds in results, and name it in their _meta; they are not held."
+        default="flag", description="Log what the scan finds in results, and name it in their _meta; none is held back."
     )
 
 
 class CallLimitSettings(SettingsSection):
-    """Of the calls of one client session; there are none unless they are set, since MCP does not tell of turns."""
+    """Limits of the calls of one client session. There are none unless they are set: MCP does not tell of turns."""
 
-    per_tool: NonNegativeInt | None = Field(default=None, description="Calls of one tool.")
-    tools: Mapping[str, NonNegativeInt | None] = Field(default={}, description="The same of single tools, by name.")
-    total: NonNegativeInt | None = None
-    repeats: NonNegativeInt | None = Field(default=None, description="Identical calls in a row with the same result.")
+    per_tool: PerTool = None
+    total: Total = None
+    per_tool_overrides: PerToolOverrides = Field(default={})
+    repeats: Repeats = None
 
     @property
     def call_limits(self) -> CallLimits | None:
         """None if nothing is limited."""
-        limits = CallLimits(self.per_tool, self.total, per_tool_overrides=self.tools, repeats=self.repeats)
+        limits = CallLimits(**dict(self))
         return None if limits == CallLimits(None, None, repeats=None) else limits
 
 
 class HttpSettings(SettingsSection):
     """Bound to loopback unless told otherwise; the address itself is an option of the command."""
 
-    allow_anonymous: bool = Field(default=False, description="Beyond loopback too, where anybody may come by.")
-    allowed_hosts: tuple[str, ...] = Field(default=(), description="As HOST or HOST:PORT, beside what it is bound to.")
-    allowed_origins: tuple[str, ...] = Field(default=(), description="Of pages that may ask, as https://HOST:PORT.")
-    max_sessions: PositiveInt = 10_000
-    session_idle_s: PositiveFloat = 1_800.0
-    max_body_bytes: PositiveInt = 4 * 1024 * 1024
-    max_connections: PositiveInt = Field(
-        default=10_000, description="At once, and never more than half of the files that the process may have open."
+    allow_anonymous: bool = Field(
+        default=False, description="Serve callers without a token on other addresses than loopback, too."
     )
-    request_timeout_s: PositiveFloat = Field(
-        default=30.0, description="For a request to arrive whole, headers and body; its answer may take longer."
+    allowed_hosts: tuple[str, ...] = Field(
+        default=(), description="Hosts that requests may name beside the address it is bound to, as HOST or HOST:PORT."
+    )
+    allowed_origins: tuple[str, ...] = Field(
+        default=(), description="Origins of web pages that may send requests, as https://HOST:PORT."
+    )
+    max_sessions: Count = Field(default=10_000, description="Sessions kept; the least recently used one goes first.")
+    session_idle_s: Seconds = Field(default=1_800.0, description="How long a session may be idle.")
+    max_body_bytes: Count = Field(default=4 * 1024 * 1024, description="Bytes of one request.")
+    max_connections: Count = Field(
+        default=10_000,
+        description="Connections at once; never more than half of the files that the process may have open.",
+    )
+    request_timeout_s: Seconds = Field(
+        default=30.0,
+        description="How long a request may take to arrive whole, headers and body. Its answer may take longer.",
     )
 
 
@@ -125,25 +159,37 @@ def _naming_somebody(principals: Mapping[str, PrincipalSettings]) -> Mapping[str
     return principals
 
 
-class GatewaySettings(SettingsSection):
+class GatewaySettings(RankingSettings):
     """The section ``toolsearch``."""
 
-    state_dir: Path | None = Field(default=None, description="Listings, pins and tokens; None: the user's own place.")
-    strategy: Literal["auto", "hybrid", "keyword", "semantic", "regex"] = "auto"
-    encoder: str | None = Field(
-        default=BUILT_IN, description="built-in, a folder, or the name of a sentence-transformers model; null: none."
+    state_dir: Path | None = Field(
+        default=None, description="Where listings, approvals and tokens are kept; none: the user's own place."
     )
+    search: GatewayAnswerOptions = GatewayAnswerOptions()
+    budget: Budget = Budget()
+    pass_through: GatewayPassThrough = GatewayPassThrough()
     exposure: ExposureSettings = ExposureSettings()
     rules: RuleSettings = RuleSettings()
     trust: TrustSettings = TrustSettings()
     limits: CallLimitSettings = CallLimitSettings()
     usage: bool = Field(default=False, description="Let searches learn, by principal, from what clients then call.")
     principals: Annotated[Mapping[str, PrincipalSettings], AfterValidator(_naming_somebody)] = Field(
-        default={}, description="None: everybody is 'local'."
+        default={}, description="Without any, everybody is 'local'."
     )
     jwt: JwtSettings | None = None
     http: HttpSettings = HttpSettings()
-    servers: Mapping[str, Mapping[str, Any]] = {}
+    servers: Mapping[str, ServerSettings] = {}
+
+    @property
+    def engine_settings(self) -> Settings:
+        """What the engine behind the gateway is built from."""
+        return Settings(
+            index=IndexSettings(strategy=self.strategy, encoder=self.encoder),
+            search=SearchOptions(**asdict(self.search)),
+            budget=self.budget,
+            pass_through=self.pass_through,
+            eviction=EvictionSettings(max_sessions=self.http.max_sessions),
+        )
 
     @property
     def state_folder(self) -> Path:
@@ -152,7 +198,8 @@ class GatewaySettings(SettingsSection):
 
     def of_server(self, name: str) -> ServerSettings:
         """What holds for *name*, its own entry over that of ``*``."""
-        return ServerSettings.model_validate({**self.servers.get("*", {}), **self.servers.get(name, {})})
+        chosen = [self.servers[key].model_dump(exclude_unset=True) for key in ("*", name) if key in self.servers]
+        return ServerSettings.model_validate({key: value for each in chosen for key, value in each.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +222,11 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
     document = config if isinstance(config, Mapping) else read_document(Path(config))
     section: object = document.get(SECTION, {}) if is_object(document) else {}
     _require_section_name(document if is_object(document) else {})
+    section, notes = with_current_names(section, _OLD_NAMES, SECTION) if is_object(section) else (section, [])
     settings = _read_section(with_hashed_tokens(section, environment))
     mcp = read_mcp_config(config, environment)
     kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
-    warnings = [*mcp.warnings]
+    warnings = [*mcp.warnings, *(f"{mcp.origin}: {note}" for note in notes)]
     known = {server.name for server in mcp.servers} | {refusal.name for refusal in mcp.refused} | {"*"}
     warnings += [
         f"{mcp.origin}: settings for {name!r}, which is no server{did_you_mean(name, known)}"
@@ -188,7 +236,7 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
     warnings += [f"{mcp.origin}: the rule {rule!r} is about no server" for rule in _pointless_rules(settings, known)]
     return GatewayConfig(
         mcp.origin,
-        tuple(UpstreamSettings(server, _treated(settings, server.name), settings.state_folder) for server in kept),
+        tuple(UpstreamSettings(server, settings.of_server(server.name), settings.state_folder) for server in kept),
         settings,
         refused=(*mcp.refused, *ambiguous),
         warnings=tuple(warnings),
@@ -220,13 +268,6 @@ def _read_section(section: object) -> GatewaySettings:
         return GatewaySettings.model_validate(section)
     except ValidationError as error:
         raise _bad_setting(SECTION, error) from error
-
-
-def _treated(settings: GatewaySettings, name: str) -> ServerSettings:
-    try:
-        return settings.of_server(name)
-    except ValidationError as error:
-        raise _bad_setting(f"{SECTION}.servers.{name}", error) from error
 
 
 def _bad_setting(place: str, error: ValidationError) -> BadSettingError:

@@ -70,7 +70,7 @@ class UpstreamActor:
         self._sinks = sinks
         self._clock = clock
         self._random = random
-        self._talkback = Talkback(ask_timeout_s=settings.treated.ask_timeout_s, has_clients=settings.relays)
+        self._talkback = Talkback(ask_timeout_s=settings.policy.ask_timeout_s, has_clients=settings.relays)
         self._tokens = stored_tokens(settings)
         self._words = Words(settings, can_log_in=self._tokens is not None, clock=clock)
         self._warning = RepeatedWarning(logger)
@@ -79,7 +79,7 @@ class UpstreamActor:
             Connector(
                 settings.server,
                 lambda: self._talkback.peer(self._heard),
-                timeout_s=settings.treated.connect_timeout_s,
+                timeout_s=settings.policy.connect_timeout_s,
                 auth=self._tokens.auth() if self._tokens else None,
             ),
             self._words,
@@ -171,7 +171,7 @@ class UpstreamActor:
 
         Raises as `request` does.
         """
-        timeout_s = self._settings.treated.connect_timeout_s
+        timeout_s = self._settings.policy.connect_timeout_s
         ends_at = asyncio.get_running_loop().time() + timeout_s
         session = await self._connection.get()
         try:
@@ -196,7 +196,7 @@ class UpstreamActor:
 
     async def _keep(self) -> None:
         is_known = await self._listings.publish_kept(is_old=self._connection.remember_as_old)
-        if is_known and self._settings.treated.lazy:
+        if is_known and self._settings.policy.lazy:
             await self._idle()
         while True:
             try:
@@ -227,7 +227,7 @@ class UpstreamActor:
 
     def _is_wanted(self) -> bool:
         """Whether it is to be up though nobody asks: a lazy server whose tools are known need not."""
-        if not self._settings.treated.lazy or not self._listings.is_listed:
+        if not self._settings.policy.lazy or not self._listings.is_listed:
             return True
         return self._rests.was_used_within(_WANTED_S)
 

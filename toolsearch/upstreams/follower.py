@@ -50,7 +50,7 @@ class ListingFollower:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
-        self._timeout_s = settings.treated.connect_timeout_s
+        self._timeout_s = settings.policy.connect_timeout_s
         self._words = words
         self._publish = publish
         self._listed = listed
@@ -173,7 +173,7 @@ class ListingFollower:
     def _ttl_s(self) -> float | None:
         told_s = self._listing.ttl_s if self._listing is not None else None
         told_s = max(told_s, _LEAST_TTL_S) if told_s is not None else None
-        return min(filter(None, (self._settings.treated.listing_ttl_s, told_s)), default=None)
+        return min(filter(None, (self._settings.policy.listing_ttl_s, told_s)), default=None)
 
     async def _make(self, attempt: _Attempt) -> None:
         outside_of_turns()  # whoever's call it is that waits for this, the server may not ask its client

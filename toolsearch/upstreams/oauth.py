@@ -114,7 +114,7 @@ class StoredTokens:
 def stored_tokens(settings: UpstreamSettings) -> StoredTokens | None:
     """None where nobody can log in: over stdio, with credentials in the configuration, or where it is switched off."""
     server = settings.server
-    if not isinstance(server, HttpServer) or settings.state_folder is None or not settings.treated.login:
+    if not isinstance(server, HttpServer) or settings.state_folder is None or not settings.policy.login:
         return None
     if any(name.lower() == "authorization" for name in server.headers):
         return None

@@ -44,8 +44,8 @@ class Sender:
         answered: Callable[[], None],
         suffered: Callable[[Fault, McpSession, Exception], None],
     ) -> None:
-        treated = settings.treated
-        self._call_timeout_s = treated.call_timeout_s
+        policy = settings.policy
+        self._call_timeout_s = policy.call_timeout_s
         self._is_process = isinstance(settings.server, StdioServer)
         self._words = words
         self._talkback = talkback
@@ -56,7 +56,7 @@ class Sender:
         self._in_flight: Counter[McpSession] = Counter()
         self._retired: set[McpSession] = set()
         self.breaker = breaker
-        self.lanes = Lanes(settings.name, max_running=treated.max_running, max_waiting=treated.max_waiting)
+        self.lanes = Lanes(settings.name, max_running=policy.max_running, max_waiting=policy.max_waiting)
 
     async def send(self, request: UpstreamRequest) -> dict[str, Any]:
         """As `Upstream.request`."""

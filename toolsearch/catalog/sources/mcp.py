@@ -21,6 +21,7 @@ from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.config import read_mcp_config
 from toolsearch.upstreams.protocol import Listing, UpstreamSinks, UpstreamState
 from toolsearch.upstreams.settings import ServerSettings, UpstreamSettings
+from toolsearch.upstreams.timeouts import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
 
 if TYPE_CHECKING:
     from toolsearch.upstreams.pool import UpstreamPool
@@ -103,13 +104,13 @@ class McpSource:
         config: str | Path | Mapping[str, Any],
         *,
         environment: Mapping[str, str] | None = None,
-        connect_timeout_s: float = 30.0,
-        call_timeout_s: float = 60.0,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        call_timeout_s: float = CALL_TIMEOUT_S,
         only: Collection[str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = read_mcp_config(config, os.environ if environment is None else environment, only=only)
-        treated = ServerSettings(
+        policy = ServerSettings(
             connect_timeout_s=connect_timeout_s,
             call_timeout_s=call_timeout_s,
             max_running=_NO_LIMIT,
@@ -118,9 +119,7 @@ class McpSource:
             login=False,
         )
         self._servers = {
-            server.name: _Server(
-                UpstreamSettings(server, treated, relays=False), f"{self._config.origin}#{server.name}"
-            )
+            server.name: _Server(UpstreamSettings(server, policy, relays=False), f"{self._config.origin}#{server.name}")
             for server in self._config.servers
         }
         self._clock = clock
