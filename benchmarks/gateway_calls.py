@@ -95,7 +95,7 @@ class _Client:
 async def measure(calls: int) -> dict[str, float]:
     """The median CPU time of a call in microseconds, for each way to make it."""
     with tempfile.TemporaryDirectory() as folder:
-        section = {"stateDir": folder, "strategy": "keyword", "exposure": {"passThroughTools": 0}}
+        section = {"stateDir": folder, "strategy": "keyword", "passThrough": {"maxTools": 0}}
         config = read_gateway_config({"mcpServers": {"stub": {"command": "none"}}, "toolsearch": section}, {})
         async with Gateway(config, upstreams=_Stub) as gateway:
             stub: Any = gateway.upstreams["stub"]

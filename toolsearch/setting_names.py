@@ -25,9 +25,10 @@ def with_current_names(section: JsonObject, old_names: Mapping[str, str], place:
             continue
         for written in [key for key in given if to_camel(key) == name]:
             parts[part] = {key: value for key, value in given.items() if key != written}
-            target = parts.get(to_camel(new_part), {})
+            place_of_new = next((key for key in parts if to_camel(key) == new_part), new_part)
+            target = parts.get(place_of_new, {})
             if not is_object(target) or any(to_camel(key) == new_name for key in target):
                 raise BadSettingError(f"{place}.{old} is called {place}.{current} now: give it once, under that name")
-            parts[new_part] = {**target, new_name: given[written]}
+            parts[place_of_new] = {**target, new_name: given[written]}
             notes.append(f"{place}.{old} is called {place}.{current} now")
     return parts, notes

@@ -99,7 +99,7 @@ def test_check_names_the_setting_that_cannot_be_used(run, configured):
     ran = run("check", "--config", configured({"raw": raw_server()}, exposure={"limit": 0}))
 
     assert ran.code == 2
-    assert "toolsearch.exposure.limit" in ran.err
+    assert "toolsearch.search.limit" in ran.err
 
 
 def test_check_remembers_no_tool_as_seen(run, configured, tmp_path):

@@ -77,6 +77,7 @@ def test_the_other_settings_of_a_section_stay_where_they_are():
 def test_an_old_name_beside_the_name_of_now_is_refused():
     both = {"exposure": {"sessionTools": 3}, "budget": {"max_tools": 4}}
 
+    assert settings({"exposure": {"passThroughTools": 3}, "pass_through": {"slack": 0}}).pass_through.slack == 0
     with pytest.raises(
         BadSettingError, match=r"toolsearch\.exposure\.sessionTools is called toolsearch\.budget\.maxTools"
     ):
