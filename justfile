@@ -29,5 +29,9 @@ recall *options:
 latency *options:
     python -m benchmarks.latency {{options}}
 
+# Write docs/settings.md anew, after a change of settings.
+settings:
+    python -m toolsearch.settings_page > docs/settings.md
+
 wheel:
     pip wheel --no-deps --wheel-dir dist .

@@ -21,8 +21,9 @@ from toolsearch.setting_values import DURATION
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. *path* is its name behind the names of the sections that it is in."""
+    """One setting of *section*. *path* is its name behind the names of the sections that it is in."""
 
+    section: type[Any]
     path: tuple[str, ...]
     field: FieldInfo
 
@@ -60,7 +61,7 @@ def settings_in(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[Sett
     for name, field in fields_of(section).items():
         below, inner = section_of(field.annotation), (*path, name)
         if below is None:
-            yield Setting(inner, field)
+            yield Setting(section, inner, field)
         else:
             yield from settings_in(below, (*inner, "<name>") if get_origin(field.annotation) is Mapping else inner)
 

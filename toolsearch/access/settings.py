@@ -30,7 +30,7 @@ DenyRules: TypeAlias = Annotated[_Rules, Field(description="Rules of which a too
 
 
 class PrincipalSettings(SettingsSection):
-    """One who may ask, known by a bearer token, which is kept as its hash alone, or by the ``sub`` of a JWT.
+    """One who may search and call, known by a bearer token, of which the hash is kept, or by the ``sub`` of a JWT.
 
     In the document ``token`` stands for the hash, as ``${NAME}`` of the environment. The entry ``*`` has neither token
     nor subject: it says what every subject may do that no other entry names.

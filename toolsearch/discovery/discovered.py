@@ -30,7 +30,9 @@ class Budget:
     where its schema alone is longer.
     """
 
-    max_tools: Annotated[Count | None, Field(description="Tools; none: no bound.")] = 50
+    max_tools: Annotated[
+        Count | None, Field(description="Tools that a session keeps between turns; none: no bound.")
+    ] = 50
     max_tokens: Annotated[Count | None, Field(description="Tokens of their definitions; none: no bound.")] = 20_000
     ttl_s: Annotated[
         Seconds | None, Field(description="How long a tool may be neither found nor called; none: no bound.")

@@ -31,8 +31,12 @@ class PassThrough:
     is for catalogs that change without their owner's doing.
     """
 
-    max_tools: Annotated[Natural, Field(description="Tools; 0: always search.")] = 10
-    max_tokens: Annotated[Natural, Field(description="Tokens of their definitions.")] = 1_500
+    max_tools: Annotated[
+        Natural, Field(description="Tools up to which a catalog is shown whole; 0: always search.")
+    ] = 10
+    max_tokens: Annotated[Natural, Field(description="Tokens of their definitions up to which it is shown whole.")] = (
+        1_500
+    )
     slack: Slack = 0.0
 
     def __post_init__(self) -> None:

@@ -67,7 +67,10 @@ class GatewayAnswerOptions(AnswerOptions):
 
 @dataclass(frozen=True, slots=True)
 class GatewayPassThrough(PassThrough):
-    """Servers list a tool more or less without anybody's doing, and no client's list should turn for it."""
+    """When a client is listed all its tools, since searching would cost more than it saves.
+
+    Servers list a tool more or less without anybody's doing, and no client's list should change completely for that.
+    """
 
     slack: Slack = 0.25
 
@@ -89,7 +92,7 @@ class ExposureSettings(SettingsSection):
 
 
 class RuleSettings(SettingsSection):
-    """Rules as `Rule.parse` takes them; they hold for everybody, before those of a principal. ``[]`` allows nothing."""
+    """Which tools may be found and called by anybody, whatever the rules of a principal say."""
 
     allow: AllowRules = EVERY_TOOL
     deny: DenyRules = ()
@@ -128,7 +131,7 @@ class CallLimitSettings(SettingsSection):
 
 
 class HttpSettings(SettingsSection):
-    """Bound to loopback unless told otherwise; the address itself is an option of the command."""
+    """How the gateway is served over HTTP. The address is an option of the command, and by default loopback."""
 
     allow_anonymous: bool = Field(
         default=False, description="Serve callers without a token on other addresses than loopback, too."
@@ -160,11 +163,12 @@ def _naming_somebody(principals: Mapping[str, PrincipalSettings]) -> Mapping[str
 
 
 class GatewaySettings(RankingSettings):
-    """The section ``toolsearch``."""
+    """What holds for the gateway as a whole."""
 
     state_dir: Path | None = Field(
         default=None, description="Where listings, approvals and tokens are kept; none: the user's own place."
     )
+    usage: bool = Field(default=False, description="Let searches learn, by principal, from what clients then call.")
     search: GatewayAnswerOptions = GatewayAnswerOptions()
     budget: Budget = Budget()
     pass_through: GatewayPassThrough = GatewayPassThrough()
@@ -172,7 +176,6 @@ class GatewaySettings(RankingSettings):
     rules: RuleSettings = RuleSettings()
     trust: TrustSettings = TrustSettings()
     limits: CallLimitSettings = CallLimitSettings()
-    usage: bool = Field(default=False, description="Let searches learn, by principal, from what clients then call.")
     principals: Annotated[Mapping[str, PrincipalSettings], AfterValidator(_naming_somebody)] = Field(
         default={}, description="Without any, everybody is 'local'."
     )

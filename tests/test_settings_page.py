@@ -1,0 +1,41 @@
+"""The page of all settings is made from the settings, and says something of each."""
+
+from pathlib import Path
+
+import pytest
+
+from toolsearch.gateway.settings import GatewaySettings
+from toolsearch.setting_fields import settings_in
+from toolsearch.settings import Settings
+from toolsearch.settings_page import settings_page
+
+PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
+
+
+def test_the_page_is_that_of_the_settings_as_they_are() -> None:
+    """If this fails, run: just settings"""
+    assert PAGE.read_text(encoding="utf-8") == settings_page()
+
+
+@pytest.mark.parametrize("settings", [Settings, GatewaySettings])
+def test_every_setting_has_a_description_that_is_a_sentence(settings: type) -> None:
+    bare = [each.name for each in settings_in(settings) if not each.description.endswith(".")]
+
+    assert bare == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| `TOOLSEARCH_BUDGET__MAX_TOOLS` | whole number or none | `50` | Tools that a session keeps between turns; ",
+        "| `TOOLSEARCH_CALLING__TIMEOUT_S` | duration | `60.0` | ",
+        "| `TOOLSEARCH_LIMITS__EXCLUDED` | list | empty | ",
+        "| `toolsearch.search.answerTokens` | whole number | `2000` | Tokens of one answer. |",
+        "| `toolsearch.passThrough.maxTools` | whole number | `10` | ",
+        "| `toolsearch.servers.<name>.listingTtlS` | duration or none | `300.0` | ",
+        "| `toolsearch.principals.<name>.deny` | list | empty | ",
+        "| `toolsearch.jwt.issuer` | text | required | ",
+    ],
+)
+def test_a_row_says_how_to_write_a_setting_what_it_may_be_and_its_default(row: str) -> None:
+    assert f"\n{row}" in settings_page()
