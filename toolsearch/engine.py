@@ -71,7 +71,8 @@ class EngineOptions(TypedDict, total=False):
 class ToolSearch:
     """Searches *catalog*, and opens sessions over it. Safe to share between threads.
 
-    catalog    a Catalog, which is followed in all its changes, or a list of what one is made of
+    catalog    a Catalog, which is followed in all its changes and is its maker's to close, or a list of what one is
+               made of
     strategy   what ranks unless a search says otherwise: "auto" is hybrid where there is an encoder, else keyword
     encoder    an Encoder, or what `open_encoder` takes: "built-in", a folder, or the name of a sentence-transformers
                model; None searches without meaning
@@ -109,6 +110,7 @@ class ToolSearch:
         if index is not None:
             _require_usable(index, strategy, index_dir=index_dir, usage=usage)
         self.catalog = catalog if isinstance(catalog, Catalog) else Catalog(catalog)
+        self._owns_catalog = self.catalog is not catalog or _stored is not None
         self.options = options or SessionOptions()
         self.telemetry = telemetry or Telemetry()
         self.manager = manager or ToolCallingManager(telemetry=self.telemetry)
@@ -286,12 +288,15 @@ class ToolSearch:
             self._save(snapshot, self.index)
 
     def close(self) -> None:
-        """Save the sessions, if they are kept anywhere, and close the catalog."""
+        """Save the sessions, if they are kept anywhere, and close what the engine has made: not a catalog, a cache or
+        a store that it was given.
+        """
         self.sessions.save_all(lambda state: settle_for(self, Principal(state.principal))(state))
         self._followed.close()
         if self._owns_cache:
             self._cache.close()
-        self.catalog.close()
+        if self._owns_catalog:
+            self.catalog.close()
 
     def __enter__(self) -> Self:
         return self

@@ -31,13 +31,15 @@ class VectorCache:
     """
 
     def __init__(self, documents: Path | VectorStore | None = None) -> None:
-        """*documents* is the file or another store that keeps them; None is memory, with the last 100,000 used.
+        """*documents* is the file, or another store that keeps them, which is its maker's to close; None is memory,
+        with the last 100,000 used.
 
         Raises IndexStoreError if the file cannot be used; one that is damaged is set aside with a warning.
         """
+        self._owns_documents = documents is None or isinstance(documents, Path)
         if isinstance(documents, Path):
             documents = VectorFile(documents)
-        self._documents: VectorStore = documents or MemoryVectorStore(_MAX_DOCUMENTS_IN_MEMORY)
+        self._documents: VectorStore = MemoryVectorStore(_MAX_DOCUMENTS_IN_MEMORY) if documents is None else documents
         self._queries: VectorStore = MemoryVectorStore(_MAX_QUERIES)
 
     def embed(self, encoder: Encoder, texts: Sequence[str], *, show_progress: bool | None = None) -> FloatArray:
@@ -73,7 +75,9 @@ class VectorCache:
         return _matrix([known[key]], encoder.dimensions).reshape(-1)
 
     def close(self) -> None:
-        self._documents.close()
+        """Close the file. May be called twice."""
+        if self._owns_documents:
+            self._documents.close()
 
     def __enter__(self) -> Self:
         return self

@@ -86,7 +86,8 @@ class Gateway:
             usage=UsageLog(self._usage) if self._usage else None,
         )
         rules = Reach.parse(settings.rules.allow, settings.rules.deny)
-        self._gate = gate or make_gate(config)
+        self._owns_gate = gate is None
+        self._gate = make_gate(config) if gate is None else gate
         self.registry = Registry(self.engine.catalog, self._gate, rules)
         sinks = UpstreamSinks(self._listed, self._state_changed, self._updated)
         self.ledger = Ledger(clock)
@@ -147,6 +148,8 @@ class Gateway:
         self.engine.close()
         if self._usage is not None:
             self._usage.close()
+        if self._owns_gate:
+            self._gate.close()
         self._log_guard.remove()
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:

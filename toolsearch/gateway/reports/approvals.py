@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,7 +37,9 @@ def gate_that_only_looks(config: GatewayConfig) -> Generator[ToolGate]:
         if pins.is_file():
             with SqlitePins(pins) as kept:
                 kept.copy_to(Path(scratch) / FILE)
-        yield make_gate(replace(config, settings=config.settings.model_copy(update={"state_dir": Path(scratch)})))
+        copied = replace(config, settings=config.settings.model_copy(update={"state_dir": Path(scratch)}))
+        with closing(make_gate(copied)) as gate:
+            yield gate
 
 
 def waiting_entries(config: GatewayConfig, store: PinStore) -> list[Waiting]:

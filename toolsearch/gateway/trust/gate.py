@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from toolsearch.errors import PinStoreError
-from toolsearch.gateway.settings import GatewayConfig, TrustSettings
+from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.scan import Scanner
@@ -28,21 +28,21 @@ def make_gate(config: GatewayConfig) -> ToolGate:
     trust = config.settings.trust
     if trust.first_seen == trust.changed == trust.suspicious == "allow":
         return OpenGate()
-    return PinGate(PinStore.of(config), trust, Scanner(ScanCache(config.settings.state_folder / "scans")))
+    return PinGate(config)
 
 
 class PinGate:
-    """A `ToolGate` by the pins in *store*.
+    """A `ToolGate` by the pins in the state folder of *config*.
 
     What a person has approved is admitted whatever the scan says of it. What was approved on first sight is scanned at
     every judgement: other servers have come since, and their names may be what it is after. While the pins cannot be
     read or written, everything is held: what has lost its pin would look like something new.
     """
 
-    def __init__(self, store: PinStore, settings: TrustSettings, scanner: Scanner) -> None:
-        self._store = store
-        self._settings = settings
-        self._scanner = scanner
+    def __init__(self, config: GatewayConfig) -> None:
+        self._store = PinStore.of(config)
+        self._settings = config.settings.trust
+        self._scanner = Scanner(ScanCache(config.settings.state_folder / "scans"))
         self._is_blind = False  # the last judgement could not tell what is approved
 
     def version(self) -> int:
@@ -50,6 +50,9 @@ class PinGate:
             return _BLIND if self._is_blind else self._store.version()
         except PinStoreError:
             return _BLIND
+
+    def close(self) -> None:
+        self._store.close()
 
     def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:
         try:

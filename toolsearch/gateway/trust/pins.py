@@ -31,12 +31,15 @@ class PinStore:
         self._kept = kept
         self._identities = identities
         self._clock = clock
+        self._owns_kept = False
 
     @classmethod
     def of(cls, config: GatewayConfig) -> Self:
         """The store in the state folder of *config*."""
         identities = {each.name: server_identity(each.server) for each in config.upstreams}
-        return cls(SqlitePins(config.settings.state_folder / FILE), identities)
+        store = cls(SqlitePins(config.settings.state_folder / FILE), identities)
+        store._owns_kept = True
+        return store
 
     def version(self) -> int:
         """Another number once a person has decided something, in whatever process.
@@ -81,8 +84,9 @@ class PinStore:
         return self._kept.revoke(self._owner(server, kind), tool, by=by, at_s=self._clock())
 
     def close(self) -> None:
-        """May be called twice."""
-        self._kept.close()
+        """Close the file of `of`. May be called twice."""
+        if self._owns_kept:
+            self._kept.close()
 
     def _seen(self, server: str, entry: Entry) -> SeenEntry:
         owner = self._owner(server, entry.kind)

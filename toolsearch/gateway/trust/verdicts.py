@@ -78,6 +78,10 @@ class ToolGate(Protocol):
         """Judge all that *server* lists now. *others* are the tools of other servers, whose names it may shadow."""
         ...
 
+    def close(self) -> None:
+        """Close what it keeps approvals in."""
+        ...
+
 
 class OpenGate:
     """Admits everything: the trust settings all say ``allow``."""
@@ -87,3 +91,6 @@ class OpenGate:
 
     def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:  # noqa: ARG002
         return Verdict(tuple(entries))
+
+    def close(self) -> None:
+        """There is nothing to close."""
