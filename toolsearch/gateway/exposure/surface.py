@@ -63,6 +63,7 @@ class Surface:
         self._unapproved = UnapprovedTools(registry)
         self._notes = AnswerNotes(states, registry, rules)
         self._is_split = settings.call_tools == "split"
+        self._own: tuple[tuple[str, ...], list[dict[str, Any]]] | None = None
         self._answers = AnswerWriter(self._shown, self._is_split, engine.options.answer_tokens, engine.counter)
 
     def entries(self, caller: Caller) -> list[dict[str, Any]]:
@@ -177,12 +178,16 @@ class Surface:
         return self._notes.of(asked, found, caller.principal.reach)
 
     def _own_entries(self) -> list[dict[str, Any]]:
-        search = search_tool_definition(  # without the servers: the list must not change because one of them starts
-            strategies=self._engine.strategies,
-            default_limit=self._engine.options.limit,
-            max_limit=self._engine.options.max_limit,
-        )
-        return [write_tool(search), *call_tool_entries(is_split=self._is_split)]
+        """The search tool and the call tools as MCP lists them; written once, and again if the strategies change."""
+        strategies = self._engine.strategies
+        if self._own is None or self._own[0] != strategies:
+            search = search_tool_definition(  # without the servers: the list must not change because one of them starts
+                strategies=strategies,
+                default_limit=self._engine.options.limit,
+                max_limit=self._engine.options.max_limit,
+            )
+            self._own = strategies, [write_tool(search), *call_tool_entries(is_split=self._is_split)]
+        return self._own[1]
 
     def _view(self, caller: Caller) -> View:
         return self._engine.view(caller.principal.reach)
