@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from toolsearch.chat.models.openai_chat import OpenAIChatModel
     from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
     from toolsearch.chat.models.scripted import ScriptedModel, ScriptedReply, scripted_calls
+    from toolsearch.chat.response_format import ResponseFormat
     from toolsearch.chat.telemetry_model import TelemetryModel
     from toolsearch.chat.tool_calling import ToolCallingAdvisor
     from toolsearch.chat.tool_search import ToolSearchAdvisor
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from toolsearch.engine import EngineOptions, ToolSearch
     from toolsearch.errors import (
         AuditStoreError,
+        BadAnswerError,
         BadArgumentsError,
         BadPatternError,
         BadQueryError,
@@ -229,6 +231,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch.chat.models.openai_chat": ("OpenAIChatModel",),
     "toolsearch.chat.models.openai_responses": ("OpenAIResponsesModel",),
     "toolsearch.chat.models.scripted": ("ScriptedModel", "ScriptedReply", "scripted_calls"),
+    "toolsearch.chat.response_format": ("ResponseFormat",),
     "toolsearch.chat.telemetry_model": ("TelemetryModel",),
     "toolsearch.chat.tool_calling": ("ToolCallingAdvisor",),
     "toolsearch.chat.tool_search": ("ToolSearchAdvisor",),
@@ -239,6 +242,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch.engine": ("EngineOptions", "ToolSearch"),
     "toolsearch.errors": (
         "AuditStoreError",
+        "BadAnswerError",
         "BadArgumentsError",
         "BadPatternError",
         "BadQueryError",
@@ -393,6 +397,7 @@ __all__ = [
     "AuditStoreError",
     "AugmentedArguments",
     "AugmentedToolProvider",
+    "BadAnswerError",
     "BadArgumentsError",
     "BadLine",
     "BadPatternError",
@@ -486,6 +491,7 @@ __all__ = [
     "Reach",
     "Refusal",
     "RepeatedCallError",
+    "ResponseFormat",
     "Rule",
     "RuleKind",
     "Savings",

@@ -32,6 +32,7 @@ ToolSearchError
 ├── RepeatedCallError       the same call was made several times in a row
 ├── CallDeniedError         a hook did not let a call through
 ├── ChatModelError          a model refused a request, cannot be reached, or answered nonsense
+│   └── BadAnswerError      its answer is not of the type that was asked for
 └── BadSettingError         an option has a value that cannot be used
 """
 
@@ -51,6 +52,7 @@ from toolsearch_indexes.errors import (
 
 __all__ = [
     "AuditStoreError",
+    "BadAnswerError",
     "BadArgumentsError",
     "BadPatternError",
     "BadQueryError",
@@ -326,6 +328,17 @@ class ChatModelError(ToolSearchError):
 
     code = "chat_model_error"
     status = 502
+
+
+class BadAnswerError(ChatModelError):
+    """An answer is not of the type that was asked for. *response* is the whole of it; the message quotes no value."""
+
+    code = "bad_answer"
+    status = 502
+
+    def __init__(self, reason: str, response: Any) -> None:
+        super().__init__(reason)
+        self.response = response
 
 
 class BadSettingError(ToolSearchError, ValueError):

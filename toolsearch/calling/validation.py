@@ -23,11 +23,17 @@ def checked_arguments(definition: ToolDefinition, arguments: JsonObject) -> Json
     `violations`.
     """
     arguments = without_absent(definition.input_schema, arguments)
-    found = violations(definition.input_schema, arguments, limit=_MAX_VIOLATIONS)
-    if found:
-        faults = dict.fromkeys(_in_words(_innermost(violation)) for violation in found)  # one each for what is missing
-        raise BadArgumentsError(f"the arguments do not fit the schema of {definition.name!r}: {'; '.join(faults)}")
+    faults = faults_of(definition.input_schema, arguments)
+    if faults:
+        raise BadArgumentsError(f"the arguments do not fit the schema of {definition.name!r}: {faults}")
     return arguments
+
+
+def faults_of(schema: JsonObject, value: JsonObject, *, whole: str = "arguments") -> str:
+    """Say how *value* does not fit *schema*, without quoting it; "" if it does. *whole* is what *value* is called."""
+    found = violations(schema, value, limit=_MAX_VIOLATIONS)
+    # Each violation of "required" tells of all that is missing, so that equal texts are told once.
+    return "; ".join(dict.fromkeys(_in_words(_innermost(violation), whole) for violation in found))
 
 
 def _innermost(violation: Violation) -> Violation:
@@ -45,7 +51,7 @@ def _is_another_kind(fault: Violation) -> bool:
     return (fault.validator == "type" and depth == 0) or (fault.validator == "const" and depth <= 1)
 
 
-def _in_words(violation: Violation) -> str:
+def _in_words(violation: Violation, whole: str) -> str:
     describe = _DESCRIBERS.get(violation.validator or "")
     if describe is not None:
         text = describe(violation)
@@ -55,13 +61,13 @@ def _in_words(violation: Violation) -> str:
         text = "a property or item that the schema rules out"
     else:
         text = f"does not meet {violation.validator!r} of the schema"
-    return f"{_place(violation.absolute_path)}: {text}"
+    return f"{_place(violation.absolute_path) or whole}: {text}"
 
 
 def _place(path: Sequence[str | int]) -> str:
-    """``filters[2].name``; the whole is called ``arguments``."""
+    """``filters[2].name``; "" for the whole."""
     steps = [f"[{step}]" if isinstance(step, int) else f".{step[:40]}" for step in path]
-    return "".join(steps).removeprefix(".")[:200] or "arguments"
+    return "".join(steps).removeprefix(".")[:200]
 
 
 def _type(violation: Violation) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from toolsearch.chat.model import ChatModel, Prompt
+from toolsearch.chat.typed_prompt import prompt_for
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 
 TOOL_LOOP_ORDER = 300  # memory outside the tool loop has a lower order, inside it a higher one
@@ -62,10 +63,10 @@ class _ModelLink:
     model: ChatModel
 
     async def call(self, request: ChatRequest) -> ChatResponse:
-        return await self.model.call(request.prompt)
+        return await self.model.call(prompt_for(self.model, request.prompt))
 
     def stream(self, request: ChatRequest) -> AsyncIterator[ChatChunk]:
-        return self.model.stream(request.prompt)
+        return self.model.stream(prompt_for(self.model, request.prompt))
 
 
 @dataclass(frozen=True, slots=True)

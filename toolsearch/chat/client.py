@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, overload
 
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import ToolCallbackResolver
@@ -12,11 +12,13 @@ from toolsearch.chat.advisor import Advisor, Chain, ChatRequest, chain_of
 from toolsearch.chat.closing import closing
 from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
 from toolsearch.chat.options import merged
+from toolsearch.chat.response_format import Answer, ResponseFormat
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, UnknownToolError
 from toolsearch.option_values import name_list
 from toolsearch.sync import iterate_sync, run_sync
 from toolsearch.tools.definition import Tool
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.providers import as_tools
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 from toolsearch.wire.messages import Message, SystemMessage, UserMessage
@@ -155,6 +157,20 @@ class PromptSpec:
     async def content(self) -> str:
         return (await self.call()).text
 
+    @overload
+    async def entity(self, kind: type[Answer]) -> Answer: ...
+
+    @overload
+    async def entity(self, kind: JsonObject) -> JsonObject: ...
+
+    async def entity(self, kind: Any) -> Any:
+        """Return the answer as a value of *kind*, whatever `ResponseFormat.of` takes: a JSON Schema gives a dict.
+
+        Raises BadAnswerError, which holds the response, if the answer is none.
+        """
+        wanted = ResponseFormat.of(kind)
+        return wanted.read(await self.options(ChatOptions(response_format=wanted)).call())
+
     async def stream(self) -> AsyncGenerator[ChatChunk]:
         """The answer in pieces; `aggregate` makes a response of them. Each iteration asks anew."""
         async with closing(self._chain().stream(self.request())) as chunks:
@@ -168,6 +184,16 @@ class PromptSpec:
     def content_sync(self) -> str:
         """As `content`, for code without an event loop. Raises RuntimeError where one is running."""
         return run_sync(self.content(), "content()")
+
+    @overload
+    def entity_sync(self, kind: type[Answer]) -> Answer: ...
+
+    @overload
+    def entity_sync(self, kind: JsonObject) -> JsonObject: ...
+
+    def entity_sync(self, kind: Any) -> Any:
+        """As `entity`, for code without an event loop. Raises RuntimeError where one is running."""
+        return run_sync(self.entity(kind), "entity()")
 
     def stream_sync(self) -> Generator[ChatChunk]:
         """As `stream`, for code without an event loop. A piece is asked for when the iteration comes to it, and leaving

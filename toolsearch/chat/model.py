@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from toolsearch.chat.response_format import ResponseFormat
 from toolsearch.tools.definition import Tool
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 from toolsearch.wire.messages import Message
@@ -22,6 +23,7 @@ class ChatOptions:
     tool_choice     "auto", "none", "required", or the name of a tool
     tool_context    what the tools' `ToolContext` holds; no model sees it
     extra           further arguments for the provider's SDK, as it names them
+    response_format what the answer has to be, made by `ResponseFormat.of`; its `read` makes a value of the answer
     """
 
     model: str | None = None
@@ -33,6 +35,7 @@ class ChatOptions:
     tool_choice: str | None = None
     tool_context: Mapping[str, Any] = field(default_factory=dict[str, Any])
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    response_format: ResponseFormat[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,11 @@ class Prompt:
 
 
 class ChatModel(Protocol):
-    """A model of some provider. Safe to share between tasks. Raises ChatModelError for what the provider refuses."""
+    """A model of some provider. Safe to share between tasks. Raises ChatModelError for what the provider refuses.
+
+    One whose provider holds answers to a schema says so by an attribute ``native_response_format = True``, and sends it
+    `ChatOptions.response_format`. Other models are told of it in words, by the client.
+    """
 
     @property
     def provider(self) -> str:

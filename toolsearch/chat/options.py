@@ -25,6 +25,7 @@ def merged(defaults: ChatOptions, request: ChatOptions) -> ChatOptions:
         deferred_tools=_union(defaults.deferred_tools, request.deferred_tools),
         tool_choice=defaults.tool_choice if request.tool_choice is None else request.tool_choice,
         tool_context={**defaults.tool_context, **request.tool_context},
+        response_format=defaults.response_format if request.response_format is None else request.response_format,
         extra={**defaults.extra, **request.extra},
     )
 

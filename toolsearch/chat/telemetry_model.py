@@ -7,6 +7,7 @@ from typing import Any
 
 from toolsearch.chat.closing import closing
 from toolsearch.chat.model import ChatModel, Prompt
+from toolsearch.chat.typed_prompt import has_native_response_format
 from toolsearch.telemetry import ChatSpan, Telemetry
 from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, Usage
 from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
@@ -32,6 +33,10 @@ class TelemetryModel:
     @property
     def native_tool_search(self) -> bool:
         return self._model.native_tool_search
+
+    @property
+    def native_response_format(self) -> bool:
+        return has_native_response_format(self._model)
 
     async def call(self, prompt: Prompt) -> ChatResponse:
         with self._span(prompt, is_current=True) as span:

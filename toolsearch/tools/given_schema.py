@@ -13,15 +13,15 @@ _ROOT_ALTERNATIVES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})  # where fur
 _LONGEST_REASON = 200  # characters
 
 
-def require_schema(schema: JsonObject) -> JsonObject:
-    """Return *schema*. Raises BadToolError unless it is a JSON Schema of an object."""
+def require_schema(schema: JsonObject, role: str = "input_schema") -> JsonObject:
+    """Return *schema*. Raises BadToolError, which names it by its *role*, unless it is a JSON Schema of an object."""
     if not isinstance(cast("object", schema), Mapping) or schema.get("type") != "object":
-        raise BadToolError("input_schema must be a JSON Schema whose type is 'object', since arguments are objects")
+        raise BadToolError(f"{role} must be a JSON Schema whose type is 'object'")
     try:
         json.dumps(schema, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadToolError(f"input_schema must be plain JSON: {error}") from error
-    _require_well_formed(schema)
+        raise BadToolError(f"{role} must be plain JSON: {error}") from error
+    _require_well_formed(schema, role)
     return schema
 
 
@@ -36,7 +36,7 @@ def require_callable_by(schema: JsonObject, own: JsonObject) -> None:
         raise BadToolError(f"input_schema lacks the property {missing[0]!r}, which the function needs")
 
 
-def _require_well_formed(schema: JsonObject) -> None:
+def _require_well_formed(schema: JsonObject, role: str) -> None:
     from jsonschema import exceptions, validators  # type: ignore[import-untyped]
 
     jsonschema: Any = validators
@@ -47,6 +47,5 @@ def _require_well_formed(schema: JsonObject) -> None:
         )
     except exceptions.SchemaError as error:
         fault: Any = error
-        raise BadToolError(
-            f"input_schema is no JSON Schema, at {fault.json_path}: {fault.message[:_LONGEST_REASON]}"
-        ) from None
+        reason = fault.message[:_LONGEST_REASON]
+        raise BadToolError(f"{role} is no JSON Schema, at {fault.json_path}: {reason}") from None

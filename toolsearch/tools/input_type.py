@@ -34,12 +34,15 @@ class JsonType:
             ) from error
         self.schema: JsonObject = _with_root_inline(schema)
 
-    def parse(self, arguments: JsonObject) -> Any:
-        """Return *arguments* as a value of the type. Raises BadArgumentsError, without repeating their values."""
+    def parse(self, value: JsonObject, *, whole: str = "arguments") -> Any:
+        """Return *value* as one of the type.
+
+        Raises BadArgumentsError, which repeats nothing of *value* and calls it *whole*.
+        """
         try:
-            return self._adapter.validate_json(json_bytes(arguments))
+            return self._adapter.validate_json(json_bytes(value))
         except ValidationError as error:
-            raise BadArgumentsError(explain(error)) from None  # pydantic's own text repeats the values
+            raise BadArgumentsError(explain(error, whole=whole)) from None  # pydantic's own text repeats the values
 
 
 class InputType(JsonType):

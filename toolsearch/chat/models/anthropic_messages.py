@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from toolsearch.chat.model import Prompt
 from toolsearch.chat.models.anthropic_turn import AnthropicTurn
-from toolsearch.chat.models.families import claude_searches_natively
-from toolsearch.chat.models.sdk import Clients, refuse_deferred, require_sdk, translated
+from toolsearch.chat.models.families import claude_searches_natively, claude_takes_schemas
+from toolsearch.chat.models.sdk import Clients, laid_over, refuse_deferred, require_sdk, schema_to_send, translated
+from toolsearch.chat.response_format import ResponseFormat
 from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.errors import BadSettingError, ChatModelError
 from toolsearch.threads import in_thread
@@ -33,6 +34,7 @@ class AnthropicModel:
                         its parts are one answer, and their usage is added up
     betas               what ``anthropic-beta`` names; deferred tools need none at Anthropic, but do at some clouds
     native_tool_search  whether the model takes deferred tools and references to them; None: by its name
+    native_response_format  whether the model can be held to a schema; None: by its name
 
     Deferred tools are in every request, in the given order, and are read by the model only once a result of
     ``toolSearchTool`` refers to them, so the prompt cache holds. To have prompts cached at all, pass
@@ -52,6 +54,7 @@ class AnthropicModel:
         max_continuations: int = 5,
         betas: Sequence[str] = (),
         native_tool_search: bool | None = None,
+        native_response_format: bool | None = None,
     ) -> None:
         require_sdk("anthropic", "a model of Anthropic")
         from anthropic import AnthropicError, AsyncAnthropic
@@ -65,6 +68,9 @@ class AnthropicModel:
         self._max_continuations = max_continuations
         self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
         self._deferred = RenderedTools(anthropic.PROVIDER, anthropic.DEFERRED)
+        self.native_response_format = (
+            claude_takes_schemas(model) if native_response_format is None else native_response_format
+        )
         self.native_tool_search = claude_searches_natively(model) if native_tool_search is None else native_tool_search
 
     async def close(self) -> None:
@@ -121,7 +127,14 @@ class AnthropicModel:
         if shown:
             request["tools"] = [*render_tools(shown, anthropic.PROVIDER), *self._deferred.of(deferred)]
             request |= anthropic.write_tool_choice(options.tool_choice)
-        request |= dict(options.extra)
+        request |= laid_over(self._format(request["model"], options.response_format), options.extra)
         if options.temperature is not None:  # newer models refuse it, so the SDK has no argument for it any more
             request["extra_body"] = {"temperature": options.temperature, **request.get("extra_body", {})}
         return request
+
+    def _format(self, model: str, wanted: ResponseFormat[Any] | None) -> dict[str, Any]:
+        if wanted is None or schema_to_send(model, wanted, is_native=self.native_response_format) is None:
+            return {}
+        from anthropic import transform_schema
+
+        return anthropic.write_response_format(transform_schema(dict(wanted.schema)))

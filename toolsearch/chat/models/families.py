@@ -1,4 +1,4 @@
-"""Which models can load tools in the midst of a conversation, told by their names."""
+"""Which models can load tools in the midst of a conversation, or be held to a schema, told by their names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ _GPT_SINCE = (5, 4)
 
 def claude_searches_natively(model: str) -> bool:
     """Every family from 4.5 on, under any cloud's name: ``eu.anthropic.claude-opus-4-5-20251101-v1:0``."""
+    return _is_recent_claude(model)
+
+
+def claude_takes_schemas(model: str) -> bool:
+    """The same ones. Source: https://platform.claude.com/docs/en/build-with-claude/structured-outputs"""
+    return _is_recent_claude(model)
+
+
+def _is_recent_claude(model: str) -> bool:
     _, claude, rest = model.lower().replace("@", "-").partition("claude-")
     family, *version = rest.split("-")
     return bool(claude) and family.isalpha() and _version(version) >= _CLAUDE_SINCE

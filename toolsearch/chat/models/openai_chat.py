@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolsearch.chat.model import Prompt
-from toolsearch.chat.models.sdk import Clients, refuse_deferred, require_sdk, translated
+from toolsearch.chat.models.sdk import Clients, refuse_deferred, require_sdk, schema_to_send, translated
 from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json
@@ -26,6 +26,7 @@ class OpenAIChatModel:
     max_tokens_field  compatible endpoints may know `ChatOptions.max_tokens` only by the older name
     stream_usage      ask for the usage of streams; some compatible endpoints refuse to be asked
     strict            send tools in strict mode, those that it can say: the model is held to their schemas
+    native_response_format  some compatible endpoints know no ``response_format``: with False they are told in words
 
     Retries and timeouts are the client's. Nothing can be deferred here: discovered tools go in `ChatOptions.tools`.
 
@@ -46,12 +47,14 @@ class OpenAIChatModel:
         max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens",
         stream_usage: bool = True,
         strict: bool = False,
+        native_response_format: bool = True,
     ) -> None:
         self.model = model
         self._clients = openai_clients(model, client, base_url, api_key)
         self._max_tokens_field = max_tokens_field
         self._stream_usage = stream_usage
         self._strict = strict
+        self.native_response_format = native_response_format
 
     async def close(self) -> None:
         await self._clients.close()
@@ -98,6 +101,10 @@ class OpenAIChatModel:
         if options.tools:
             request["tools"] = [_tool(tool, strict) for tool in options.tools]
             request |= openai_chat.write_tool_choice(options.tool_choice)
+        wanted = options.response_format
+        schema = schema_to_send(request["model"], wanted, is_native=self.native_response_format)
+        if wanted is not None and schema is not None:
+            request |= openai_chat.write_response_format(wanted.name, schema)
         return {**request, **options.extra}
 
 

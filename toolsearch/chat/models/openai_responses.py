@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from toolsearch.chat.model import Prompt
 from toolsearch.chat.models.families import openai_searches_natively
 from toolsearch.chat.models.openai_chat import openai_clients
-from toolsearch.chat.models.sdk import refuse_deferred, translated
+from toolsearch.chat.models.sdk import laid_over, refuse_deferred, schema_to_send, translated
 from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.errors import ChatModelError
@@ -38,6 +38,7 @@ class OpenAIResponsesModel:
     """
 
     provider = openai_responses.PROVIDER
+    native_response_format = True
 
     def __init__(
         self,
@@ -108,7 +109,11 @@ class OpenAIResponsesModel:
         if options.tools:
             request["tools"] = [_tool(tool, strict, native) for tool in options.tools]
             request |= openai_responses.write_tool_choice(options.tool_choice, native)
-        return {**request, **options.extra}
+        wanted = options.response_format
+        schema = schema_to_send(request["model"], wanted, is_native=True)
+        if wanted is None or schema is None:
+            return {**request, **options.extra}
+        return {**request, **laid_over(openai_responses.write_response_format(wanted.name, schema), options.extra)}
 
 
 def _tool(tool: Tool, strict: StrictTools, native: NativeSearch | None) -> dict[str, Json]:

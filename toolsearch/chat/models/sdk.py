@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from toolsearch.chat.response_format import ResponseFormat
 from toolsearch.errors import BadSettingError, ChatModelError, MissingExtraError
-from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.json_types import Json, JsonObject
 
 _MAX_REASON = 600  # characters of what a provider says; some repeat the request
 _KEY_STATUSES = (401, 403)  # what these say may show a part of the key
@@ -88,6 +89,21 @@ def _said(body: object) -> str | None:
     fields = cast("JsonObject", body)
     message = cast("JsonObject", fields["error"] if isinstance(fields.get("error"), Mapping) else fields).get("message")
     return message if isinstance(message, str) else None
+
+
+def schema_to_send(model: str, wanted: ResponseFormat[Any] | None, *, is_native: bool) -> JsonObject | None:
+    """Return the strict schema of *wanted*. Raises BadSettingError if this model cannot be given it."""
+    if wanted is None:
+        return None
+    if not is_native or wanted.strict_schema is None:
+        raise BadSettingError(f"{model} cannot be held to the schema of {wanted.name}; ask it through a ChatClient")
+    return wanted.strict_schema
+
+
+def laid_over(part: JsonObject, extra: JsonObject) -> dict[str, Json]:
+    """Return *extra* with *part* of a request in it; an object that both have is merged, and *extra* wins."""
+    merged = {key: {**own, **(extra.get(key) or {})} for key, own in part.items()}
+    return {**extra, **merged}
 
 
 def refuse_deferred(model: str, deferred: Sequence[object]) -> None:

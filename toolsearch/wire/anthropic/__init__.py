@@ -18,6 +18,7 @@ from toolsearch.wire.anthropic.messages import (
     write_results,
 )
 from toolsearch.wire.anthropic.names import PROVIDER
+from toolsearch.wire.anthropic.response_format import write_response_format
 from toolsearch.wire.anthropic.tools import DEFERRED, read_tool, read_tool_choice, write_tool, write_tool_choice
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "write_answer",
     "write_calls",
     "write_messages",
+    "write_response_format",
     "write_results",
     "write_tool",
     "write_tool_choice",

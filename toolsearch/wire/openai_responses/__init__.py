@@ -6,6 +6,7 @@ from toolsearch.wire.openai_responses.answers import read_answer, read_event, wr
 from toolsearch.wire.openai_responses.calls import read_call, read_calls, reply_items, write_calls
 from toolsearch.wire.openai_responses.messages import read_messages, read_results, write_messages, write_results
 from toolsearch.wire.openai_responses.names import PROVIDER
+from toolsearch.wire.openai_responses.response_format import write_response_format
 from toolsearch.wire.openai_responses.tools import (
     read_tool,
     read_tool_choice,
@@ -29,6 +30,7 @@ __all__ = [
     "write_answer",
     "write_calls",
     "write_messages",
+    "write_response_format",
     "write_results",
     "write_search_tool",
     "write_strict_tool",
