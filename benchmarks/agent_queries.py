@@ -31,6 +31,7 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.strategies import Ranking
 
 DEPTH = 10
 STYLES = ("words", "synonyms", "need")
@@ -54,7 +55,7 @@ _MIXED = (
 _OF_EACH = 20  # tools of a service in the mixed catalogue
 
 
-_STRATEGIES = ("keyword", "semantic", "hybrid")
+_STRATEGIES: tuple[Ranking, ...] = ("keyword", "semantic", "hybrid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def _judge(queries: Sequence[AgentQuery], search: Callable[[str], list[str]]) ->
     return {style: quality(rankings) for style, rankings in judged.items() if rankings}
 
 
-def _search(index: ToolSearchIndex, strategy: str, text: str) -> list[str]:
+def _search(index: ToolSearchIndex, strategy: Ranking, text: str) -> list[str]:
     return [hit.name for hit in index.search(text, limit=DEPTH, strategy=strategy)]
 
 

@@ -33,6 +33,7 @@ from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.store import load_index, save_index
+from toolsearch_indexes.strategies import Ranking
 
 T = TypeVar("T")
 
@@ -123,7 +124,7 @@ def measure(given: Iterable[ToolDocument]) -> list[Figure]:
     return figures
 
 
-def _search(index: ToolSearchIndex, strategy: str) -> Callable[[str], object]:
+def _search(index: ToolSearchIndex, strategy: Ranking) -> Callable[[str], object]:
     return lambda query: index.search(query, limit=5, strategy=strategy)
 
 

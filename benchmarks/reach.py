@@ -25,7 +25,9 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-_STRATEGIES = ("keyword", "semantic", "hybrid")
+from toolsearch_indexes.strategies import Ranking
+
+_STRATEGIES: tuple[Ranking, ...] = ("keyword", "semantic", "hybrid")
 _SEEN, _OTHER = "metatool", "sealtools"
 _REPEATS = 8  # of each query; the least time counts, since other work on the machine only adds to it
 _VIEWS = 256

@@ -28,6 +28,7 @@ from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.schema_text import document_from_schema
+from toolsearch_indexes.strategies import Ranking
 from toolsearch_indexes.vector_cache import VectorCache
 
 DEPTH = 10
@@ -111,7 +112,7 @@ def _rank_bm25(text: Callable[[Mapping[str, Any]], str], tokenize: Callable[[str
     return lambda query: bm25.search(query, DEPTH)
 
 
-def _engine(encoder: Encoder | None, strategy: str, tools: Tools) -> Search:
+def _engine(encoder: Encoder | None, strategy: Ranking, tools: Tools) -> Search:
     index = index_of(tools, encoder)
     return lambda query: [hit.name for hit in index.search(query, limit=DEPTH, strategy=strategy)]
 

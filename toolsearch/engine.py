@@ -41,7 +41,7 @@ from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.strategies import RANKINGS, Strategy
+from toolsearch_indexes.strategies import RANKINGS, Ranking, Strategy
 from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
@@ -152,7 +152,7 @@ class ToolSearch:
         return self._followed.index
 
     @property
-    def strategies(self) -> tuple[str, ...]:
+    def strategies(self) -> tuple[Ranking, ...]:
         """The strategies that a search can name, the default first."""
         default = self.index.resolve_strategy(self._strategy)
         return (default, *(strategy for strategy in self.index.rankings if strategy != default))
@@ -162,7 +162,7 @@ class ToolSearch:
         query: str,
         *,
         limit: int = 5,
-        strategy: str | None = None,
+        strategy: Strategy | None = None,
         reach: Reach | None = None,
         server: str | None = None,
         principal: Principal | None = None,
@@ -180,7 +180,7 @@ class ToolSearch:
         query: str,
         *,
         limit: int = 5,
-        strategy: str | None = None,
+        strategy: Strategy | None = None,
         reach: Reach | None = None,
         server: str | None = None,
         principal: Principal | None = None,
@@ -194,7 +194,7 @@ class ToolSearch:
         query: str,
         tool: str,
         *,
-        strategy: str | None = None,
+        strategy: Strategy | None = None,
         reach: Reach | None = None,
         server: str | None = None,
         principal: Principal | None = None,
@@ -311,7 +311,7 @@ class ToolSearch:
         query: str,
         limit: int,
         ranked: int,
-        strategy: str | None,
+        strategy: Strategy | None,
         reach: Reach | None,
         server: str | None,
         principal: Principal | None,
@@ -339,7 +339,7 @@ class ToolSearch:
             return None
         return self.usage.favour(principal.id, self.vocabulary.terms_of(query))
 
-    def _by_words_if_need_be(self, ask: Callable[[str], _Asked], strategy: str) -> _Asked:
+    def _by_words_if_need_be(self, ask: Callable[[Strategy], _Asked], strategy: Strategy) -> _Asked:
         """Ask by *strategy*; if that is "auto" and the encoder fails, by keyword."""
         try:
             return ask(strategy)

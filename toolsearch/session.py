@@ -21,8 +21,9 @@ from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
-from toolsearch.wire.formats import render_results, render_tools
+from toolsearch.wire.formats import WireFormat, render_results, render_tools
 from toolsearch.wire.replies import parse_tool_calls
+from toolsearch_indexes.strategies import Strategy
 
 
 class SessionHost(ConversationHost, Protocol):
@@ -58,7 +59,7 @@ class Session:
         """The names of the discovered tools, in the order in which they came."""
         return self._in_memory().discovered
 
-    def tools(self, format: str = "openai") -> list[dict[str, Any]]:  # noqa: A002  the SDKs' word
+    def tools(self, format: WireFormat = "openai") -> list[dict[str, Any]]:  # noqa: A002  the SDKs' word
         """Return the tools for one model request, in *format*: openai, openai-responses, anthropic or mcp.
 
         ``toolSearchTool`` first, then what was discovered, in that order; as long as nothing was evicted, each list
@@ -88,7 +89,7 @@ class Session:
         query: str,
         *,
         limit: int | None = None,
-        strategy: str | None = None,
+        strategy: Strategy | None = None,
         server: str | None = None,
     ) -> list[ToolReference]:
         """Search as `ToolSearch.search` does, within reach, and expand what is found into this session.

@@ -21,7 +21,7 @@ from toolsearch_indexes.selection import Selection
 from toolsearch_indexes.semantic import SemanticArm, SemanticStatistics
 from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.state import IndexState
-from toolsearch_indexes.strategies import RANKINGS, STRATEGIES, Ranking
+from toolsearch_indexes.strategies import RANKINGS, STRATEGIES, Ranking, Strategy
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray
 from toolsearch_indexes.views import View, ViewCache
@@ -118,7 +118,7 @@ class ToolSearchIndex:
         query: str,
         *,
         limit: int = 5,
-        strategy: str = "auto",
+        strategy: Strategy = "auto",
         within: Selection | Collection[str] | None = None,
         favour: Mapping[str, float] | None = None,
     ) -> list[Hit]:
@@ -145,7 +145,7 @@ class ToolSearchIndex:
         query: str,
         name: str,
         *,
-        strategy: str = "auto",
+        strategy: Strategy = "auto",
         within: Selection | Collection[str] | None = None,
         favour: Mapping[str, float] | None = None,
     ) -> Explanation:

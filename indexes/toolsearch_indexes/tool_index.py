@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.strategies import Ranking, Strategy
 
 
 class ToolIndex(Protocol):
@@ -18,11 +19,11 @@ class ToolIndex(Protocol):
     """
 
     @property
-    def rankings(self) -> tuple[str, ...]:
+    def rankings(self) -> tuple[Ranking, ...]:
         """What it can rank by, of hybrid, semantic, keyword and regex; the first is what "auto" means."""
         ...
 
-    def resolve_strategy(self, strategy: str) -> str:
+    def resolve_strategy(self, strategy: str) -> Ranking:
         """Return the one of `rankings` that *strategy* means. Raises BadQueryError for one that it cannot rank by."""
         ...
 
@@ -43,7 +44,7 @@ class ToolIndex(Protocol):
         query: str,
         *,
         limit: int,
-        strategy: str = "auto",
+        strategy: Strategy = "auto",
         within: Selection | None = None,
         favour: Mapping[str, float] | None = None,
     ) -> list[Hit]:
@@ -64,7 +65,7 @@ class ExplainsSearches(Protocol):
         query: str,
         name: str,
         *,
-        strategy: str = "auto",
+        strategy: Strategy = "auto",
         within: Selection | None = None,
         favour: Mapping[str, float] | None = None,
     ) -> Explanation:

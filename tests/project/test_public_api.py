@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 OURS = ("toolsearch", "toolsearch_indexes")
 DOUBLE_UNDERSCORED = {"__call__", "__enter__", "__aenter__", "__iter__", "__and__", "__contains__", "__len__"}
+TAKES_ANY_TEXT = {"ToolIndex.resolve_strategy", "Telemetry.search"}  # what models and own indexes may name, to judge it
 SHIPPED_WITH = sorted(
     [*ROOT.glob("examples/*.py"), ROOT / "README.md", *ROOT.glob("docs/*.md"), ROOT / "benchmarks/README.md"]
 )
@@ -167,6 +168,23 @@ def test_the_walk_sees_signatures_fields_properties_and_what_is_imported_for_typ
         ("ToolCallingManager.__init__(before)", "BeforeCall"),
         ("render_results(results)", "ToolResult"),
     } <= seen
+
+
+def test_a_strategy_and_a_format_are_literals_in_every_public_signature() -> None:
+    """So that a type checker finds a misspelt one."""
+    names = {"strategy": 0, "strategies": 0, "format": 0, "wire_format": 0}
+    for name, (kind, _) in documented().items():
+        value = PUBLIC[name]
+        methods = functions_of(name, value, is_made=kind == "make") if isinstance(value, type) else ()
+        for where, function in methods if isinstance(value, type) else [(name, value)]:
+            if not inspect.isfunction(function) or kind == "pass on":
+                continue
+            for parameter in names.keys() & hints_of(function).keys():
+                if where not in TAKES_ANY_TEXT:
+                    assert str not in set(annotated_classes(hints_of(function)[parameter])), (where, parameter)
+                    names[parameter] += 1
+
+    assert min(names.values()) > 0, "or this test looks for names that there are no more"
 
 
 # What a newcomer copies

@@ -14,6 +14,7 @@ from toolsearch.tools.definition import ToolDefinition, ToolReference
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.schema_text import document_from_schema
 from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.strategies import Strategy
 from toolsearch_indexes.tool_index import ToolIndex
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class CatalogIndex:
         query: str,
         *,
         limit: int,
-        strategy: str = "auto",
+        strategy: Strategy = "auto",
         within: Selection | None = None,
         favour: Mapping[str, float] | None = None,
     ) -> list[Hit]:

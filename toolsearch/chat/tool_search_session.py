@@ -11,6 +11,7 @@ from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.state import SessionState
 from toolsearch.tools.definition import Tool
+from toolsearch_indexes.strategies import Strategy
 
 
 class TurnSession(Conversation):
@@ -30,7 +31,7 @@ class TurnSession(Conversation):
         self._found: set[str] = set()
 
     def search(
-        self, query: str, *, limit: int | None = None, strategy: str | None = None, server: str | None = None
+        self, query: str, *, limit: int | None = None, strategy: Strategy | None = None, server: str | None = None
     ) -> Found:
         found = super().search(query, limit=limit, strategy=strategy, server=server)
         self._found.update(reference.name for reference in found.shown)

@@ -21,6 +21,7 @@ from toolsearch.sessions.savings import Savings
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.replies import parse_tool_calls
 from toolsearch_indexes.encoders.opening import BUILT_IN
+from toolsearch_indexes.strategies import Ranking, Strategy
 
 if TYPE_CHECKING:
     from toolsearch.catalog.catalog import Catalog
@@ -133,10 +134,11 @@ def open_engine(catalog: Catalog, encoder: str | None) -> ToolSearch:
 def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], float]) -> Iterator[Search]:
     """Search in every way there is, or say why one cannot be. *servers* are those of a configuration."""
     words = "shorten a text to a width"
-    asked = [
+    rankings: tuple[Ranking, ...] = ("keyword", "semantic", "hybrid")
+    asked: list[tuple[str, str, Strategy, str | None]] = [
         ("name", "select:statistics__median", "auto", None),
         ("regex", "/b(32|64)encode/", "auto", None),
-        *((strategy, words, strategy, None) for strategy in ("keyword", "semantic", "hybrid")),
+        *((ranking, words, ranking, None) for ranking in rankings),
         ("keyword", "qwxzv jkpfh", "keyword", None),
         *((f"in {server}", "/./", "auto", server) for server in servers),
     ]

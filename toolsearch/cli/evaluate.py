@@ -72,6 +72,7 @@ def evaluate(
     from toolsearch.evaluation.evaluation import evaluate as measured
     from toolsearch.evaluation.plot import check_picture, draw
     from toolsearch.evaluation.queries import write_queries
+    from toolsearch.setting_values import read_strategy
 
     if (queries is None) == (propose is None):
         raise BadSettingError("give either a file of QUERIES or --propose N")
@@ -86,7 +87,8 @@ def evaluate(
             write_queries(out, given.queries)
             stderr().print(f"Wrote {len(given.queries):,} queries, {_FLATTERY}.")
             return ExitCode.OK
-        evaluation = measured(engine, given.queries, strategy, reach=reach)
+        strategies = [read_strategy(name) for name in strategy] if strategy else None
+        evaluation = measured(engine, given.queries, strategies, reach=reach)
         notes = engine.notes
     is_below = _is_below(evaluation, min_recall)
     if json_to is not None:

@@ -11,7 +11,7 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.safety import OPEN_WORLD, READ_ONLY
-from toolsearch_indexes.strategies import RANKINGS
+from toolsearch_indexes.strategies import RANKINGS, Ranking
 
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 10
@@ -38,7 +38,7 @@ _QUERY_DESCRIPTION = (
 def search_tool_definition(
     servers: Sequence[str] = (),
     *,
-    strategies: Sequence[str] = RANKINGS,
+    strategies: Sequence[Ranking] = RANKINGS,
     default_limit: int = DEFAULT_LIMIT,
     max_limit: int = MAX_LIMIT,
 ) -> ToolDefinition:
@@ -84,7 +84,7 @@ class SearchArguments:
     """A call of the search tool, checked. A None is the model's having no wish; *note* tells it what was changed."""
 
     query: str
-    strategy: str | None = None
+    strategy: Ranking | None = None
     limit: int = DEFAULT_LIMIT
     server: str | None = None
     note: str = ""
@@ -133,9 +133,12 @@ def _named_by(query: str) -> int:
     return len(query.removeprefix(_SELECT).split(",")) if query.startswith(_SELECT) else 0
 
 
-def _strategy(value: Json) -> str | None:
-    if value is None or (isinstance(value, str) and value in RANKINGS):
-        return value
+def _strategy(value: Json) -> Ranking | None:
+    if value is None:
+        return None
+    for ranking in RANKINGS:
+        if value == ranking:
+            return ranking
     raise BadQueryError(f"strategy must be one of {', '.join(RANKINGS)}, or left out")
 
 

@@ -11,6 +11,7 @@ from toolsearch.errors import BadQueryError
 from toolsearch.evaluation.measures import DEPTH, Quality, interval_95, ndcg, quality, recall
 from toolsearch.evaluation.queries import LabelledQuery
 from toolsearch.option_values import name_list
+from toolsearch_indexes.strategies import Ranking, Strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class StrategyResult:
     refused_wrongly      share of the queries that some tool fits which got none, in 0 to 1
     """
 
-    strategy: str
+    strategy: Ranking
     answers: tuple[QueryAnswer, ...]
     quality: Quality | None
     recall_5_interval: tuple[float, float] | None
@@ -80,7 +81,7 @@ class Evaluation:
 def evaluate(
     engine: ToolSearch,
     queries: Iterable[LabelledQuery],
-    strategies: Sequence[str] | None = None,
+    strategies: Sequence[Strategy] | None = None,
     *,
     reach: Reach | None = None,
 ) -> Evaluation:
@@ -96,18 +97,18 @@ def evaluate(
     return Evaluation(asked, tuple(_result(name, _answers(engine, name, asked, reach)) for name in names))
 
 
-def _measurable(engine: ToolSearch, strategies: Sequence[str] | None) -> list[str]:
+def _measurable(engine: ToolSearch, strategies: Sequence[Strategy] | None) -> list[Ranking]:
     if strategies is None:
         return [strategy for strategy in engine.strategies if strategy != "regex"]
     given = name_list(strategies, "strategies", error=BadQueryError)
-    names: list[str] = [*dict.fromkeys(map(engine.index.resolve_strategy, given))]
+    names = list(dict.fromkeys(engine.index.resolve_strategy(each) for each in given))
     if "regex" in names or not names:
         raise BadQueryError("evaluate measures hybrid, keyword and semantic; regex takes patterns, and words are none")
     return names
 
 
 def _answers(
-    engine: ToolSearch, strategy: str, queries: Sequence[LabelledQuery], reach: Reach | None
+    engine: ToolSearch, strategy: Ranking, queries: Sequence[LabelledQuery], reach: Reach | None
 ) -> tuple[QueryAnswer, ...]:
     def found(text: str) -> tuple[str, ...]:
         return tuple(hit.name for hit in engine.search(text, limit=DEPTH, strategy=strategy, reach=reach))
@@ -115,7 +116,7 @@ def _answers(
     return tuple(QueryAnswer(query, found(query.text)) for query in queries)
 
 
-def _result(strategy: str, answers: tuple[QueryAnswer, ...]) -> StrategyResult:
+def _result(strategy: Ranking, answers: tuple[QueryAnswer, ...]) -> StrategyResult:
     answerable = [answer for answer in answers if answer.query.relevant]
     unanswerable = [answer for answer in answers if not answer.query.relevant]
     judged = quality([(answer.found, answer.query.relevant) for answer in answerable]) if answerable else None

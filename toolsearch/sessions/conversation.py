@@ -26,6 +26,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
+from toolsearch_indexes.strategies import Strategy
 
 logger = logging.getLogger(__name__)
 
@@ -159,7 +160,7 @@ class Conversation:
     # Searches
 
     def search(
-        self, query: str, *, limit: int | None = None, strategy: str | None = None, server: str | None = None
+        self, query: str, *, limit: int | None = None, strategy: Strategy | None = None, server: str | None = None
     ) -> Found:
         """Search within reach, and expand what is found."""
         state, host = self.state, self.host

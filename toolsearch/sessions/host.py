@@ -17,6 +17,7 @@ from toolsearch.sessions.usage.vocabulary import Vocabulary
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import ToolReference
+from toolsearch_indexes.strategies import Ranking, Strategy
 
 
 class ConversationHost(Protocol):
@@ -39,7 +40,7 @@ class ConversationHost(Protocol):
     @property
     def vocabulary(self) -> Vocabulary: ...
     @property
-    def strategies(self) -> tuple[str, ...]:
+    def strategies(self) -> tuple[Ranking, ...]:
         """Those that a search can name, the default first."""
         ...
 
@@ -50,7 +51,7 @@ class ConversationHost(Protocol):
         query: str,
         *,
         limit: int,
-        strategy: str | None,
+        strategy: Strategy | None,
         reach: Reach | None,
         server: str | None,
         principal: Principal | None,
@@ -62,7 +63,7 @@ def note_found(
     principal: Principal,
     session_id: str,
     query: str,
-    strategy: str | None,
+    strategy: Strategy | None,
     found: Sequence[ToolReference],
 ) -> None:
     """Let a search's *found* be learnt from once the session calls one of them, if the engine learns from use."""

@@ -57,14 +57,14 @@ def render_definition(definition: ToolDefinition, wire_format: str) -> dict[str,
     return wire_module(wire_format).write_tool(definition)
 
 
-def render_tools(definitions: Iterable[ToolDefinition], wire_format: str) -> list[dict[str, Any]]:
+def render_tools(definitions: Iterable[ToolDefinition], wire_format: WireFormat) -> list[dict[str, Any]]:
     """Render each as `render_definition` does, in the given order."""
     write_tool = wire_module(wire_format).write_tool
     return [write_tool(definition) for definition in definitions]
 
 
 def render_results(
-    results: Sequence[ToolResult], wire_format: str, *, native_search: NativeSearch | None = None
+    results: Sequence[ToolResult], wire_format: WireFormat, *, native_search: NativeSearch | None = None
 ) -> list[dict[str, Json]]:
     """Return what to append to the conversation (for "mcp": what to answer each call with), in the results' order.
 
