@@ -69,6 +69,12 @@ class GivenSettings:
             else:
                 self._unknown(f"{name}.{entry}", variable, "the environment")
 
+    def add_values(self, values: Mapping[str, Any]) -> None:
+        """Take *values* by the names of their settings; one that is None is not given."""
+        for name, value in values.items():
+            if value is not None:
+                self._add(name, value, name)
+
     def build(self, settings: type[SettingsT]) -> SettingsT:
         """Raises BadSettingError."""
         nested: dict[str, dict[str, Any]] = {}
@@ -116,7 +122,7 @@ class GivenSettings:
             section, field, *rest = [*map(str, problem["loc"]), "", ""]
             place = list(filter(None, [to_snake(section), to_snake(field), *rest]))
             origin = next((self._origins[key] for key in _prefixes(place) if key in self._origins), ".".join(place))
-            yield f"{origin} cannot be {problem['input']!r}: {problem['msg']}"
+            yield f"{origin} cannot be {problem['input']!r}: {problem['msg'].removeprefix('Value error, ')}"
 
 
 def _prefixes(place: Sequence[str]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import Field
 
@@ -139,8 +139,16 @@ class Settings(SettingsSection):
     telemetry: TelemetrySettings = TelemetrySettings()
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str], file: str | Path | None = None) -> Self:
+    def from_environment(
+        cls,
+        environ: Mapping[str, str],
+        file: str | Path | None = None,
+        *,
+        overrides: Mapping[str, Any] | None = None,
+    ) -> Self:
         """Read the settings; what neither *environ* nor *file* names has its default.
+
+        *overrides*, by section.name, win over both: what the options of a command say. None leaves a setting as it is.
 
         Raises BadSettingError, with every problem at once, for a name that there is not, with those that there are,
         nearest first, and for a value that cannot be used; and for a file that cannot be read.
@@ -149,6 +157,7 @@ class Settings(SettingsSection):
         if file is not None:
             given.add_file(Path(file))
         given.add_environment(environ)
+        given.add_values(overrides or {})
         return given.build(cls)
 
     @classmethod

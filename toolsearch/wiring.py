@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor
@@ -42,6 +43,7 @@ __all__ = [
     "build_sessions",
     "build_telemetry",
     "build_tool_advisor",
+    "open_engine",
 ]
 
 
@@ -112,6 +114,23 @@ def build_engine(
         telemetry=telemetry,
         clock=clock,
         usage=usage,
+    )
+
+
+def open_engine(settings: Settings, index_dir: str | Path) -> ToolSearch:
+    """Open the index in *index_dir*, with the encoder that it was made with unless *settings* name another one.
+
+    Raises IndexStoreError.
+    """
+    telemetry = build_telemetry(settings)
+    return ToolSearch.open(
+        index_dir,
+        strategy=settings.index.strategy,
+        encoder=settings.index.encoder if "encoder" in settings.index.model_fields_set else None,
+        sessions=build_sessions(settings),
+        options=build_session_options(settings),
+        manager=build_manager(settings, telemetry=telemetry),
+        telemetry=telemetry,
     )
 
 

@@ -183,7 +183,11 @@ def test_nothing_found_is_exit_code_1_and_says_so_on_stderr(indexed):
     [
         (["search", "/(/"], 2, "error [bad_pattern]: the pattern '('"),
         (["search", ""], 2, "error [bad_query]: the query is empty"),
-        (["search", "x", "--strategy", "best"], 2, "error [bad_setting]: unknown strategy 'best'"),
+        (
+            ["search", "x", "--strategy", "best"],
+            2,
+            "error [bad_setting]: index.strategy cannot be 'best': unknown strategy 'best'",
+        ),
         (["search", "x", "--server", "none"], 2, "error [bad_query]: there is no server 'none'; there are: statistics"),
         (["search", "x", "--allow", "kind:x"], 2, "error [bad_setting]: cannot use the reach rule 'kind:x'"),
         (["search", "x", "--limit", "0"], 2, "error [usage]: Invalid value for '--limit'"),

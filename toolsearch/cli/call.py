@@ -13,7 +13,7 @@ import typer
 
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import opened_engine
-from toolsearch.cli.options import IndexOption, JsonOption, SourceOption
+from toolsearch.cli.options import IndexOption, JsonOption, SettingsOption, SourceOption
 from toolsearch.cli.output import print_error, print_json, print_text
 from toolsearch.errors import BadArgumentsError
 
@@ -30,6 +30,7 @@ def call(
     *,
     index: IndexOption = None,
     source: SourceOption = None,
+    settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Call a tool and print its result. Only what the tool needs is started: of MCP servers, its own.
@@ -39,7 +40,7 @@ def call(
     from toolsearch.access.reach import Reach
 
     text = _read(arguments)
-    with opened_engine(index, source, strategy="keyword") as engine:
+    with opened_engine(index, source, settings, index__strategy="keyword") as engine:
         engine.view(Reach()).get(name)
         with redirect_stdout(sys.stderr):
             result = asyncio.run(_call(engine.session("command line"), name, text))

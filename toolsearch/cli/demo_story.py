@@ -16,10 +16,11 @@ from toolsearch.discovery.discovered import Budget
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadQueryError, EncoderError
 from toolsearch.session import Session
-from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.savings import Savings
+from toolsearch.settings import IndexSettings, Settings
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.replies import parse_tool_calls
+from toolsearch.wiring import build_engine
 from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.strategies import Ranking, Strategy
 
@@ -127,8 +128,8 @@ def load_standard_library(catalog: Catalog) -> None:
 def open_engine(catalog: Catalog, encoder: str | None) -> ToolSearch:
     """An engine whose clock only counts, so that the same tools are evicted at every run."""
     ticks = count()
-    options = SessionOptions(budget=BUDGET)
-    return ToolSearch(catalog, encoder=encoder or BUILT_IN, options=options, clock=lambda: float(next(ticks)))
+    settings = Settings(index=IndexSettings(encoder=encoder or BUILT_IN), budget=BUDGET)
+    return build_engine(settings, catalog, clock=lambda: float(next(ticks)))
 
 
 def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], float]) -> Iterator[Search]:

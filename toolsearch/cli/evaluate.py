@@ -11,7 +11,7 @@ import typer
 
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import opened_engine
-from toolsearch.cli.options import AllowOption, DenyOption, EncoderOption, IndexOption, SourceOption
+from toolsearch.cli.options import AllowOption, DenyOption, EncoderOption, IndexOption, SettingsOption, SourceOption
 from toolsearch.cli.output import line, print_json, stderr, stdout, table, warn
 from toolsearch.errors import BadQueryError, BadSettingError
 
@@ -37,6 +37,7 @@ def evaluate(
     *,
     index: IndexOption = None,
     source: SourceOption = None,
+    settings: SettingsOption = None,
     strategy: Annotated[
         list[str] | None,
         typer.Option(help="hybrid, semantic or keyword; repeatable, the first one counts. Default: all there are."),
@@ -81,7 +82,7 @@ def evaluate(
     if plot is not None:
         check_picture(plot)
     reach = Reach.parse(allow or EVERY_TOOL, deny or ())
-    with opened_engine(index, source, encoder=encoder) as engine:
+    with opened_engine(index, source, settings, index__encoder=encoder) as engine:
         given = _given(engine, reach, queries, propose, seed)
         if out is not None:
             write_queries(out, given.queries)

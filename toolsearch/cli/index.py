@@ -12,19 +12,25 @@ from typing import Annotated, Any
 import typer
 
 from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.opening import DEFAULT_INDEX, Loaded, loaded_sources, portable_encoder
-from toolsearch.cli.options import SOURCES_HELP, EncoderOption, JsonOption
+from toolsearch.cli.opening import DEFAULT_INDEX, Loaded, loaded_sources, portable_encoder, read_settings
+from toolsearch.cli.options import SOURCES_HELP, EncoderOption, JsonOption, SettingsOption, StrategyOption
 from toolsearch.cli.output import line, print_json, seconds, size, stdout, table
 
 
 def index(
     sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCES_HELP)],
     *,
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="Where the index is kept.")] = DEFAULT_INDEX,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            metavar="DIR",
+            help="Where the index is kept. Default: the setting index.index_dir, or .toolsearch.",
+        ),
+    ] = None,
+    settings: SettingsOption = None,
     encoder: EncoderOption = None,
-    strategy: Annotated[
-        str, typer.Option(help="auto, hybrid or semantic use the encoder; keyword or regex go without.")
-    ] = "auto",
+    strategy: StrategyOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Read tools from SOURCEs and keep an index of them in a directory.
@@ -33,23 +39,23 @@ def index(
     and costs no other; it is an error (3) only if no source gives a tool.
     """
     from toolsearch.access.reach import Reach
-    from toolsearch.engine import ToolSearch
-    from toolsearch.setting_values import read_strategy
+    from toolsearch.wiring import build_engine
 
     started_s = time.perf_counter()
+    chosen = read_settings(settings, index__strategy=strategy, index__encoder=encoder, index__index_dir=to)
+    folder = chosen.index.index_dir or DEFAULT_INDEX
+    kept = chosen.index.model_copy(update={"encoder": portable_encoder(chosen.index.encoder), "index_dir": folder})
     with loaded_sources(sources) as loaded:
         loaded.require_tools()
-        with ToolSearch(
-            loaded.catalog, strategy=read_strategy(strategy), encoder=portable_encoder(encoder), index_dir=to
-        ) as engine:
+        with build_engine(chosen.model_copy(update={"index": kept}), loaded.catalog) as engine:
             summary: dict[str, Any] = {
-                "index": str(to),
+                "index": str(folder),
                 "tools": len(loaded.catalog),
                 "tokens": engine.view(Reach()).tokens,
                 "tokens_are_estimate": engine.counter.estimate,
                 "strategies": list(engine.strategies),
                 "seconds": round(time.perf_counter() - started_s, 3),
-                "bytes": _bytes_in(to),
+                "bytes": _bytes_in(folder),
                 "notes": engine.notes,
             }
         if as_json:

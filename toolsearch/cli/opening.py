@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Generator, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from toolsearch.catalog.source import LoadReport, Source
     from toolsearch.catalog.sources.mcp import ServerStatus
     from toolsearch.engine import ToolSearch
+    from toolsearch.settings import Settings
     from toolsearch.tools.refusal import Refusal
 
 DEFAULT_INDEX = Path(".toolsearch")
@@ -122,41 +124,53 @@ class _UnreadSource:
         """Nothing is held."""
 
 
-def portable_encoder(spec: str | None) -> str:
-    """*spec* with its folder, if it names one, made absolute; without one, what is built in."""
-    from toolsearch_indexes.encoders.opening import BUILT_IN
+def read_settings(file: Path | None, **options: object) -> Settings:
+    """The settings of the environment and of *file*; *options*, as ``section__name``, win over both where given.
 
+    Raises BadSettingError.
+    """
+    from toolsearch.settings import Settings
+
+    overrides = {name.replace("__", "."): value for name, value in options.items()}
+    return Settings.from_environment(os.environ, file, overrides=overrides)
+
+
+def portable_encoder(spec: str | None) -> str | None:
+    """*spec* with its folder, if it names one, made absolute."""
     if spec is None:
-        return BUILT_IN
+        return None
     prefix, folder = ("onnx:", spec.removeprefix("onnx:")) if spec.startswith("onnx:") else ("", spec)
     return f"{prefix}{Path(folder).resolve()}" if Path(folder).is_dir() else spec
 
 
 @contextmanager
 def opened_engine(
-    index: Path | None, sources: Sequence[str] | None, *, strategy: str = "auto", encoder: str | None = None
+    index: Path | None, sources: Sequence[str] | None, settings_file: Path | None, **options: object
 ) -> Generator[ToolSearch]:
     """Open the engine over *sources* if given, else over the index; at the end everything it started is closed.
 
-    Raises BadSettingError if both or neither are there, SourceError if no source gives a tool, IndexStoreError.
+    *options* are those of `read_settings`. Raises BadSettingError if both or neither are there, or a setting cannot be
+    used, SourceError if no source gives a tool, IndexStoreError.
     """
-    from toolsearch.engine import ToolSearch
-    from toolsearch.setting_values import read_strategy
-    from toolsearch_indexes.encoders.opening import BUILT_IN
+    from toolsearch.wiring import build_engine, open_engine
 
     if sources and index:
         raise BadSettingError("give either --index or --source, not both")
+    settings = read_settings(settings_file, **options, index__index_dir="none" if sources else index)
     with ExitStack() as stack:
         if sources:
             loaded = stack.enter_context(loaded_sources(sources))
             loaded.require_tools()
-            engine = ToolSearch(loaded.catalog, strategy=read_strategy(strategy), encoder=encoder or BUILT_IN)
+            engine = build_engine(settings, loaded.catalog)
         else:
-            engine = ToolSearch.open(index or default_index(), strategy=read_strategy(strategy), encoder=encoder)
+            engine = open_engine(settings, index_folder(settings))
         yield stack.enter_context(engine)
 
 
-def default_index() -> Path:
+def index_folder(settings: Settings) -> Path:
+    """Where the index is that a command reads. Raises BadSettingError if nothing says so and there is none here."""
+    if settings.index.index_dir is not None:
+        return settings.index.index_dir
     if not DEFAULT_INDEX.is_dir():
         raise BadSettingError(
             f"there is no index in ./{DEFAULT_INDEX}; make one with 'toolsearch index SOURCE...', "

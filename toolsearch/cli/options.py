@@ -11,7 +11,18 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON 
 IndexOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        "--index", metavar="DIR", help="A directory made by 'toolsearch index'. Default: .toolsearch, if it is there."
+        "--index",
+        metavar="DIR",
+        help="A directory made by 'toolsearch index'. Default: the setting index.index_dir, or .toolsearch.",
+    ),
+]
+SettingsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        help="A TOML file of settings, as [toolsearch.search]. TOOLSEARCH_* in the environment win over it, and the "
+        "options of the command over both. docs/settings.md lists them.",
     ),
 ]
 SourceOption: TypeAlias = Annotated[
@@ -25,6 +36,15 @@ EncoderOption: TypeAlias = Annotated[
         metavar="SPEC",
         help="For search by meaning, instead of the built-in: a folder with an ONNX model, or a sentence-transformers "
         "model or folder.",
+    ),
+]
+StrategyOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--strategy",
+        metavar="NAME",
+        help="auto, hybrid, semantic, keyword or regex; auto, hybrid and semantic use an encoder. Default: the setting "
+        "index.strategy, auto.",
     ),
 ]
 AllowOption: TypeAlias = Annotated[

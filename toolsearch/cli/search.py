@@ -9,7 +9,16 @@ import typer
 
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import opened_engine
-from toolsearch.cli.options import AllowOption, DenyOption, EncoderOption, IndexOption, JsonOption, SourceOption
+from toolsearch.cli.options import (
+    AllowOption,
+    DenyOption,
+    EncoderOption,
+    IndexOption,
+    JsonOption,
+    SettingsOption,
+    SourceOption,
+    StrategyOption,
+)
 from toolsearch.cli.output import line, print_json, stderr, stdout, table
 
 if TYPE_CHECKING:
@@ -23,8 +32,11 @@ def search(
     *,
     index: IndexOption = None,
     source: SourceOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="Tools shown at most.")] = 5,
-    strategy: Annotated[str, typer.Option(help="auto, hybrid, semantic, keyword or regex.")] = "auto",
+    settings: SettingsOption = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Tools shown at most. Default: the setting search.limit, 5.")
+    ] = None,
+    strategy: StrategyOption = None,
     server: Annotated[str | None, typer.Option(help="Only tools of this server.")] = None,
     allow: AllowOption = None,
     deny: DenyOption = None,
@@ -39,8 +51,9 @@ def search(
     from toolsearch.access.reach import EVERY_TOOL, Reach
 
     reach = Reach.parse(allow or EVERY_TOOL, deny or ())
-    with opened_engine(index, source, strategy=strategy, encoder=encoder) as engine:
-        found = engine.search(query, limit=limit, reach=reach, server=server)
+    options = {"index__strategy": strategy, "index__encoder": encoder, "search__limit": limit}
+    with opened_engine(index, source, settings, **options) as engine:
+        found = engine.search(query, limit=engine.options.limit, reach=reach, server=server)
         names = dict.fromkeys([*(reference.name for reference in found if explain), *(tool or ())])
         explained = [engine.explain(query, name, reach=reach, server=server) for name in names]
         if as_json:

@@ -9,7 +9,7 @@ import typer
 
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import opened_engine
-from toolsearch.cli.options import IndexOption, JsonOption, SourceOption
+from toolsearch.cli.options import IndexOption, JsonOption, SettingsOption, SourceOption
 from toolsearch.cli.output import legible, line, print_json, stdout
 
 
@@ -18,6 +18,7 @@ def show(
     *,
     index: IndexOption = None,
     source: SourceOption = None,
+    settings: SettingsOption = None,
     tool_format: Annotated[
         str | None,
         typer.Option(
@@ -30,7 +31,7 @@ def show(
     from toolsearch.access.reach import Reach
     from toolsearch.wire.formats import render_definition
 
-    with opened_engine(index, source, strategy="keyword") as engine:
+    with opened_engine(index, source, settings, index__strategy="keyword") as engine:
         view = engine.view(Reach())
         tool = view.get(name)
         if tool_format is not None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.opening import SourceOutcome, default_index, loaded_sources
-from toolsearch.cli.options import SOURCES_HELP, IndexOption, JsonOption
+from toolsearch.cli.opening import SourceOutcome, index_folder, loaded_sources, read_settings
+from toolsearch.cli.options import SOURCES_HELP, IndexOption, JsonOption, SettingsOption
 from toolsearch.cli.output import line, print_json, seconds, stdout, table
 from toolsearch.errors import BadSettingError
 
@@ -26,6 +26,7 @@ def sources(
     specs: Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", help=SOURCES_HELP)] = None,
     *,
     index: IndexOption = None,
+    settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """List what was taken from each source and what was refused, with the reasons.
@@ -34,7 +35,8 @@ def sources(
     """
     if specs and index:
         raise BadSettingError("give either sources or --index, not both")
-    return _read_now(specs, as_json=as_json) if specs else _read_index(index or default_index(), as_json=as_json)
+    chosen = read_settings(settings, index__index_dir=index)
+    return _read_now(specs, as_json=as_json) if specs else _read_index(index_folder(chosen), as_json=as_json)
 
 
 def _read_now(specs: Sequence[str], *, as_json: bool) -> int:

@@ -9,7 +9,7 @@ import typer
 
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import opened_engine
-from toolsearch.cli.options import IndexOption, JsonOption, SourceOption
+from toolsearch.cli.options import IndexOption, JsonOption, SettingsOption, SourceOption
 from toolsearch.cli.output import line, print_json, stdout, table
 
 _COUNTED_AS = "raw JSON of name, description and input schema; providers bill something near it, not it"
@@ -19,15 +19,15 @@ def tokens(
     *,
     index: IndexOption = None,
     source: SourceOption = None,
+    settings: SettingsOption = None,
     top: Annotated[int, typer.Option(min=0, help="How many of the most expensive tools to list.")] = 10,
     as_json: JsonOption = False,
 ) -> int:
     """Show what the catalog costs in tokens: all of it, by server, the most expensive tools, and the search tool."""
     from toolsearch.access.reach import Reach
-    from toolsearch.discovery.pass_through import PassThrough
     from toolsearch.discovery.search_tool import search_tool_definition
 
-    with opened_engine(index, source, strategy="keyword") as engine:
+    with opened_engine(index, source, settings, index__strategy="keyword") as engine:
         view = engine.view(Reach())
         costs: dict[str, int] = {}
         servers: defaultdict[str, list[int]] = defaultdict(list)
@@ -40,7 +40,7 @@ def tokens(
             "tokens": total,
             # with all strategies: the most that it can be
             "search_tool_tokens": view.tokens_of(search_tool_definition(view.servers)),
-            "is_shown_whole": PassThrough().covers(tools=len(costs), tokens=total),
+            "is_shown_whole": engine.options.pass_through.covers(tools=len(costs), tokens=total),
             "is_estimate": engine.counter.estimate,
             "counted_as": _COUNTED_AS,
             "servers": [

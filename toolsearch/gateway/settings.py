@@ -277,7 +277,7 @@ def _bad_setting(place: str, error: ValidationError) -> BadSettingError:
     first = error.errors(include_input=False, include_url=False)[0]  # what was put in may be a secret
     unknown = [first["ctx"]["name"][:_MAX_SHOWN]] if first["type"] == UNKNOWN_SETTING and "ctx" in first else []
     where = ".".join([place, *map(str, first["loc"]), *unknown])
-    return BadSettingError(f"the setting {where} cannot be used: {first['msg']}")
+    return BadSettingError(f"the setting {where} cannot be used: {first['msg'].removeprefix('Value error, ')}")
 
 
 def _without_ambiguous(servers: tuple[McpServer, ...], origin: str) -> tuple[list[McpServer], list[Refusal]]:
