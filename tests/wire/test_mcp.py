@@ -14,6 +14,7 @@ from toolsearch import ToolDefinition
 from toolsearch.errors import BadToolError, ToolExecutionError
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolOrigin
+from toolsearch.wire import mcp
 from toolsearch.wire.mcp import definitions, envelope, eras, lists, methods, questions, requests, results
 from toolsearch.wire.mcp.eras import Era
 
@@ -59,9 +60,22 @@ def test_a_definition_is_read_back_as_it_was_written(definition: ToolDefinition)
 
 
 @PROPERTY
-@given(NAMES, OBJECTS)
-def test_a_call_is_read_back_as_it_was_written(name: str, arguments: dict[str, Any]) -> None:
-    assert requests.read_call(requests.call_params(name, arguments), "7") == ToolCall("7", name, arguments)
+@given(st.lists(st.tuples(NAMES, OBJECTS), max_size=3))
+def test_calls_are_read_back_as_they_were_written(asked: list[tuple[str, dict[str, Any]]]) -> None:
+    calls = [ToolCall(f"call_{place}", name, arguments) for place, (name, arguments) in enumerate(asked, 1)]
+
+    assert mcp.read_calls(mcp.write_calls(calls)) == calls
+    as_text = [ToolCall(call.id, call.name, json.dumps(call.arguments)) for call in calls]
+    assert mcp.read_calls(mcp.write_calls(as_text)) == calls
+
+
+@PROPERTY
+@given(BLOCKS, st.none() | OBJECTS)
+def test_results_of_every_version_are_read_back_as_they_were_written(content: list[Any], structured: Any) -> None:
+    calls = [ToolCall("1", "add"), ToolCall("2", "take")]
+    answered = [ToolResult(call.id, call.name, tuple(content), structured) for call in calls]
+
+    assert mcp.read_results(mcp.write_results(answered), calls) == answered
 
 
 @PROPERTY

@@ -17,22 +17,39 @@ SDK has names for, such as capabilities and notifications, stays where it is use
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from toolsearch.tools.calls import ToolResult
-from toolsearch.tools.json_types import Json
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.arguments import arguments_object
 from toolsearch.wire.mcp.definitions import read_tool, write_tool
-from toolsearch.wire.mcp.results import write_result
+from toolsearch.wire.mcp.requests import call_params, read_call
+from toolsearch.wire.mcp.results import read_result, write_result
 from toolsearch.wire.native_search import NativeSearch
 
-__all__ = ["read_tool", "write_results", "write_tool"]
+__all__ = ["read_calls", "read_results", "read_tool", "write_calls", "write_results", "write_tool"]
+
+
+def write_calls(calls: Iterable[ToolCall]) -> list[dict[str, Json]]:
+    """The parameters of a ``tools/call`` for each. The id of a call is that of the request around it."""
+    return [call_params(call.name, arguments_object(call)) for call in calls]
+
+
+def read_calls(entries: Iterable[JsonObject]) -> list[ToolCall]:
+    """The calls that *entries*, parameters of ``tools/call``, ask for; their ids are ``call_1``, ``call_2`` ..."""
+    return [read_call(params, f"call_{position}") for position, params in enumerate(entries, 1)]
 
 
 def write_results(results: Sequence[ToolResult], native_search: NativeSearch | None = None) -> list[dict[str, Json]]:
     """What to answer each call with; a search of ours loads nothing here that the answer would have to hold."""
     del native_search
     return [write_result(_for_every_version(result)) for result in results]
+
+
+def read_results(entries: Iterable[JsonObject], calls: Iterable[ToolCall]) -> list[ToolResult]:
+    """What *entries*, the answers to *calls* in their order, say of them."""
+    return [read_result(raw, call) for raw, call in zip(entries, calls, strict=True)]
 
 
 def _for_every_version(result: ToolResult) -> ToolResult:
