@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 from mcp import MCPError
 
-from toolsearch.errors import LoginRequiredError, ServerUnavailableError, ToolSearchError, ToolTimeoutError
+from toolsearch.errors import LoginRequiredError, ServerUnavailableError, ToolTimeoutError
 from toolsearch.upstreams.breaker import Breaker, Passage
 from toolsearch.upstreams.config import StdioServer
 from toolsearch.upstreams.faults import Fault, FaultKind, fault_of_request, silence
@@ -91,24 +92,31 @@ class Sender:
         passage = self.breaker.admit()
         if passage is None:
             raise unsent(self._words.left_alone(self.breaker))
+        is_sent = False
         try:
             session = await self._connected()
             clock.reschedule(None)  # from here on the turn keeps the time
-            result = await self._exchange(request, session, ends_at, timeout_s)
-        except _NoAnswerError as error:
-            raise self._unanswered(error.fault, passage, error.session) from error.__cause__
-        except _RefusedHereError as error:
-            passage.left()
-            raise error.reason from error.__cause__
-        except MCPError:
-            passage.answered()  # if only with a no
-            self._answered()
+            left_s = ends_at - asyncio.get_running_loop().time()
+            with self._in_flight_on(session):
+                async with self._talkback.turn(request.downstream, timeout_s=left_s):
+                    await self._judged_on(session)
+                    request.admit()
+                    is_sent = True
+                    result = await _sent(request, session)
+        except MCPError as error:
+            if not is_sent:
+                raise
+            if fault := fault_of_request(error):
+                raise self._unanswered(fault, passage, session) from error
+            self._note_answer(passage)  # if only a no
             raise
-        except BaseException:
-            passage.left()
-            raise
-        passage.answered()
-        self._answered()
+        except TimeoutError as error:
+            if not is_sent:
+                raise
+            raise self._unanswered(silence(timeout_s), passage, session) from error
+        finally:
+            passage.left()  # unless something was learned on it by now
+        self._note_answer(passage)
         return result
 
     async def _connected(self) -> McpSession:
@@ -119,87 +127,56 @@ class Sender:
         except ServerUnavailableError as error:
             raise unsent(error) from error
 
-    async def _exchange(
-        self, request: UpstreamRequest, session: McpSession, ends_at: float, timeout_s: float
-    ) -> dict[str, Any]:
-        """Raises _NoAnswerError, TimeoutError if it was never its turn, or MCPError for what the server refused."""
-        downstream = request.downstream
-        is_sent = False
-        self._in_flight[session] += 1
-        try:
-            async with self._talkback.turn(downstream, timeout_s=ends_at - asyncio.get_running_loop().time()):
-                await self._admitted(request, session)
-                is_sent = True
-                return await session.request(
-                    request.method,
-                    request.params,
-                    on_progress=downstream.progress if downstream else None,
-                    capabilities=downstream.capabilities if downstream else None,
-                )
-        except MCPError as error:
-            if fault := fault_of_request(error):
-                raise _NoAnswerError(fault, session) from error
-            raise
-        except TimeoutError as error:
-            if is_sent:
-                raise _NoAnswerError(silence(timeout_s), session) from error
-            raise
-        finally:
-            self._leave(session)
+    async def _judged_on(self, session: McpSession) -> None:
+        """Wait until what the server lists on *session* was judged.
 
-    async def _admitted(self, request: UpstreamRequest, session: McpSession) -> None:
-        """Wait until what the server lists on *session* was judged, and have *request* admitted by that.
-
-        Whatever comes after this has to send it without waiting for anything else.
+        Whatever comes after this has to send the request without waiting for anything else.
         """
         try:
             await self._judged(session)
+        except LoginRequiredError:
+            raise
         except ServerUnavailableError as error:
             if session.ended.is_set() or session in self._retired:
                 raise _SessionOverError from error
-            refused = error if isinstance(error, LoginRequiredError) else unsent(error)
-            raise _RefusedHereError(refused) from error
-        try:
-            request.admit()
-        except (ToolSearchError, MCPError) as error:
-            raise _RefusedHereError(error) from error
+            raise unsent(error) from error
 
-    def _leave(self, session: McpSession) -> None:
-        self._in_flight[session] -= 1
-        if not self._in_flight[session]:
-            del self._in_flight[session]
-            if session in self._retired:
-                self._retired.discard(session)
-                session.ended.set()
+    @contextmanager
+    def _in_flight_on(self, session: McpSession) -> Generator[None]:
+        self._in_flight[session] += 1
+        try:
+            yield
+        finally:
+            self._in_flight[session] -= 1
+            if not self._in_flight[session]:
+                del self._in_flight[session]
+                if session in self._retired:
+                    self._retired.discard(session)
+                    session.ended.set()
+
+    def _note_answer(self, passage: Passage) -> None:
+        passage.answered()
+        self._answered()
 
     def _unanswered(self, fault: Fault, passage: Passage, session: McpSession) -> Exception:
         if passage.is_probe and fault.kind is FaultKind.SILENT and self._is_process:
             session.ended.set()  # silent again after the wait: only another process can help
         if fault.counts or fault.asked_s:
             passage.failed(asked_s=fault.asked_s)
-        else:
-            passage.left()
         error = self._words.unanswered(fault)
         self._suffered(fault, session, error)
         return _SessionOverError() if fault.kind is FaultKind.EXPIRED else error
 
 
+async def _sent(request: UpstreamRequest, session: McpSession) -> dict[str, Any]:
+    downstream = request.downstream
+    return await session.request(
+        request.method,
+        request.params,
+        on_progress=downstream.progress if downstream else None,
+        capabilities=downstream.capabilities if downstream else None,
+    )
+
+
 class _SessionOverError(Exception):
     """The request did not run because its session is over."""
-
-
-class _RefusedHereError(Exception):
-    """The request was not sent, for *reason*, which is no word of the server's."""
-
-    def __init__(self, reason: Exception) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
-
-
-class _NoAnswerError(Exception):
-    """The request was not answered by the server."""
-
-    def __init__(self, fault: Fault, session: McpSession) -> None:
-        super().__init__(fault.reason)
-        self.fault = fault
-        self.session = session
