@@ -121,7 +121,7 @@ def test_a_search_that_fails_is_no_search_that_found_nothing(recorder):
 
 def test_a_chat_is_a_client_span_with_its_usage(recorder):
     with recorder.telemetry.chat(provider="openai", model="gpt-5.4") as span:
-        span.asked({"temperature": 0.5, "max_tokens": None}, messages=list)
+        span.asked({"temperature": 0.5, "max_tokens": None}, messages=list, tools=list)
         span.answered(input_tokens=100, output_tokens=7, cached_tokens=64, finish_reason="stop")
 
     span = recorder.span("chat gpt-5.4")
@@ -148,7 +148,7 @@ def test_content_is_captured_only_where_that_was_asked_for():
     with recorder.telemetry.search(strategy="keyword", limit=5, query="time zones") as search:
         search.found(["get_time"])
     with recorder.telemetry.chat(provider="openai", model="m") as chat:
-        chat.asked({}, messages=lambda: [{"role": "user"}])
+        chat.asked({}, messages=lambda: [{"role": "user"}], tools=list)
         chat.answered(input_tokens=1, output_tokens=1, messages=lambda: [{"role": "assistant"}])
 
     assert recorder.span("execute_tool get_time").attributes["gen_ai.tool.call.arguments"] == '{"zone": "Zürich"}'
@@ -194,8 +194,12 @@ def test_figures_of_discovery_and_of_tokens_add_up(recorder):
 def test_without_a_provider_there_is_nothing_to_record_to(recorder):
     assert recorder.telemetry.has_metrics
     assert not Telemetry().has_metrics
+
+    def unread():
+        pytest.fail("nobody reads this")
+
     with Telemetry().chat(provider="openai", model="m") as span:
-        span.asked({"temperature": 1.0}, messages=lambda: pytest.fail("nobody reads this"))
+        span.asked({"temperature": 1.0}, messages=unread, tools=unread)
         span.answered(input_tokens=1, output_tokens=1, messages=lambda: pytest.fail("nobody reads this"))
 
 

@@ -17,7 +17,14 @@ from toolsearch.settings import Settings
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.wire.messages import SystemMessage
-from toolsearch.wiring import build_client, build_engine, build_eviction, build_manager, build_tool_advisor
+from toolsearch.wiring import (
+    build_client,
+    build_engine,
+    build_eviction,
+    build_manager,
+    build_telemetry,
+    build_tool_advisor,
+)
 
 
 def settings(**variables):
@@ -157,3 +164,11 @@ async def test_a_tool_that_is_not_attached_runs_only_with_the_fallback(fallback,
     response = await client.prompt("What time is it?").call()
 
     assert response.steps[-1].results[0].is_error is is_error
+
+
+@pytest.mark.parametrize("captured", ["content", "definitions"])
+def test_each_kind_of_content_is_captured_by_a_setting_of_its_own(captured):
+    telemetry = build_telemetry(settings(**{f"TELEMETRY__CAPTURE_{captured.upper()}": "true"}))
+
+    assert telemetry.capture_content is (captured == "content")
+    assert telemetry.capture_definitions is (captured == "definitions")

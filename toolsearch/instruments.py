@@ -21,6 +21,7 @@ class Instruments:
     client: SpanKind
     clock: Callable[[], float]
     capture_content: bool
+    capture_definitions: bool
     tool_duration: Histogram
     tool_calls: Counter
     tool_errors: Counter
@@ -43,6 +44,7 @@ class Instruments:
         *,
         clock: Callable[[], float],
         capture_content: bool,
+        capture_definitions: bool,
     ) -> Instruments:
         def seconds(name: str, of: str) -> Histogram:
             return meter.create_histogram(name, "s", of, explicit_bucket_boundaries_advisory=_SECONDS)
@@ -53,6 +55,7 @@ class Instruments:
             client=kinds[1],
             clock=clock,
             capture_content=capture_content,
+            capture_definitions=capture_definitions,
             tool_duration=seconds("gen_ai.execute_tool.duration", "Duration of tool calls."),
             tool_calls=meter.create_counter("toolsearch.tool.calls", "{call}", "Tool calls."),
             tool_errors=meter.create_counter("toolsearch.tool.errors", "{call}", "Tool calls that failed."),

@@ -112,6 +112,7 @@ class TelemetrySettings(SettingsSection):
     """What OpenTelemetry is told, where it is set up."""
 
     capture_content: bool = Field(default=False, description="Record queries, arguments, results and messages too.")
+    capture_definitions: bool = Field(default=False, description="Record the descriptions and schemas of tools too.")
 
 
 _OLD_NAMES: Final = {  # of 0.1.0

@@ -152,12 +152,23 @@ class ChatSpan(_Operation):
 
     __slots__ = ()
 
-    def asked(self, attributes: Mapping[str, str | int | float | None], messages: Callable[[], object]) -> None:
-        """Say how the model was asked, by gen_ai.request.*; a None is left out. *messages*: only if content is kept."""
-        if self._span is not None:
-            self._set({f"gen_ai.request.{key}": value for key, value in attributes.items() if value is not None})
-            if self._captures_content:
-                self._set({"gen_ai.input.messages": as_text(messages())})
+    def asked(
+        self,
+        attributes: Mapping[str, str | int | float | None],
+        messages: Callable[[], object],
+        tools: Callable[[], object],
+    ) -> None:
+        """Say how the model was asked, by gen_ai.request.*; a None is left out.
+
+        *messages* are worked out only where content is captured, *tools* only where definitions are.
+        """
+        if self._span is None or self._instruments is None:
+            return
+        self._set({f"gen_ai.request.{key}": value for key, value in attributes.items() if value is not None})
+        if self._instruments.capture_content:
+            self._set({"gen_ai.input.messages": as_text(messages())})
+        if self._instruments.capture_definitions:
+            self._set({"gen_ai.tool.definitions": as_text(tools())})
 
     def answered(
         self,

@@ -1,7 +1,8 @@
 """Spans and metrics of searches, tool calls and model calls, as OpenTelemetry's conventions for GenAI name them.
 
-What a query, an argument or an answer says is left out unless *capture_content* asks for it. Without OpenTelemetry, or
-without a provider, everything here does nothing, in about a microsecond.
+What a query, an argument or an answer says is left out unless *capture_content* asks for it, what a tool says of itself
+unless *capture_definitions* does. Without OpenTelemetry, or without a provider, everything here does nothing, in about
+a microsecond.
 
 Metrics:
 
@@ -50,15 +51,24 @@ class Telemetry:
         meter_provider: MeterProvider | None = None,
         *,
         capture_content: bool = False,
+        capture_definitions: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.capture_content = capture_content
+        self.capture_definitions = capture_definitions
         self._clock = clock
         self._tracer_provider = tracer_provider
         self._meter_provider = meter_provider
 
     def tool_call(
-        self, name: str, *, call_id: str = "", arguments: object = None, is_known: bool = True
+        self,
+        name: str,
+        *,
+        call_id: str = "",
+        arguments: object = None,
+        description: str = "",
+        input_schema: object = None,
+        is_known: bool = True,
     ) -> ToolCallSpan:
         """Around one call of the tool *name*, in which other spans become its children.
 
@@ -78,6 +88,9 @@ class Telemetry:
             attributes["gen_ai.tool.call.id"] = shown_name(call_id)
         if self.capture_content and arguments is not None:
             attributes["gen_ai.tool.call.arguments"] = as_text(arguments)
+        if self.capture_definitions and input_schema is not None:
+            attributes["gen_ai.tool.description"] = description
+            attributes["toolsearch.tool.input_schema"] = as_text(input_schema)  # the conventions have no name for it
         labels: Attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name if is_known else _OTHER}
         return ToolCallSpan(instruments, f"execute_tool {name}", attributes, labels)
 
@@ -155,6 +168,7 @@ class Telemetry:
             meters.get_meter(_SCOPE),
             clock=self._clock,
             capture_content=self.capture_content,
+            capture_definitions=self.capture_definitions,
         )
 
 

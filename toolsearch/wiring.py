@@ -49,7 +49,8 @@ __all__ = [
 
 def build_telemetry(settings: Settings) -> Telemetry:
     """Record to OpenTelemetry's global providers."""
-    return Telemetry(capture_content=settings.telemetry.capture_content)
+    captured = settings.telemetry
+    return Telemetry(capture_content=captured.capture_content, capture_definitions=captured.capture_definitions)
 
 
 def build_manager(

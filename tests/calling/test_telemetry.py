@@ -23,7 +23,7 @@ class Echo:
         return arguments["text"]
 
 
-ATTACHED = AttachedTools([Tool(ToolDefinition("echo", input_schema={"type": "object"}), Echo())])
+ATTACHED = AttachedTools([Tool(ToolDefinition("echo", "Say it.", {"type": "object"}), Echo())])
 ECHO = ToolCall("c1", "echo", {"text": "hello"})
 
 
@@ -76,6 +76,18 @@ async def test_waiting_for_approval_is_no_time_of_the_tool(recorder: Recorder):
 
     [(_, (count, seconds))] = recorder.points("gen_ai.execute_tool.duration")
     assert (count, seconds) == (1, 0.5)
+
+
+@pytest.mark.parametrize("captured", [True, False])
+async def test_what_a_tool_says_of_itself_is_recorded_only_where_that_was_asked_for(captured: bool):
+    """And by that setting alone: the arguments are left out."""
+    recorder = Recorder(capture_definitions=captured, capture_content=not captured)
+    await ToolCallingManager(telemetry=recorder.telemetry).execute([ECHO], ATTACHED)
+
+    attributes = recorder.span("execute_tool echo").attributes
+    assert ("gen_ai.tool.call.arguments" in attributes) is not captured
+    expected = {"gen_ai.tool.description": "Say it.", "toolsearch.tool.input_schema": '{"type": "object"}'}
+    assert {key: attributes[key] for key in expected if key in attributes} == (expected if captured else {})
 
 
 async def test_captured_content_is_what_the_hooks_have_made_of_it():

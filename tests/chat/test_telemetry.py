@@ -7,6 +7,7 @@ import json
 import pytest
 from opentelemetry.trace import get_current_span
 
+from tests.kit.chat_models import ADD
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from tests.kit.telemetry_recorder import Recorder
 from toolsearch.chat.model import ChatOptions, Prompt
@@ -114,6 +115,26 @@ async def test_messages_are_captured_as_the_conventions_write_them():
     assert json.loads(attributes["gen_ai.output.messages"]) == [
         {"role": "assistant", "parts": [{"type": "text", "content": "noon"}], "finish_reason": "stop"}
     ]
+
+
+@pytest.mark.parametrize("captured", [True, False])
+async def test_the_tools_of_a_request_are_recorded_only_where_that_was_asked_for(captured: bool):
+    recorder = Recorder(capture_definitions=captured, capture_content=not captured)
+    _, model = wrapped(says("3"), recorder=recorder)
+    await model.call(Prompt((UserMessage("1 + 2?"),), ChatOptions(tools=(ADD,))))
+
+    attributes = recorder.span("chat m-1").attributes
+    assert ("gen_ai.input.messages" in attributes) is not captured
+    assert ("gen_ai.tool.definitions" in attributes) is captured
+    if captured:
+        assert json.loads(attributes["gen_ai.tool.definitions"]) == [
+            {
+                "type": "function",
+                "name": "add",
+                "description": "Add two numbers.",
+                "parameters": ADD.definition.input_schema,
+            }
+        ]
 
 
 async def test_two_apis_of_one_provider_have_its_one_name():

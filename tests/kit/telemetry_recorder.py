@@ -14,14 +14,20 @@ from toolsearch.telemetry import Telemetry
 class Recorder:
     """A Telemetry whose spans and metrics can be read back. Its clock moves on by 0.5 s with each look."""
 
-    def __init__(self, *, capture_content: bool = False) -> None:
+    def __init__(self, *, capture_content: bool = False, capture_definitions: bool = False) -> None:
         self._exporter = InMemorySpanExporter()
         self._reader = InMemoryMetricReader()
         self._now_s = 0.0
         tracers = TracerProvider(shutdown_on_exit=False)
         tracers.add_span_processor(SimpleSpanProcessor(self._exporter))
         meters = MeterProvider([self._reader], shutdown_on_exit=False)
-        self.telemetry = Telemetry(tracers, meters, capture_content=capture_content, clock=self._clock)
+        self.telemetry = Telemetry(
+            tracers,
+            meters,
+            capture_content=capture_content,
+            capture_definitions=capture_definitions,
+            clock=self._clock,
+        )
 
     def _clock(self):
         self._now_s += 0.5

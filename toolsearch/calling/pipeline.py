@@ -119,9 +119,15 @@ class CallPipeline:
         return face.failed(call, error)
 
     async def _observed(self, admitted: Admitted, face: Face[Delivered], context: ToolContext) -> Outcome[Delivered]:
-        call, name = admitted.call, admitted.tool.name
+        call, name, definition = admitted.call, admitted.tool.name, admitted.tool.definition
         started_s = self._clock()
-        with self._telemetry.tool_call(name, call_id=call.id, arguments=admitted.arguments) as span:
+        with self._telemetry.tool_call(
+            name,
+            call_id=call.id,
+            arguments=admitted.arguments,
+            description=definition.description,
+            input_schema=definition.input_schema,
+        ) as span:
             outcome = await face.run(admitted, context)
             if self._after and outcome.was_run and outcome.result is not None:
                 outcome = await self._revised(admitted, face, outcome, outcome.result)

@@ -9,6 +9,7 @@ from toolsearch.chat.closing import closing
 from toolsearch.chat.model import ChatModel, Prompt
 from toolsearch.chat.typed_prompt import has_native_response_format
 from toolsearch.telemetry import ChatSpan, Telemetry
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, Usage
 from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 
@@ -69,7 +70,18 @@ def _tell_asked(span: ChatSpan, prompt: Prompt) -> None:
     span.asked(
         {"temperature": prompt.options.temperature, "max_tokens": prompt.options.max_tokens},
         messages=lambda: list(map(_written, prompt.messages)),
+        tools=lambda: [_defined(tool.definition) for tool in prompt.options.tools],
     )
+
+
+def _defined(definition: ToolDefinition) -> Mapping[str, Any]:
+    """*definition* as the conventions write it."""
+    return {
+        "type": "function",
+        "name": definition.name,
+        "description": definition.description,
+        "parameters": definition.input_schema,
+    }
 
 
 def _tell_answered(span: ChatSpan, message: AssistantMessage, usage: Usage, finish_reason: FinishReason | None) -> None:
