@@ -76,8 +76,7 @@ def read_text_part(part: JsonObject) -> dict[str, Json] | None:
 
 def plain_text(blocks: Sequence[JsonObject], at: int) -> str | None:
     """The text of the block at *at*, if there is one and it is nothing but text."""
-    block = blocks[at] if blocks else {}
-    return block_text(block) if block.get("type") == "text" else None
+    return block_text(blocks[at]) if blocks and blocks[at].get("type") == "text" else None
 
 
 def same_json(one: Json, other: Json) -> bool:

@@ -17,10 +17,18 @@ WireFormat: TypeAlias = Literal["openai", "openai-responses", "anthropic", "mcp"
 
 
 class WireModule(Protocol):
-    """What the module of every format has."""
+    """What the module of every format has.
+
+    Those of model APIs also write and read calls, conversations, tool choices and answers, by functions of equal names.
+    What is read is equal to what was written as far as the format can say it; each module names what it cannot.
+    """
 
     def write_tool(self, definition: ToolDefinition, plain: ToPlain = ...) -> dict[str, Any]:
         """Return *definition* as one entry of a request's tool list; what is returned may be changed at its top."""
+        ...
+
+    def read_tool(self, entry: JsonObject) -> ToolDefinition:
+        """Return the definition in *entry*. Raises BadToolError, which says why, for what defines no tool."""
         ...
 
     def write_results(
@@ -61,6 +69,19 @@ def render_tools(definitions: Iterable[ToolDefinition], wire_format: WireFormat)
     """Render each as `render_definition` does, in the given order."""
     write_tool = wire_module(wire_format).write_tool
     return [write_tool(definition) for definition in definitions]
+
+
+def read_tool(entry: JsonObject) -> ToolDefinition:
+    """Return the definition in *entry*, in whichever of the formats; each has a name of its own for the input schema.
+
+    Raises BadToolError, which says why, for what defines no tool.
+    """
+    fields = openai_chat.tool_fields(entry)
+    if fields.get(anthropic.INPUT_SCHEMA) is not None:
+        return anthropic.read_tool(fields)
+    if fields.get(mcp.INPUT_SCHEMA) is not None:
+        return mcp.read_tool(fields)
+    return openai_responses.read_tool(fields)
 
 
 def render_results(

@@ -44,14 +44,14 @@ def read_definition(fields: JsonObject, schema_key: str) -> ToolDefinition:
     A schema is made an object's where only that was left unsaid; none at all means no parameters. Raises BadToolError,
     which says why, for what is no definition.
     """
-    name = _text(fields, "name")
+    name = text_in(fields, "name")
     if not name:
         raise BadToolError("it has no name")
     return ToolDefinition(
         name=name,
-        description=_text(fields, "description"),
+        description=text_in(fields, "description"),
         input_schema=_input_schema(fields, schema_key),
-        title=_text(fields, "title"),
+        title=text_in(fields, "title"),
         output_schema=as_object(fields.get("output_schema")) or as_object(fields.get("outputSchema")),
         annotations=as_object(fields.get("annotations")) or {},
     )
@@ -71,7 +71,8 @@ def _input_schema(fields: JsonObject, key: str) -> JsonObject:
     return schema if "type" in schema else {"type": "object", **schema}
 
 
-def _text(fields: JsonObject, key: str) -> str:
+def text_in(fields: JsonObject, key: str) -> str:
+    """The text under *key*, "" if there is none. Raises BadToolError if something else is there."""
     value = fields.get(key)
     if value is None:
         return ""

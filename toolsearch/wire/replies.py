@@ -44,7 +44,7 @@ def parse_tool_calls(reply: object) -> tuple[WireFormat, list[ToolCall]]:
     """
     wire_format, held = _unwrapped(reply)
     found = [read for position, item in enumerate(held.items, 1) if (read := _read(item, position)) is not None]
-    formats = {read_format for read_format, _ in found}
+    formats: set[WireFormat] = {read_format for read_format, _ in found}
     if wire_format is not None:
         formats.add(wire_format)
     if len(formats) > 1:

@@ -66,7 +66,8 @@ def call_in(fields: JsonObject, call_id: object, arguments_key: str, position: i
         arguments = ""
     elif not isinstance(arguments, str | Mapping):
         arguments = json.dumps(arguments)  # refused when it is run, so that its siblings still are
-    return ToolCall(f"call_{position}" if call_id is None else str(call_id), name, arguments)
+    given = cast("str | JsonObject", arguments)
+    return ToolCall(f"call_{position}" if call_id is None else str(call_id), name, given)
 
 
 def calls_among(items: Iterable[object], read_call: ReadCall) -> list[ToolCall]:

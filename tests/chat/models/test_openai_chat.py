@@ -18,6 +18,8 @@ from toolsearch.wire import openai_chat
 from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.messages import AssistantMessage, ToolMessage, UserMessage
+from toolsearch.wire.openai_chat.answers import read_answer
+from toolsearch.wire.openai_chat.stream import StreamedAnswer
 
 __all__ = ["api"]  # a fixture
 
@@ -102,7 +104,7 @@ THOUGHTFUL = {
 
 def test_what_an_endpoint_adds_to_a_message_goes_back_to_it() -> None:
     """It also says "stop" although it wants a tool called, and leaves usage out."""
-    response = openai_chat.read_answer(ChatCompletion.model_validate(THOUGHTFUL))
+    response = read_answer(ChatCompletion.model_validate(THOUGHTFUL))
 
     assert response.finish_reason == "tool_calls"
     [back] = openai_chat.write_messages([response.message])["messages"]
@@ -118,7 +120,7 @@ def test_what_an_endpoint_adds_to_a_stream_goes_back_to_it() -> None:
         {"reasoning_content": "time?"},
         {"tool_calls": [call | {"index": 0}]},
     ]
-    said = openai_chat.StreamedAnswer()
+    said = StreamedAnswer()
     for delta in deltas:
         said.add(_chunk(delta, None))
     said.add(_chunk({}, "stop"))
@@ -139,7 +141,7 @@ def _chunk(delta: dict[str, Any], finish_reason: str | None) -> ChatCompletionCh
 
 def test_an_answer_without_a_choice_is_an_error() -> None:
     with pytest.raises(ChatModelError, match="no choice"):
-        openai_chat.read_answer(ChatCompletion.model_validate(THOUGHTFUL | {"choices": []}))
+        read_answer(ChatCompletion.model_validate(THOUGHTFUL | {"choices": []}))
 
 
 async def test_broken_arguments_come_through_for_the_tool_to_refuse(model: OpenAIChatModel, api: LoopbackApi) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeGuard
 
@@ -10,15 +11,16 @@ from toolsearch.catalog.source import LoadReport
 from toolsearch.documents.files import read_document
 from toolsearch.documents.json_values import as_list, as_object, as_texts
 from toolsearch.errors import BadToolError, SourceError
-from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import distinct, namespaced
 from toolsearch.tools.refusal import Refusal
-from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, OUTPUT_SCHEMA
+from toolsearch.wire.formats import read_tool
+from toolsearch.wire.model_tools import text_in
+from toolsearch.wire.openai_chat import tool_fields
 
 Listing: TypeAlias = str | Path | Iterable[Json] | Mapping[str, Json]
 
-_SCHEMA_KEYS = ("input_schema", INPUT_SCHEMA, "parameters")  # Anthropic, MCP, OpenAI
 _LIST_KEYS = ("tools", "functions")  # of an object around the list, such as the result of MCP's tools/list
 
 
@@ -66,24 +68,13 @@ class JsonListingSource:
 
     def _read(self, entry: Json, taken: Container[str]) -> Tool:
         fields = _fields(entry)
-        server = _text(fields, "server") or self._server
-        own_name = _text(fields, "name")
-        if not own_name:
-            raise BadToolError("it has no name")
-        name = namespaced(server, own_name)
+        read = read_tool(fields)
+        server = text_in(fields, "server") or self._server
+        name = namespaced(server, read.name)
         if name in taken:
             name = _another_name(name, fields, taken)
-        definition = ToolDefinition(
-            name=name,
-            description=_text(fields, "description"),
-            input_schema=_input_schema(fields),
-            title=_text(fields, "title"),
-            output_schema=as_object(fields.get(OUTPUT_SCHEMA)) or as_object(fields.get("output_schema")),
-            annotations=as_object(fields.get("annotations")) or {},
-            server=server,
-            tags=_tags(fields),
-        )
-        return Tool(definition, source=f"{self.description}#{own_name}")
+        definition = replace(read, name=name, server=server, tags=_tags(fields))
+        return Tool(definition, source=f"{self.description}#{read.name}")
 
 
 def _is_collection(value: Json) -> TypeGuard[Iterable[Json]]:
@@ -91,27 +82,10 @@ def _is_collection(value: Json) -> TypeGuard[Iterable[Json]]:
 
 
 def _fields(entry: Json) -> JsonObject:
-    """Return the object that holds the name: OpenAI's chat shape wraps it."""
-    outer = as_object(entry)
-    if outer is None:
+    fields = as_object(entry)
+    if fields is None:
         raise BadToolError("it is not an object")
-    inner = as_object(outer.get("function"))
-    return outer if inner is None else {**outer, **inner}
-
-
-def _input_schema(fields: JsonObject) -> JsonObject:
-    """Return the schema, made an object's where only that was left unsaid. None at all means no parameters."""
-    key = next((key for key in _SCHEMA_KEYS if fields.get(key) is not None), None)
-    if key is None:
-        if fields.get("type", "function") not in ("function", "custom"):
-            raise BadToolError(f"it is a tool of its provider, {fields['type']!r}, which has no definition to show")
-        return NO_PARAMETERS
-    schema = as_object(fields[key])
-    if schema is None:
-        raise BadToolError(f"its {key} must be an object")
-    if not schema:
-        return NO_PARAMETERS
-    return schema if "type" in schema else {"type": "object", **schema}
+    return tool_fields(fields)
 
 
 def _another_name(name: str, fields: JsonObject, taken: Container[str]) -> str:
@@ -124,15 +98,6 @@ def _another_name(name: str, fields: JsonObject, taken: Container[str]) -> str:
     return other
 
 
-def _text(fields: JsonObject, key: str) -> str:
-    value = fields.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise BadToolError(f"its {key} must be text")
-    return value
-
-
 def _tags(fields: JsonObject) -> tuple[str, ...]:
     if isinstance(fields.get("tags"), str):  # left out, a rule that denies the tag would let the tool through
         raise BadToolError("its tags must be a list of texts, not one text")
@@ -143,6 +108,6 @@ def _tags(fields: JsonObject) -> tuple[str, ...]:
 
 def _name_for_people(entry: Json, place: int) -> str:
     try:
-        return _text(_fields(entry), "name") or f"entry {place}"
+        return text_in(_fields(entry), "name") or f"entry {place}"
     except BadToolError:
         return f"entry {place}"

@@ -16,6 +16,7 @@ from toolsearch.threads import in_thread
 from toolsearch.wire import anthropic
 from toolsearch.wire.aggregate import last_chunk
 from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.anthropic.answers import read_event
 from toolsearch.wire.formats import RenderedTools, render_tools
 from toolsearch.wire.native_search import NativeSearch
 
@@ -98,7 +99,7 @@ class AnthropicModel:
                         if event.type == "message_stop":
                             reply = event.message
                             break
-                        chunk = anthropic.read_event(cast("ParsedMessageStreamEvent[None]", event))
+                        chunk = read_event(cast("ParsedMessageStreamEvent[None]", event))
                         if chunk is not None:
                             yield chunk
                 if reply is None:

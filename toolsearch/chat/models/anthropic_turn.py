@@ -9,6 +9,7 @@ from typing import Any
 
 from toolsearch.wire import anthropic
 from toolsearch.wire.answers import ChatResponse
+from toolsearch.wire.anthropic.answers import read_reply, with_container
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, verbatim_items
 
 
@@ -26,14 +27,14 @@ class AnthropicTurn:
 
     def add(self, reply: object) -> bool:
         """Take *reply*, an SDK's message; return whether the turn goes on with another request."""
-        part = anthropic.read_reply(reply)
+        part = read_reply(reply)
         self._parts.append(part.answer)
         if not part.to_send_back or not self._continuations_left:
             return False
         self._continuations_left -= 1
         self.request = anthropic.continued(self.request, part.to_send_back)
         if part.container is not None:
-            self.request = anthropic.with_container(self.request, part.container)
+            self.request = with_container(self.request, part.container)
         return True
 
     def response(self) -> ChatResponse:

@@ -13,6 +13,8 @@ from toolsearch.tools.json_types import Json
 from toolsearch.wire import openai_chat
 from toolsearch.wire.aggregate import last_chunk
 from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.openai_chat.answers import read_answer
+from toolsearch.wire.openai_chat.stream import StreamedAnswer
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -66,7 +68,7 @@ class OpenAIChatModel:
         request = self._request(prompt, strict)
         with translated(request["model"], OpenAIError):
             reply = cast("object", await self._clients.get().chat.completions.create(**request))
-            return strict.read_answer(openai_chat.read_answer(reply))
+            return strict.read_answer(read_answer(reply))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
         from openai import OpenAIError
@@ -75,7 +77,7 @@ class OpenAIChatModel:
         request = self._request(prompt, strict)
         if self._stream_usage:
             request.setdefault("stream_options", {"include_usage": True})
-        said = openai_chat.StreamedAnswer()
+        said = StreamedAnswer()
         with translated(request["model"], OpenAIError):
             async with await self._clients.get().chat.completions.create(**request, stream=True) as pieces:
                 async for piece in pieces:

@@ -19,6 +19,7 @@ from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire import openai_responses
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.openai_responses.answers import read_answer, read_event
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -67,7 +68,7 @@ class OpenAIResponsesModel:
         request = self._request(prompt, strict)
         with translated(request["model"], OpenAIError):
             reply = cast("object", await self._clients.get().responses.create(**request))
-            return strict.read_answer(openai_responses.read_answer(reply))
+            return strict.read_answer(read_answer(reply))
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
         from openai import OpenAIError
@@ -78,7 +79,7 @@ class OpenAIResponsesModel:
         with translated(request["model"], OpenAIError):
             async with await self._clients.get().responses.create(**request, stream=True) as events:
                 async for event in events:
-                    chunk = openai_responses.read_event(event)
+                    chunk = read_event(event)
                     if chunk is not None and chunk.message is not None:
                         last = replace(chunk, message=strict.read(chunk.message))
                         break

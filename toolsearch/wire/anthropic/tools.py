@@ -17,6 +17,7 @@ from toolsearch.wire.json_copies import ToPlain, deep_copy
 from toolsearch.wire.model_tools import name_and_description, object_schema, read_definition
 from toolsearch.wire.reply_items import mapping
 
+INPUT_SCHEMA: Final = "input_schema"
 DEFERRED: Final[JsonObject] = {"defer_loading": True}  # in a definition that is read only once a result refers to it
 
 _CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any"}
@@ -24,12 +25,12 @@ _READ_CHOICES = {written: choice for choice, written in _CHOICES.items()}
 
 
 def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
-    return name_and_description(definition) | {"input_schema": object_schema(definition, plain)}
+    return name_and_description(definition) | {INPUT_SCHEMA: object_schema(definition, plain)}
 
 
 def read_tool(entry: JsonObject) -> ToolDefinition:
     """Raises BadToolError, which says why, for what defines no tool."""
-    return read_definition(entry, "input_schema")
+    return read_definition(entry, INPUT_SCHEMA)
 
 
 def write_tool_choice(choice: str | None) -> dict[str, Json]:

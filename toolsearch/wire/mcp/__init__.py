@@ -23,12 +23,12 @@ from dataclasses import replace
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.arguments import arguments_object
-from toolsearch.wire.mcp.definitions import read_tool, write_tool
+from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, read_tool, write_tool
 from toolsearch.wire.mcp.requests import call_params, read_call
 from toolsearch.wire.mcp.results import read_result, write_result
 from toolsearch.wire.native_search import NativeSearch
 
-__all__ = ["read_calls", "read_results", "read_tool", "write_calls", "write_results", "write_tool"]
+__all__ = ["INPUT_SCHEMA", "read_calls", "read_results", "read_tool", "write_calls", "write_results", "write_tool"]
 
 
 def write_calls(calls: Iterable[ToolCall]) -> list[dict[str, Json]]:

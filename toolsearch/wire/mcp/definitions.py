@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -116,7 +115,7 @@ def _with_usable_headers(schema: JsonObject) -> JsonObject:
 
     The protocol says so of HTTP alone; a gateway passes on over HTTP what it was told over stdio, so we do not ask.
     """
-    if _HEADER_KEY in json.dumps(schema):
+    if _HEADER_KEY in str(schema):  # which is JSON only if the listing came as JSON
         from mcp.shared.inbound import find_invalid_x_mcp_header  # here, since few need what takes long to load
 
         if (reason := find_invalid_x_mcp_header(schema)) is not None:

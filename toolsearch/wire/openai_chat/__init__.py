@@ -1,16 +1,18 @@
-"""OpenAI's Chat Completions, and every endpoint that is compatible with it."""
+"""OpenAI's Chat Completions, and every endpoint that is compatible with it: tools, calls and conversations.
+
+Answers are read and written in `answers` and `stream`, which take long to import, since they check what endpoints send.
+"""
 
 from __future__ import annotations
 
-from toolsearch.wire.openai_chat.answers import read_answer, write_answer
 from toolsearch.wire.openai_chat.calls import read_call, read_calls, reply_items, write_calls
 from toolsearch.wire.openai_chat.messages import read_messages, read_results, write_messages, write_results
 from toolsearch.wire.openai_chat.names import PROVIDER
 from toolsearch.wire.openai_chat.response_format import write_response_format
-from toolsearch.wire.openai_chat.stream import StreamedAnswer
 from toolsearch.wire.openai_chat.tools import (
     read_tool,
     read_tool_choice,
+    tool_fields,
     write_strict_tool,
     write_tool,
     write_tool_choice,
@@ -18,8 +20,6 @@ from toolsearch.wire.openai_chat.tools import (
 
 __all__ = [
     "PROVIDER",
-    "StreamedAnswer",
-    "read_answer",
     "read_call",
     "read_calls",
     "read_messages",
@@ -27,7 +27,7 @@ __all__ = [
     "read_tool",
     "read_tool_choice",
     "reply_items",
-    "write_answer",
+    "tool_fields",
     "write_calls",
     "write_messages",
     "write_response_format",

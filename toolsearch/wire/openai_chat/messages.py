@@ -142,7 +142,16 @@ def _blocks(entry: JsonObject) -> list[dict[str, Json]]:
     content = entry.get("content")
     if isinstance(content, str):
         return [text_block(content)]
-    return read_parts(objects_in(content, "content", api=API), _read_part, _write_part, PROVIDER)
+    parts = map(_without_default, objects_in(content, "content", api=API))
+    return read_parts(parts, _read_part, _write_part, PROVIDER)
+
+
+def _without_default(part: JsonObject) -> JsonObject:
+    """Clients say of pictures that they are to be looked at as closely as they are anyway."""
+    image = mapping(part.get("image_url"))
+    if image is None or image.get("detail") != "auto":
+        return part
+    return {**part, "image_url": {key: value for key, value in image.items() if key != "detail"}}
 
 
 def _write_content(message: UserMessage) -> str | list[dict[str, Json]]:

@@ -35,10 +35,15 @@ def write_strict_tool(definition: ToolDefinition, schema: JsonObject) -> dict[st
 
 def read_tool(entry: JsonObject) -> ToolDefinition:
     """Raises BadToolError, which says why, for what defines no tool."""
-    function = mapping(entry.get("function"))
-    if function is None:
+    if "function" not in entry:
         raise BadToolError("it has no 'function'")
-    return read_definition({**entry, **function}, "parameters")
+    return read_definition(tool_fields(entry), "parameters")
+
+
+def tool_fields(entry: JsonObject) -> JsonObject:
+    """What *entry* says of its tool: this format has most of it in an object of its own."""
+    function = mapping(entry.get("function"))
+    return entry if function is None else {**entry, **function}
 
 
 def write_tool_choice(choice: str | None) -> dict[str, Json]:

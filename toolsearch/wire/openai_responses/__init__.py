@@ -1,8 +1,10 @@
-"""OpenAI's Responses."""
+"""OpenAI's Responses: tools, calls and conversations.
+
+Answers are read and written in `answers`, which takes long to import, since it checks what endpoints send.
+"""
 
 from __future__ import annotations
 
-from toolsearch.wire.openai_responses.answers import read_answer, read_event, write_answer
 from toolsearch.wire.openai_responses.calls import read_call, read_calls, reply_items, write_calls
 from toolsearch.wire.openai_responses.messages import read_messages, read_results, write_messages, write_results
 from toolsearch.wire.openai_responses.names import PROVIDER
@@ -18,16 +20,13 @@ from toolsearch.wire.openai_responses.tools import (
 
 __all__ = [
     "PROVIDER",
-    "read_answer",
     "read_call",
     "read_calls",
-    "read_event",
     "read_messages",
     "read_results",
     "read_tool",
     "read_tool_choice",
     "reply_items",
-    "write_answer",
     "write_calls",
     "write_messages",
     "write_response_format",

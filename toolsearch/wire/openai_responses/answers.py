@@ -142,7 +142,13 @@ def _read_finish_reason(reply: Response) -> FinishReason:
 
 
 def _write_message(message: AssistantMessage, message_id: str) -> list[dict[str, Json]]:
-    text = {"type": "output_text", "text": message.text, "annotations": []}
-    said = {"type": "message", "id": message_id, "role": "assistant", "status": "completed", "content": [text]}
+    text: dict[str, Json] = {"type": "output_text", "text": message.text, "annotations": []}
+    said: dict[str, Json] = {
+        "type": "message",
+        "id": message_id,
+        "role": "assistant",
+        "status": "completed",
+        "content": [text],
+    }
     calls = [{**call, "status": "completed"} for call in write_calls(message.tool_calls)]
     return [*([said] if message.text else []), *calls]

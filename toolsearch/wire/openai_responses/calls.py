@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.json_types import Json, JsonObject
@@ -63,5 +63,5 @@ def _why_unfinished(reply: JsonObject) -> str:
 
 def _is_refusal(item: object) -> bool:
     content = (mapping(item) or {}).get("content")
-    parts = content if isinstance(content, list) else []
+    parts = cast("list[object]", content) if isinstance(content, list) else []
     return any((mapping(part) or {}).get("type") == "refusal" for part in parts)

@@ -44,6 +44,8 @@ from toolsearch.wire.openai_responses.tools import write_tool
 
 _OUTPUT = "function_call_output"
 _SEARCH_OUTPUT = "tool_search_output"
+_IMAGE = "input_image"
+_DETAIL = "auto"
 
 
 def write_messages(messages: Sequence[Message], native_search: NativeSearch | None = None) -> dict[str, Json]:
@@ -155,12 +157,16 @@ def _write_content(message: UserMessage) -> str | list[dict[str, Json]]:
     if not message.content:
         return message.text
     text = [_write_part(text_block(message.text))] if message.text else []
-    return [*text, *map(_write_part, message.content)]
+    parts = map(_write_part, message.content)
+    return [
+        *text,
+        *({**part, "detail": part.get("detail", _DETAIL)} if part.get("type") == _IMAGE else part for part in parts),
+    ]
 
 
 def _write_part(block: JsonObject) -> dict[str, Json]:
     if is_image(block):
-        return {"type": "input_image", "image_url": data_url(block)}
+        return {"type": _IMAGE, "image_url": data_url(block)}
     return own_part(block, PROVIDER) or {"type": "input_text", "text": words(block)}
 
 
@@ -217,8 +223,14 @@ def _text(item: JsonObject) -> str:
 def _blocks(content: Json) -> list[dict[str, Json]]:
     if isinstance(content, str):
         return [text_block(content)]
-    return read_parts(objects_in(content, "content", api=API), _read_part, _write_part, PROVIDER)
+    parts = map(_without_default, objects_in(content, "content", api=API))
+    return read_parts(parts, _read_part, _write_part, PROVIDER)
+
+
+def _without_default(part: JsonObject) -> JsonObject:
+    """The API wants to know how closely to look at a user's picture, and not at a result's."""
+    return {key: value for key, value in part.items() if key != "detail" or value != _DETAIL}
 
 
 def _read_part(part: JsonObject) -> dict[str, Json] | None:
-    return image_of_url(part.get("image_url")) if part.get("type") == "input_image" else read_text_part(part)
+    return image_of_url(part.get("image_url")) if part.get("type") == _IMAGE else read_text_part(part)
