@@ -168,7 +168,7 @@ class PromptSpec:
 
         Raises BadAnswerError, which holds the response, if the answer is none.
         """
-        wanted = ResponseFormat.of(kind)
+        wanted = ResponseFormat[Any].of(kind)
         return wanted.read(await self.options(ChatOptions(response_format=wanted)).call())
 
     async def stream(self) -> AsyncGenerator[ChatChunk]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from toolsearch.tools.docstrings import read_docstring
 from toolsearch.tools.input_type import JsonType
@@ -21,6 +22,7 @@ def json_schema_of(thing: Any, *, additional_properties: bool = False) -> JsonOb
     """
     closed = not additional_properties
     if inspect.isroutine(thing) or isinstance(thing, functools.partial):
-        doc = read_docstring(underlying(thing).__doc__)
-        return read_signature(thing, doc.parameters, closed=closed).input_schema
+        function = cast("Callable[..., Any]", thing)
+        doc = read_docstring(underlying(function).__doc__)
+        return read_signature(function, doc.parameters, closed=closed).input_schema
     return JsonType(thing, closed=closed).schema

@@ -102,8 +102,11 @@ def schema_to_send(model: str, wanted: ResponseFormat[Any] | None, *, is_native:
 
 def laid_over(part: JsonObject, extra: JsonObject) -> dict[str, Json]:
     """Return *extra* with *part* of a request in it; an object that both have is merged, and *extra* wins."""
-    merged = {key: {**own, **(extra.get(key) or {})} for key, own in part.items()}
-    return {**extra, **merged}
+    merged = dict(extra)
+    for key, own in part.items():
+        given: JsonObject = extra.get(key) or {}
+        merged[key] = {**own, **given}
+    return merged
 
 
 def refuse_deferred(model: str, deferred: Sequence[object]) -> None:
