@@ -98,13 +98,12 @@ def test_a_catalog_that_has_outgrown_its_bounds_is_whole_again_at_three_quarters
     assert shown == [True, False, False, True, True]
 
 
-def test_a_catalog_is_not_judged_before_it_has_tools():
-    engine = ToolSearch(Catalog(), encoder=None, options=options(max_tools=0))
-    assert engine.session("s").tools() == []
+def test_an_empty_catalog_is_shown_whole_and_decides_nothing():
+    """Five tools are over the bound, and within the slack of a catalog that was shown whole before."""
+    decisions, rule = PassThroughDecisions(), PassThrough(max_tools=4, slack=0.25)
 
-    engine.catalog.add(ToolDefinition("a"))
-
-    assert not engine.session("s").is_passed_through
+    assert decisions.is_whole(rule, 1, tools=0, tokens=lambda: 0)
+    assert not decisions.is_whole(rule, 2, tools=5, tokens=lambda: 5)
 
 
 def test_what_was_decided_for_a_reach_outlasts_its_view():
