@@ -30,9 +30,9 @@ def answer_with_names(
 ) -> str:
     """Name *references*, best first, in at most *token_cap* tokens.
 
-    *listed_before* are the names of the tools that were in the model's list already, so that the others are new to it;
-    None says nothing of either. To fit, summaries are cut, then left out, then the last tools are only counted. The
-    first lines are given even if they alone exceed the cap.
+    *listed_before* names the tools that the model's list held before, so that the others can be counted as new; None
+    leaves that out. To fit, summaries are cut, then left out, and then the last tools are only counted. The first line
+    and *note* are given even if they alone exceed the cap.
     """
     if not references:
         return answer_with_nothing(note)
@@ -63,10 +63,11 @@ class DefinitionsAnswer:
 def answer_with_definitions(
     entries: Sequence[dict[str, Any]], *, call_hint: str, token_cap: int, counter: TokenCounter, note: str = ""
 ) -> DefinitionsAnswer:
-    """Give *entries*, definitions as the model reads them, best first, while *token_cap* allows; the first always.
+    """Give *entries*, the definitions as the model reads them, best first, within *token_cap* tokens; the first is
+    always given.
 
-    Only their ``name`` is looked at. The tools that there is no room for are named, with what gets their definitions.
-    *call_hint* is what `with_confidence` has made of it.
+    Only ``name`` of each entry is looked at. Tools without room are named, with how to get their definitions.
+    *call_hint* comes from `with_confidence`.
     """
     lines = [call_hint]
     given: list[dict[str, Any]] = []
@@ -90,7 +91,7 @@ def answer_with_nothing(note: str = "") -> str:
 
 
 def with_confidence(call_hint: str, references: Sequence[ToolReference]) -> str:
-    """*call_hint*, with a word on it where even the first of *references* fits only weakly; there has to be one."""
+    """*call_hint*, with a warning if even the first of *references* fits only weakly. There has to be one."""
     return call_hint if references[0].confidence == "high" else f"{call_hint} {_WEAK}".strip()
 
 

@@ -20,14 +20,14 @@ from toolsearch.setting_values import Count, Seconds, Share
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much a session may hold between turns, and one definition take at any time. None lifts a bound.
+    """How much a session may hold between turns, and how much one definition may take at any time. None lifts a bound.
 
-    A bound that is crossed is not just met again but undercut, so that the next turns need no eviction: every bound is
-    brought down to *low_water* (0 to 1) of itself.
+    When a bound is crossed, tools are evicted until only the share *low_water* (0 to 1) of every bound is used, so that
+    the next turns need no eviction.
 
-    Within a turn nothing is evicted. What a turn can add is bounded by the limit of one search, the calls of a turn,
-    and *max_definition_tokens*: a longer definition is shown shortened, its description marked as cut, and not at all
-    where its schema alone is longer.
+    Within a turn nothing is evicted. What a turn can add is bounded by the limit of one search, by the calls of a turn,
+    and by *max_definition_tokens*: a longer definition is shortened and marked as cut; if its schema alone is longer,
+    it is not shown.
     """
 
     max_tools: Annotated[
@@ -73,9 +73,9 @@ class DiscoveredTool:
 class DiscoveredTools:
     """An ordered set of tool names. Safe to share between threads.
 
-    Eviction takes what was used longest ago. It spares *pins*, tools that are being called, and tools found in the turn
-    that ends; where those alone are over the budget, they stay, and the session is over its budget for that long. Pins
-    count towards the budget like any other tool, since the model is sent them too.
+    Eviction takes the tools that were used longest ago. It spares *pins*, tools that are being called, and tools found
+    in the turn that ends. If those alone exceed the budget, they stay, and so the session is over its budget for a
+    while. Pins count towards the budget like any other tool, since they are sent to the model as well.
     """
 
     __slots__ = ("_budget", "_clock", "_found_now", "_lock", "_running", "_tools", "cache_breaks", "evicted", "pins")
@@ -162,10 +162,10 @@ class DiscoveredTools:
             return self._remove([name for name in self._tools if name not in kept])
 
     def merge(self, base: Mapping[str, DiscoveredTool], theirs: Mapping[str, DiscoveredTool]) -> None:
-        """Take over what another process has made of *base*, from which this grew as well: *theirs*.
+        """Merge what another process has made (*theirs*) of the same *base*.
 
-        What either removed since is gone. The order is that of *base*, then what they found, then what was found here:
-        the same in every process.
+        A tool that either process has removed is gone. The order is *base*, then what they found, then what was found
+        here: the same in every process.
         """
         with self._lock:
             ours = self._tools
@@ -179,7 +179,7 @@ class DiscoveredTools:
             self.cache_breaks += present[: len(kept)] != kept  # what they found stands before what was found here
 
     def keep_budget(self) -> tuple[str, ...]:
-        """Evict as `end_turn` does, unless a turn is under way, at whose end that will be done."""
+        """Evict as `end_turn` does. If a turn is under way, its end will do that."""
         return self._evict(end_turn=not self._found_now)
 
     def begin_turn(self) -> tuple[str, ...]:
@@ -209,7 +209,7 @@ class DiscoveredTools:
         return self._budget.ttl_s is not None and now - self._tools[name].used_s >= self._budget.ttl_s
 
     def _surplus(self, evictable: list[str], *, without: Collection[str]) -> set[str]:
-        """Choose what else has to go for the budget to hold, once *without* is gone."""
+        """Choose what else has to go to meet the budget, when *without* is gone."""
         count = len(self._tools) - len(without)
         tokens = self._total_tokens() - sum(self._tools[name].tokens for name in without)
         surplus: set[str] = set()

@@ -1,7 +1,7 @@
-"""How a model is shown tools and calls those that it finds: one policy, and one set of sentences, for every face.
+"""How a model is shown tools and calls what it finds. Library, chat and gateway share the policy and the sentences.
 
-An `Exposure` is a way of showing tools. Which one a client, a model or a user gets is for the face to choose; whether a
-catalog is so small that it is shown whole instead, `ExposurePolicy` decides for all of them.
+An `Exposure` is one way of showing tools. Each face chooses one by its client, model or user. `ExposurePolicy` decides
+for all of them whether a catalog is so small that it is shown whole instead.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ExposureKind: TypeAlias = Literal["whole", "append", "hedge", "fixed", "deferred
 class Exposure:
     """One way of showing tools.
 
-    call_hint  tells the model, in the answer to a search, how to call what was found
-    grows      whether what was found joins the list that the model is sent
-    answers    what the answer to a search holds: the names of tools that the model is listed by then, or definitions
+    call_hint  tells the model, in the answer to a search, how to call the found tools
+    grows      whether found tools are added to the tool list that the model is sent
+    answers    what the answer to a search holds: names, if the model's list holds the definitions, or the definitions
     """
 
     kind: ExposureKind
@@ -37,7 +37,9 @@ class Exposure:
         return self.kind != "whole"
 
     def listed(self, in_reach: Iterable[str], *, pins: Iterable[str] = (), discovered: Iterable[str] = ()) -> list[str]:
-        """Name the tools that stand in the model's list, in its order; the search tool stands before them."""
+        """The names of the tools in the model's list, in its order. The search tool comes before them and is not
+        named.
+        """
         if not self.is_searched:
             return list(in_reach)
         return list(dict.fromkeys([*pins, *(discovered if self.grows else ())]))
@@ -79,5 +81,7 @@ class ExposurePolicy:
     searched: Exposure
 
     def exposure(self, view: View) -> Exposure:
-        """The same for one version of the catalog, and steady as that changes, as `PassThrough` says."""
+        """How *view* is shown. This stays the same for one version of the catalog; `PassThrough` says when it
+        changes.
+        """
         return WHOLE if view.is_shown_whole(self.pass_through) else self.searched

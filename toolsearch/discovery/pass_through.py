@@ -53,19 +53,19 @@ class PassThrough:
 
 
 class PassThroughDecisions:
-    """What was decided for one reach, by rule. Safe to share between threads.
+    """Whether one view is shown whole, by rule. Safe to share between threads.
 
-    A decision holds for one version of the catalog, and the next one starts from it.
+    A decision holds for one version of the catalog. The decision on the next version depends on it.
     """
 
     def __init__(self) -> None:
         self._decided: dict[PassThrough, tuple[int, bool]] = {}
 
     def is_whole(self, rule: PassThrough, version: int, *, tools: int, tokens: Callable[[], int]) -> bool:
-        """Whether all *tools* that are in reach in that *version* of the catalog are shown.
+        """Whether all *tools* in reach of that *version* of the catalog are shown.
 
-        Their *tokens* are only counted if their number leaves it open. No tools at all are shown whole, and that
-        decides nothing: more are likely to come.
+        *tokens* is only called if their number alone does not decide it. A view without tools is shown whole, and
+        nothing is decided, since its tools are likely to come later.
         """
         if not tools:
             return True

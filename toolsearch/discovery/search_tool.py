@@ -81,7 +81,9 @@ def _server_description(servers: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SearchArguments:
-    """A call of the search tool, checked. A None is the model's having no wish; *note* tells it what was changed."""
+    """A checked call of the search tool. None means that the model has no preference; *note* tells it what was
+    changed.
+    """
 
     query: str
     strategy: Ranking | None = None
@@ -98,10 +100,10 @@ class SearchArguments:
         max_limit: int = MAX_LIMIT,
         servers: Collection[str] = (),
     ) -> SearchArguments:
-        """Read what a model sent; null counts as left out, and so does ``any`` or ``all`` for a server, unless one of
-        *servers* has that name. ``select:`` without a limit asks for all it names.
+        """Read what a model sent. Null counts as left out. So does ``any`` or ``all`` for a server, unless one of
+        *servers* has that name. ``select:`` without a limit asks for all the tools that it names.
 
-        Raises BadQueryError, written for the model, if it cannot be used.
+        Raises BadQueryError, written for the model, if the arguments cannot be used.
         """
         unknown = sorted(arguments.keys() - {"query", "strategy", "limit", "server"})
         if unknown:

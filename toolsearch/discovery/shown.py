@@ -1,7 +1,7 @@
-"""What a model is shown of a definition: the whole of it, or what one tool may cost, or nothing.
+"""How much of a definition a model is shown: all of it, a shortened form, or nothing.
 
-A definition comes from whoever wrote the tool, and nothing else keeps it short: one description of 5 MB would be a
-million tokens in each request, in whatever way the tool came into the list.
+Nothing else bounds a definition, since anybody may write a tool: one description of 5 MB would cost a million tokens in
+each request, however the tool came into the list.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class View:
         return self._costs.of(definition)
 
     def is_shown_whole(self, rule: PassThrough) -> bool:
-        """Whether *rule* has all of it shown. Decided once for each version of the catalog, see `PassThrough`."""
+        """Whether *rule* has the whole view shown. Decided once for each version of the catalog; see `PassThrough`."""
         listing = self._listing()
         return self._pass_through.is_whole(
             rule, listing.version, tools=len(listing.names), tokens=lambda: listing.tokens
@@ -177,7 +177,9 @@ class ViewCache:
             return view
 
     def _made(self, reach: Reach, server: str | None) -> View:
-        """A new view. It goes on with what was decided for an earlier one, which outlasts that view."""
+        """A new view. It continues with the pass-through decisions of an earlier view of the same reach, which were
+        kept.
+        """
         decisions = self._decisions.pop((reach, server), None) or PassThroughDecisions()
         self._decisions[reach, server] = decisions
         while len(self._decisions) > _MAX_DECISIONS:

@@ -1,4 +1,4 @@
-"""The principal of an HTTP request, found by its credential and carried where the SDK carries who is asking."""
+"""Finds the principal of an HTTP request by its credential, and keeps it where the SDK keeps who is authenticated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolsearch.access.principals import Grant, Principal, PrincipalDirectory
 
 
 class PrincipalToken(AccessToken):
-    """What the SDK binds sessions to: the principal, by its id, and never the credential itself."""
+    """The token that the SDK binds a session to. It holds the principal and its id, never the credential."""
 
     principal: InstanceOf[Principal] = Field(repr=False)
     is_operator: bool = False
@@ -36,7 +36,9 @@ class PrincipalToken(AccessToken):
 
 @dataclass(frozen=True, slots=True)
 class CredentialBackend(AuthenticationBackend):
-    """Reads a bearer token and, outside *bearer_only*, the password that a browser asks for, which is the token too."""
+    """Reads a bearer token. Unless *bearer_only*, it also reads the password that a browser asks for; the password is
+    the token.
+    """
 
     directory: PrincipalDirectory
     bearer_only: str

@@ -1,4 +1,4 @@
-"""The caller that a principal is at the moment: with its client and its session."""
+"""Who makes a request to the gateway: the principal, with its client and its session."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from toolsearch.wire.mcp.eras import Era
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes one request, by what client.
+    """Who makes one request, and by which client.
 
-    session_key   tells the client's sessions apart, over all principals; None where the protocol has none, or the
-                  transport keeps none
-    client_name   what the client calls itself, or "": good for what it can do, never for what it may do
-    capabilities  what it said that it can do, as MCP writes it
+    session_key   tells sessions of clients apart, over all principals; None where protocol or transport has none
+    client_name   what the client calls itself, or "". It may decide how the client is served, never what it may do
+    capabilities  what the client has declared that it can do, as MCP writes it
     """
 
     principal: Principal

@@ -1,4 +1,4 @@
-"""Tells clients that a list of theirs has changed, each in its era's way, once, and only where it really has."""
+"""Tells clients when one of their lists has changed: once, in the way of their protocol era, and only if it has."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ _Params = TypeVar("_Params")
 
 @dataclass(slots=True, eq=False)
 class _Audience:
-    """Those who see the same lists and hear of changes together: a session of the older era, or a principal's streams.
+    """Clients that see the same lists and are told of changes together: one session of the older protocol, or all
+    streams of one principal.
 
-    told  digests of the lists that they know of, by kind
+    *told* holds a digest of each list as they know it, by kind.
     """
 
     caller: Caller
@@ -47,7 +48,7 @@ class _Audience:
 
 @dataclass(slots=True, eq=False)
 class _Streams:
-    """The streams that a principal's clients of 2026 listen on: all of them see the same lists."""
+    """The open streams of one principal's clients of 2026. All of them see the same lists."""
 
     audience: _Audience
     handler: ListenHandler
@@ -55,7 +56,7 @@ class _Streams:
 
 
 class ListChanges:
-    """Follows what is listed. All methods belong to the gateway's event loop."""
+    """Watches what each client is listed. All methods have to be called in the gateway's event loop."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -67,7 +68,7 @@ class ListChanges:
         gateway.first_listings.on_complete(self._lists_changed)  # few tools are listed whole from then on
 
     def following(self, handler: Handler[_Params]) -> Handler[_Params]:
-        """*handler* of a list, after which its session is told when that changes."""
+        """Wrap the *handler* of a list: whoever asks for the list is told from then on when it changes."""
 
         async def followed(ctx: Context, params: _Params) -> Any:
             await self.follow(ctx, caller_of(ctx))  # first, so that no change is lost in between
@@ -76,7 +77,7 @@ class ListChanges:
         return followed
 
     async def follow(self, ctx: Context, caller: Caller) -> None:
-        """Tell *caller* from now on, whose session asks for a list, or is about to change it."""
+        """Tell *caller* of changes from now on. Called when its session asks for a list, or is about to change one."""
         key = caller.session_key
         if caller.era is not Era.LEGACY or key is None:
             return
@@ -91,7 +92,7 @@ class ListChanges:
             audience.told = await self._digests(caller)
 
     async def session_changed(self, caller: Caller) -> None:
-        """Tell *caller*, whose own doing may have changed its list."""
+        """Tell *caller* if its own search has changed its list."""
         if audience := self._sessions.get(caller.session_key or ""):
             await self._tell_if_changed(audience)
 
@@ -122,7 +123,7 @@ class ListChanges:
             self._telling = asyncio.create_task(self._tell_all())
 
     async def _tell_all(self) -> None:
-        """Changes that come while clients are being told are told of together, in one more round."""
+        """Tell everybody. Changes that come in meanwhile are told together, in one more round."""
         try:
             while self._is_stale:
                 self._is_stale = False
@@ -170,6 +171,6 @@ def _new_streams(caller: Caller) -> _Streams:
 
 
 def _digest(entries: Iterable[Mapping[str, Any]]) -> str:
-    """Whatever the order: a list that is only in another one has not changed."""
+    """A digest of *entries* that does not depend on their order: a list in another order has not changed."""
     lines = sorted(json.dumps(entry, sort_keys=True) for entry in entries)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What the server offers beside tools: the resources and prompts of all servers, completion and logging."""
+"""The MCP handlers for what servers offer beside tools: resources, prompts, completion and logging."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from toolsearch.wire.mcp.results import ERROR_CODE
 
 
 def content_handlers(gateway: Gateway) -> dict[str, Any]:
-    """The handlers of the SDK's `Server` for these, as keyword arguments; what is not in here is not advertised."""
+    """The handlers, as keyword arguments of the SDK's `Server`. What has no handler is not advertised to clients."""
     content = gateway.content
     subscribing = _SubscriptionHandlers(gateway)
     return {
@@ -41,7 +41,7 @@ def content_handlers(gateway: Gateway) -> dict[str, Any]:
 
 
 def require_first_page(params: types.PaginatedRequestParams | None) -> None:
-    """Raise MCPError for a cursor: we give none."""
+    """Raise MCPError for a cursor, since the gateway never gives one: each of its lists has one page."""
     if params is not None and params.cursor is not None:
         raise MCPError(INVALID_PARAMS, "Invalid cursor: the list has one page")
 
@@ -56,7 +56,7 @@ def _listing(gateway: Gateway, listed: ListOf, entries: Callable[[Caller], list[
 
 
 def _passing_on(gateway: Gateway, request: Callable[..., Awaitable[dict[str, Any]]]) -> Handler[Any]:
-    """What the client sent goes on as it came, and not as the SDK has read it."""
+    """The request as the client sent it, rather than as the SDK has read it, so that nothing of it is lost."""
 
     async def passed_on(ctx: Context, _: object) -> Any:
         await gateway.settled()
@@ -69,7 +69,9 @@ def _passing_on(gateway: Gateway, request: Callable[..., Awaitable[dict[str, Any
 
 
 def add_logging(server: Server[Any]) -> None:
-    """Let clients of the older era say what log messages they want; the SDK warns of its own argument for that."""
+    """Let clients of the older protocol set their log level. The SDK's own argument for it gives a deprecation
+    warning.
+    """
     server.add_request_handler(SET_LOG_LEVEL, types.SetLevelRequestParams, _set_log_level)
 
 
@@ -108,7 +110,7 @@ class _SubscriptionHandlers:
 
 @contextmanager
 def _as_errors() -> Generator[None]:
-    """A failure of ours is an error here, since these results have no place for one."""
+    """Turn our errors into MCP errors, since these results have no field for one."""
     try:
         yield
     except ToolSearchError as error:

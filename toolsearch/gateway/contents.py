@@ -1,4 +1,4 @@
-"""What a server offers beside tools: what of it was admitted, and which addresses are held back."""
+"""What a server offers beside tools: prompts, resources, templates, instructions; and which of them await approval."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from toolsearch.wire.mcp.lists import RESOURCES, ListOf
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Of one server, which has tools as well or none at all; *held* are the addresses of the resources and templates
-    that wait for approval.
+    """What one server offers beside tools, as far as it is admitted. *held* holds the URIs of the resources and
+    templates that await approval.
     """
 
     server: str
@@ -26,12 +26,12 @@ class Contents:
     held: frozenset[str] = frozenset()
 
     def entries_of(self, which: ListOf) -> tuple[JsonObject, ...]:
-        """Its resources or its templates, whichever is asked for."""
+        """The resources or the templates, depending on *kind*."""
         return self.resources if which is RESOURCES else self.resource_templates
 
 
 def content_entries(listing: Listing) -> list[Entry]:
-    """All that is to be judged of *listing* beside its tools."""
+    """Everything in *listing* beside its tools that has to be judged."""
     listed = {
         Kind.PROMPT: listing.prompts,
         Kind.RESOURCE: listing.resources,
@@ -42,7 +42,7 @@ def content_entries(listing: Listing) -> list[Entry]:
 
 
 def contents_of(listing: Listing, admitted: Collection[Entry]) -> Contents:
-    """What *admitted* leaves of *listing*."""
+    """The part of *listing* that was *admitted*."""
     names = {(entry.kind, entry.remote_name) for entry in admitted}
     held = [entry for entry in content_entries(listing) if (entry.kind, entry.remote_name) not in names]
 

@@ -1,4 +1,4 @@
-"""The client of one request, as what a server may say to it and ask of it while the request runs."""
+"""The client of one request, as the servers see it: what they may tell it and ask it while the request runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SdkDownstream:
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """As the client declared them; without those that cannot be used over this connection."""
+        """What the client has declared, without what cannot be used over this connection."""
         declared = self.caller.capabilities
         if self.caller.era is Era.MODERN:
             return declared
@@ -65,7 +65,9 @@ class SdkDownstream:
         return answer.model_dump(mode="json")
 
     async def tell(self, method: str, params: Mapping[str, Any]) -> None:
-        """Only log messages, of the level that the client has asked for; one of 2026 has to ask for any at all."""
+        """Pass a message on. Log messages only go to a client that wants their level; clients of 2026 get none unless
+        they ask.
+        """
         level = self.log_level
         if level is None and self.caller.era is Era.MODERN:
             return
@@ -75,12 +77,12 @@ class SdkDownstream:
 
 
 def connection_of(ctx: Context) -> Connection:
-    """What lasts as long as the client's session, which the SDK has no public name for."""
+    """The connection of the client's session, which lasts as long as that. The SDK has no public name for it."""
     return cast("Connection", cast("Any", ctx.session)._connection)
 
 
 def set_log_level(ctx: Context, level: str) -> None:
-    """What the client of this session wants to be told from now on."""
+    """Remember from which level on the client of this session wants log messages."""
     connection_of(ctx).state[_LOG_LEVEL] = level
 
 

@@ -1,4 +1,4 @@
-"""Which servers have not been heard of since the start, and for how long a request waits for them."""
+"""Which servers have not answered since the start, and how long a request waits for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ logger = logging.getLogger(__name__)
 
 
 class FirstListings:
-    """A server is heard of once it has listed its tools, as it does now or did last time, or could not.
+    """A server was heard of when its tools are known (listed now, or kept from last time), or when it has failed to
+    list them.
 
     To be used from one event loop; *is_complete* may be read from any thread.
     """
@@ -29,13 +30,13 @@ class FirstListings:
         return not self._awaited
 
     def begin(self) -> None:
-        """Say that the servers are started now: all waiting counts from here."""
+        """Note that the servers start now: all waiting is measured from here."""
         self._began_s = self._clock()
         if self.is_complete:
             self._all.set()
 
     def on_complete(self, listener: Callable[[], None]) -> None:
-        """Have *listener* told once the last server was heard of."""
+        """Call *listener* when the last server was heard of."""
         self._listeners.append(listener)
 
     def heard_of(self, server: str) -> None:
@@ -48,7 +49,7 @@ class FirstListings:
                 listener()
 
     async def wait(self, patience_s: float) -> None:
-        """Wait until every server was heard of, but no longer than *patience_s* after the start."""
+        """Wait until every server was heard of, at most until *patience_s* after the start."""
         left_s = self._began_s + patience_s - self._clock()
         if not self.is_complete and left_s > 0:
             with suppress(TimeoutError):

@@ -55,10 +55,12 @@ _FIRST_USE_S = 10.0  # after the start: a search or a call is worth waiting for,
 
 
 class Gateway:
-    """To be entered before anything is asked of it, and left in the same event loop; leaving ends all servers.
+    """The gateway as an async context manager: enter it before using it, and leave it in the same event loop. Leaving
+    it stops all servers.
 
-    *upstreams* makes what keeps one server up, *gate* judges what they list, and is asked every *trust_poll_s* seconds
-    whether it would judge otherwise by now. *before* and *after* are hooks around each call of a server's tool.
+    upstreams     makes the object that keeps one server running
+    gate          judges what servers list; asked every *trust_poll_s* seconds whether its verdicts may have changed
+    before, after hooks around each call of a server's tool
     """
 
     def __init__(
@@ -138,7 +140,7 @@ class Gateway:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End all servers, and what was started for them."""
+        """Stop all servers and background work."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.wait([self._following])
@@ -153,7 +155,9 @@ class Gateway:
         self._log_guard.remove()
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
-        """The caller's list, as `Surface.entries`; the first waits a little for servers that are just starting."""
+        """The list of *caller*, as `Surface.entries`. Soon after the start it waits a little for servers that are
+        starting.
+        """
         await self.lists_settled()
         entries, shown, everything = await search_threads.run(self._list, caller)
         self.ledger.listed(caller, tools=len(entries), shown_tokens=shown, all_tools_tokens=everything)
@@ -189,7 +193,9 @@ class Gateway:
         return result
 
     def _wake_for(self, found: Found) -> None:
-        """Start the server of the best tool while the model reads the answer: it is most likely called next."""
+        """Start the server of the best tool while the model reads the answer, as that tool is the likeliest to be
+        called next.
+        """
         best = next(iter(found.answer.structured.get("tools", ())), None)
         tool = self.registry.find(best["name"]) if best is not None else None
         if tool is not None:
@@ -220,7 +226,7 @@ class Gateway:
         return ServerRow(upstream.status(), len(tools.admitted), tokens, held, refused, ruled_out, warnings)
 
     def _list(self, caller: Caller) -> tuple[list[dict[str, Any]], int, int]:
-        """The list, what it costs, and what all of the caller's reach would."""
+        """The list of *caller*, its cost in tokens, and the cost of every tool in its reach."""
         entries = self.surface.entries(caller)
         return entries, self._costs.of_list(entries), self.engine.view(caller.principal.reach).tokens
 
@@ -229,17 +235,18 @@ class Gateway:
         return found, self._costs.of_text(found.answer.text)
 
     async def lists_settled(self) -> None:
-        """Wait until lists are whole. Not for long: known clients give up if the first takes 10 s; who is listed tools
-        that come later is told.
+        """Wait until lists are complete, but not for long: known clients give up if the first list takes 10 s.
+
+        Clients are told of tools that come later.
         """
         await self.first_listings.wait(self.config.settings.exposure.first_list_wait_s)
 
     async def settled(self) -> None:
-        """Wait until every server has listed its tools or failed to, in the first seconds after the start."""
+        """In the first seconds after the start, wait until every server has listed its tools or failed to."""
         await self.first_listings.wait(_FIRST_USE_S)
 
     async def _follow_trust(self) -> None:
-        """Judge all listings anew once somebody has approved a tool, or withdrawn that, in whatever process."""
+        """Judge all listings again when somebody, in any process, has approved a tool or withdrawn an approval."""
         judged = None
         warning = RepeatedWarning(logger)
         while True:

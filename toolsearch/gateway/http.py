@@ -40,9 +40,10 @@ _RETRY_AFTER_S = 60  # sessions end when clients do: nobody can know when, but n
 
 
 def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = None) -> Starlette:
-    """The ASGI application; *host* and *port* are what it is bound to, by which requests have to name it.
+    """The ASGI application. *host* and *port* are what it is bound to, and so the names that requests may be addressed
+    to.
 
-    Raises BadSettingError where the settings would leave it open to whom they do not name.
+    Raises BadSettingError if the settings would let anybody in who is not named in them.
     """
     settings = gateway.config.settings
     directory = make_directory(settings)
@@ -107,7 +108,7 @@ def _for_credentials(directory: PrincipalDirectory | None) -> list[Middleware]:
 
 
 def _for_pages_of(origins: Sequence[str]) -> list[Middleware]:
-    """What a browser wants to hear before a page of another origin may read an answer."""
+    """The CORS rules by which a browser lets a page of another origin read answers."""
     if not origins:
         return []
     return [
@@ -122,12 +123,12 @@ def _for_pages_of(origins: Sequence[str]) -> list[Middleware]:
 
 
 def _for_operators(page: Route, scopes: Sequence[str]) -> Route:
-    """The same page, for those who may see what everybody does, with a token that is good for *scopes*."""
+    """*page* for operators only: for tokens that are good for *scopes*."""
     return Route(page.path, endpoint=_OperatorsOnly(page.app, scopes), methods=sorted(page.methods or {"GET"}))
 
 
 class _OperatorsOnly:
-    """Asks a browser for a password, which is the token, and turns others away."""
+    """Asks a browser for a password, which is the token, and refuses everybody else."""
 
     def __init__(self, app: ASGIApp, scopes: Sequence[str]) -> None:
         self._app = app
@@ -146,7 +147,7 @@ class _OperatorsOnly:
 
 
 def _resource(jwt: JwtSettings | None, host: str, port: int | None) -> str | None:
-    """The URL that tokens are for; None where no authorization server gives out any."""
+    """The URL that tokens have to be issued for; None without an authorization server."""
     if jwt is None:
         return None
     named = jwt.resource or (jwt.audience if urlsplit(jwt.audience).scheme in {"http", "https"} else None)
@@ -154,7 +155,9 @@ def _resource(jwt: JwtSettings | None, host: str, port: int | None) -> str | Non
 
 
 def _metadata_routes(jwt: JwtSettings, resource: str) -> list[Route]:
-    """Where clients read whom to ask for a token (RFC 9728); the issuer is spelt as it spells itself."""
+    """The routes at which clients learn where to get a token (RFC 9728). The issuer is written exactly as it writes
+    itself.
+    """
     document = {
         "resource": resource,
         "authorization_servers": [jwt.issuer],

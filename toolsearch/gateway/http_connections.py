@@ -1,6 +1,7 @@
-"""How long a client may take to send a request, and how many connections there may be: uvicorn itself bounds neither.
+"""Bounds how long a client may take to send a request, and how many connections there may be. uvicorn bounds neither.
 
-Without that, a few hundred connections whose headers come one byte at a time use up all that the process may open.
+Without these bounds, a few hundred connections that send their headers byte by byte would use up all the files that the
+process may open.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from toolsearch.gateway.settings import HttpSettings
 
 
 def connection_protocol(settings: HttpSettings) -> type[asyncio.Protocol]:
-    """What uvicorn is to speak HTTP with, for one server; as `uvicorn.Config` takes it."""
+    """The HTTP protocol class for one uvicorn server, as `uvicorn.Config` takes it."""
     most = min(settings.max_connections, _files_for_connections())
     own: dict[str, Any] = {"timeout_s": settings.request_timeout_s, "most": most, "unfinished": {}}
     return type("BoundedProtocol", (_BoundedProtocol,), own)
 
 
 class _BoundedProtocol(H11Protocol):
-    """Closes a connection whose request has not arrived whole in *timeout_s*; one on which nothing has, too.
+    """Closes a connection that has not sent a whole request within *timeout_s*.
 
-    Where there are more than *most*, the one that has been sending its request for longest makes room, or else the new
-    one is turned away.
+    If there are more than *most* connections, the one that has been sending its request for the longest time is closed;
+    if all have sent theirs, the new one is turned away.
     """
 
     timeout_s: float
@@ -63,7 +64,7 @@ class _BoundedProtocol(H11Protocol):
 
 
 def _files_for_connections() -> int:
-    """Half of the files that this process may have open: the other half is for the servers, and for what is kept."""
+    """Half of the files that this process may open. The other half is for the servers and for storage."""
     if sys.platform == "win32":
         return sys.maxsize  # it knows no such limit
     import resource

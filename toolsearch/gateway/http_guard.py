@@ -1,7 +1,7 @@
-"""What an HTTP request has to pass before anything else looks at it: whom it is addressed to, and whose page sent it.
+"""Checks each HTTP request before anything else sees it: which host it is addressed to, and which page has sent it.
 
-A page in somebody's browser can send requests to a gateway on that machine, and by a name server of its own even read
-the answers. Its requests carry the page's name, as ``Host`` or as ``Origin``, and that is how they are told.
+A web page in somebody's browser can send requests to a gateway on that machine and, with a name server of its own (DNS
+rebinding), even read the answers. Such requests carry the page's name as ``Host`` or ``Origin``, which gives them away.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A host in small letters and a port; None stands for any."""
+    """A host in lower case and a port; None stands for any."""
 
     host: str
     port: int | None = None
@@ -40,9 +40,10 @@ class HostPort:
 
 
 class HostGuard:
-    """Lets through what is addressed to *hosts*, from no page or from one of *origins* or of *hosts* itself.
+    """Lets a request through if it is addressed to one of *hosts* and comes from no page, or from a page of *origins*
+    or *hosts*.
 
-    Requests of *open_paths*, which tell nothing, pass in any case, so that a monitor can use any address.
+    Requests for *open_paths*, which reveal nothing, always pass, so that a monitor can use any address.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class HostGuard:
 
 
 class RetryAfter:
-    """Has a refusal for want of room say when to come again."""
+    """Adds to a refusal for lack of room when to try again."""
 
     def __init__(self, app: ASGIApp, *, seconds: int) -> None:
         self._app = app
@@ -100,9 +101,9 @@ class RetryAfter:
 
 
 def served_hosts(settings: HttpSettings, host: str, port: int | None) -> list[HostPort]:
-    """What requests may be addressed to, for a gateway that is bound to *host* and *port*; None: to any.
+    """The hosts that requests may be addressed to, for a gateway that is bound to *host* and *port*; None allows any.
 
-    Raises BadSettingError where nothing says by which names every address of the machine is reached.
+    Raises BadSettingError if it is bound to every address of the machine and the settings name none of them.
     """
     try:
         named = [HostPort.parse(each) for each in settings.allowed_hosts]
@@ -120,7 +121,7 @@ def served_hosts(settings: HttpSettings, host: str, port: int | None) -> list[Ho
 
 
 def require_safe_binding(settings: HttpSettings, host: str, *, asks_for_tokens: bool) -> None:
-    """Raise BadSettingError if anybody could come by from elsewhere and nobody would be asked for a token."""
+    """Raise BadSettingError if other machines could reach the gateway and no token would be required."""
     if is_loopback(host) or asks_for_tokens or settings.allow_anonymous:
         return
     raise BadSettingError(

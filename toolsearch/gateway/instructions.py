@@ -1,4 +1,6 @@
-"""What servers say of themselves when a client connects, after our own words: bounded, and marked as theirs."""
+"""Passes the servers' instructions on to clients, after the gateway's own: bounded, and marked as the servers'
+words.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ _METHODS = ("initialize", "server/discover")
 
 
 def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
-    """The middleware that puts them into the answers by which clients connect: those of admitted servers that the
-    caller may know of.
+    """The middleware that adds them to the answers to ``initialize`` and ``server/discover``.
+
+    Only instructions of admitted servers that the caller may know of are passed on.
     """
 
     async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -36,8 +39,10 @@ def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
 
 
 def joined(own: str, theirs: Mapping[str, str]) -> str:
-    """*own* and after it the words of each server. Each line of theirs begins with ``> ``, so that none looks like
-    ours. What does not fit is left out, and that is said.
+    """*own* and the words of each server after it.
+
+    Each line of a server begins with ``> ``, so that none can look like ours. If something is left out for its length,
+    that is said.
     """
     parts = [own] if own else []
     left = MOST_CHARACTERS_IN_ALL

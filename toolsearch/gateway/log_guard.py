@@ -1,4 +1,4 @@
-"""Keeps the servers' secrets out of what the libraries below us log: addresses with passwords, and the like."""
+"""Keeps the servers' secrets out of the log of the libraries that we use, such as addresses with passwords."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _LOGGERS = (
 
 
 class LogGuard(logging.Filter):
-    """From `install` to `remove`, makes *secrets* ``***`` in the libraries' log, also as URLs write them."""
+    """From `install` to `remove`, replaces *secrets* by ``***`` in those logs, also in the form that URLs write them
+    in.
+    """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What of the servers' listings is admitted to the catalog, and why the rest is not: one place decides it."""
+"""Decides which of the servers' tools enter the catalog, and keeps the reason for each that does not."""
 
 from __future__ import annotations
 
@@ -24,8 +24,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerTools:
-    """What became of one server's listing: *admitted* is searchable, *held* waits for approval, *refused* is no tool,
-    and *ruled_out* is what the rules that hold for everybody leave out. *warnings* are of tools that were admitted.
+    """What became of one server's listing.
+
+    admitted   in the catalog, so that they can be found
+    held       await approval
+    refused    cannot be used as tools
+    ruled_out  denied by a rule that holds for everybody
+    warnings   findings about admitted tools
     """
 
     admitted: tuple[Tool, ...] = ()
@@ -36,11 +41,10 @@ class ServerTools:
 
 
 class Registry:
-    """Judges the servers' listings and puts what is admitted into *catalog*, each server's tools as its own. To be used
-    from one event loop; the catalog may be read from any thread.
+    """Judges the servers' listings and puts the admitted tools into *catalog*, where each server owns its tools.
 
-    A tool that a rule for everybody leaves out, or that is held, never enters the catalog: no search, suggestion,
-    count or call can come upon it.
+    A tool that a rule denies to everybody, or that awaits approval, never enters the catalog. So no search, suggestion,
+    count or call can meet it. To be used from one event loop; the catalog may be read from any thread.
     """
 
     def __init__(self, catalog: Catalog, gate: ToolGate, rules: Reach) -> None:
@@ -60,31 +64,31 @@ class Registry:
 
     @property
     def listings(self) -> Mapping[str, Listing]:
-        """The last listing of each server as it came, tools that are held or ruled out and all."""
+        """The last listing of each server as it came, with the tools that were not admitted."""
         return MappingProxyType(self._listings)
 
     @property
     def contents(self) -> Mapping[str, Contents]:
-        """What each server offers beside tools, as far as it is admitted."""
+        """The admitted prompts, resources, templates and instructions of each server."""
         return MappingProxyType(self._contents)
 
     def find(self, name: str) -> Tool | None:
-        """The tool of that name, whoever may see it: what a caller may see is for a `View` to say."""
+        """The tool of that name. It may be out of the reach of the caller, which only a `View` can tell."""
         return self.catalog.find(name)
 
     @property
     def held(self) -> Mapping[str, Tool]:
-        """The tools that wait for approval, by name; whom they may be named to is to be asked of its reach."""
+        """The tools that await approval, by name. Only callers whose reach allows a tool may be told of it."""
         return self._held
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Have *listener* told after each change of what clients may be listed."""
+        """Call *listener* after each change of what clients may be listed."""
         self._listeners.append(listener)
 
     async def publish(self, listing: Listing) -> ServerTools:
-        """Put what *listing* lists in the place of what the same server listed before. Searchable on return.
+        """Replace what the server listed before by *listing*. The admitted tools can be found once this returns.
 
-        Raises ToolSearchError if it cannot be judged; then all is as it was before.
+        Raises ToolSearchError if the listing cannot be judged; then nothing has changed.
         """
         async with self._writing:
             outcome = await self._take(listing)
@@ -92,7 +96,7 @@ class Registry:
             return outcome
 
     async def review(self, server: str) -> None:
-        """Judge the server's last listing anew, since a person has approved some of it, or withdrawn that."""
+        """Judge the server's last listing again, since somebody has approved some of it or withdrawn an approval."""
         async with self._writing:
             if listing := self._listings.get(server):
                 await self._take(listing)
@@ -112,7 +116,7 @@ class Registry:
         return outcome
 
     def _judge(self, listing: Listing) -> tuple[ServerTools, Contents]:
-        """By the rules, and then by the gate. Thousands of definitions take a while, so this runs in a thread."""
+        """Apply the rules, then the gate. Runs in a thread, since thousands of definitions take a while."""
         sound, refused = sift(listing.tools, listing.server)
         in_rules = [tool for tool in sound if self._rules.allows(tool.definition)]
         entries = [*map(tool_entry, in_rules), *content_entries(listing)]
@@ -134,7 +138,9 @@ class Registry:
         self._held = others | {tool.name: tool for tool in listing.tools if tool.name in names}
 
     def _admit(self, server: str, judged: ServerTools) -> tuple[ServerTools, bool]:
-        """Into the catalog, which has the tools indexed; also says whether clients would be listed anything else."""
+        """Put the admitted tools into the catalog, which indexes them. Also says whether a list of any client
+        changes.
+        """
         before = _entries(self._servers.get(server, ServerTools()).admitted)
         report = self.catalog.sync(server, judged.admitted)
         outcome = replace(judged, admitted=report.tools, refused=(*judged.refused, *report.refused))
@@ -142,7 +148,7 @@ class Registry:
 
 
 def _entries(tools: Iterable[Tool]) -> dict[str, str]:
-    """By name and as JSON: to Python 1 is True, to a model it is not."""
+    """The entries of *tools* by name, as JSON, since 1 equals True in Python but not for a model."""
     return {tool.name: json.dumps(tool_entry(tool).raw, sort_keys=True) for tool in tools}
 
 

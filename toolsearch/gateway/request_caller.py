@@ -1,4 +1,4 @@
-"""Who makes a request: the principal of its credential, and the client and session that it comes by."""
+"""Finds out who makes a request: the principal by its credential, and the client and session by the connection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SESSION_HEADER = "mcp-session-id"
 
 
 def caller_of(ctx: Context) -> Caller:
-    """Who makes the request of *ctx*. Raises MCPError where somebody has to say who they are and has not."""
+    """Return who makes the request of *ctx*. Raises MCPError if authentication is required and missing."""
     is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
     client = ctx.session.client_params.client_info if ctx.session.client_params else None
     capabilities = ctx.session.client_capabilities
@@ -39,13 +39,15 @@ def caller_of(ctx: Context) -> Caller:
 
 
 def reach_of_request() -> Reach:
-    """What is in reach of whoever makes the HTTP request that is being answered, or of everybody where nobody says."""
+    """The reach of whoever makes the current HTTP request; everything where nobody has to authenticate."""
     token = get_access_token()
     return token.principal.reach if isinstance(token, PrincipalToken) else LOCAL.reach
 
 
 def _principal_of(ctx: Context) -> Principal:
-    """Of the request itself, and not of the context: a session's task keeps that of the request that began it."""
+    """Read the principal from the request, not from the context variable: a session's task keeps the context of the
+    request that opened the session.
+    """
     scope: Mapping[str, Any] = ctx.request.scope if ctx.request is not None else {}
     if "auth" not in scope:  # on stdio, or where no tokens are asked for
         return LOCAL
@@ -57,5 +59,5 @@ def _principal_of(ctx: Context) -> Principal:
 
 
 def _session_key(ctx: Context) -> str | None:
-    """On stdio the process serves one session; over HTTP a header says which, and none where no sessions are kept."""
+    """On stdio, the process serves one session. Over HTTP, a header names it; without the header there is none."""
     return "stdio" if ctx.request is None else ctx.request.headers.get(_SESSION_HEADER)

@@ -1,4 +1,4 @@
-"""The SDK's low-level server around the gateway: requests in, results out, and word of lists that have changed."""
+"""The gateway as an MCP server, by the SDK's low-level server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _INSTRUCTIONS = (  # true of few tools too, which are listed without it
 
 
 class ListChangingServer(Server[Any]):
-    """Says truthfully that lists may change; to clients of the older era over HTTP, the SDK by itself never does."""
+    """Advertises that lists may change. The SDK by itself never does for clients of the older protocol over HTTP."""
 
     def create_initialization_options(
         self,

@@ -1,4 +1,4 @@
-"""What a client gets when a request fails in a way that nobody foresaw: a number to look up, and nothing raw."""
+"""Answers a request that fails in an unforeseen way: with an incident number to look up, and no internals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ Handler: TypeAlias = Callable[[Context, _Params], Awaitable[Any]]
 
 
 class FailureGuard:
-    """Goes around handlers: the SDK would send clients the text of an exception, with what paths and secrets it has."""
+    """Wraps handlers. Without it the SDK would send clients the text of an exception, with the paths and secrets
+    in it.
+    """
 
     def __init__(self) -> None:
         self._incidents = count(1)

@@ -99,10 +99,11 @@ class Conversation:
     # What it sees
 
     def admit(self, reach: Reach | None, pins: Collection[str]) -> None:
-        """Apply what the session is opened with: a new reach drops what it no longer covers, pins are shown.
+        """Apply what the session is opened with: a new reach drops the tools that it does not cover, and pins are
+        shown.
 
-        Raises UnknownToolError for one of *pins* that is not in reach, and changes nothing. An earlier pin that no
-        longer is, is not shown for that long.
+        Raises UnknownToolError if one of *pins* is not in reach, and then changes nothing. An earlier pin is hidden for
+        as long as it is out of reach.
         """
         asked = self.state.reach if reach is None else reach
         view, pins = self.host.view(asked & self.principal.reach), name_list(pins, "pins")
@@ -119,17 +120,17 @@ class Conversation:
 
     @property
     def exposure(self) -> Exposure:
-        """How the tools in reach are shown now."""
+        """How the tools in reach are shown at the moment."""
         return self._policy.exposure(self.view)
 
     def show_as(self, searched: Exposure) -> None:
-        """Show tools so where they are searched for; they are appended unless this is called."""
+        """Choose how tools are shown where they have to be searched for. By default found tools are appended."""
         self._policy = ExposurePolicy(self._options.pass_through, searched)
 
     def shown(self) -> list[Tool]:
-        """The search tool, without a callback, and what was discovered; or all tools, where they are shown whole.
+        """The search tool, without a callback, and the discovered tools; or all tools, if the catalog is shown whole.
 
-        Nothing changes for it: tools that are gone are left out here, and dropped by `drop_gone`.
+        This changes nothing: tools that are gone are only left out, and `drop_gone` drops them.
         """
         if not self.exposure.is_searched:
             return self._shown_tools()
@@ -137,7 +138,9 @@ class Conversation:
         return [Tool(self._search_definition()), *(tool for tool in tools if tool is not None)]
 
     def drop_gone(self) -> None:
-        """Forget what can be shown no longer: it has left the catalog, or reach, or is too long by now."""
+        """Forget discovered tools that cannot be shown any more: they have left the catalog or the reach, or are too
+        long.
+        """
         self.state.discovered.drop([name for name in self.discovered if self._shown_tool(name) is None])
 
     def resolve(self, name: str) -> Tool:
@@ -229,7 +232,7 @@ class Conversation:
             self.host.telemetry.tokens(sent=sent_tokens, saved=view.estimated_tokens - sent_tokens)
 
     def note_call(self, name: str, *, is_error: bool) -> None:
-        """Count a call of another tool than the search tool, which is over, and note that it was used."""
+        """Count a finished call of any tool but the search tool, and note that the tool was used."""
         state, host = self.state, self.host
         state.discovered.touch(name)
         state.counters.calls += 1
@@ -295,7 +298,7 @@ class Conversation:
 
 
 def settle_for(host: ConversationHost, principal: Principal) -> Settle:
-    """Return what applies reach and budget to a state into which somebody else's work was merged."""
+    """Make the function that applies reach and budget to a state after another process's work was merged into it."""
 
     def settle(state: SessionState) -> None:
         view = host.view(state.reach & principal.reach)

@@ -1,4 +1,4 @@
-"""The sessions in memory: which there are, and which go when another is used. Reads and writes nothing."""
+"""The sessions in memory: which there are, and which are evicted when another is used. Reads and writes nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from toolsearch.sessions.state import SessionState
 
 
 class LoadedSessions:
-    """Safe to share between threads: one lock guards all that is here, and *strategy*, and is never held for long.
+    """Safe to share between threads: one lock guards everything here, *strategy* included, and is only held for a
+    moment.
 
-    *is_kept* says that a session which is evicted is kept elsewhere: it stays among the `leaving` until it is written.
-    Otherwise that is its end.
+    *is_kept* says that sessions are stored elsewhere too. Then an evicted session stays in `leaving` until it is
+    written; otherwise it ends.
     """
 
     def __init__(self, strategy: EvictionStrategy, clock: Callable[[], float], *, is_kept: bool) -> None:
@@ -42,16 +43,16 @@ class LoadedSessions:
 
     @property
     def leaving(self) -> list[SessionState]:
-        """Those that were evicted and are still to be written."""
+        """The evicted sessions that still have to be written."""
         with self._lock:
             return list(self._leaving.values())
 
     def living(self, session_id: str) -> SessionState | None:
-        """Return the session if it has not ended, and leave it where it is."""
+        """Return the session if it has not ended, without counting a use."""
         return self._living.get(session_id)
 
     def find(self, session_id: str) -> SessionState | None:
-        """Return the session if it has not ended; one that is about to leave stays."""
+        """Return the session if it has not ended. One that was about to leave stays."""
         with self._lock:
             state = self._living.get(session_id)
             if state is not None:
@@ -60,7 +61,9 @@ class LoadedSessions:
             return state
 
     def use(self, state: SessionState) -> bool:
-        """Note a use, with what that does to other sessions; return whether the strategy wants this one to go too."""
+        """Note a use, and evict the other sessions that the strategy names for it; return whether it names this one as
+        well.
+        """
         with self._lock:
             state.used_s = self._clock()
             evicted = self._strategy.on_access(state.id)
@@ -81,7 +84,7 @@ class LoadedSessions:
             self._evict(state.id)
 
     def has_left(self, state: SessionState) -> None:
-        """Say that one of the `leaving` needs no writing any more."""
+        """Note that one of the `leaving` does not have to be written any more."""
         with self._lock:
             if self._leaving.get(state.id) is state:
                 del self._leaving[state.id]

@@ -1,15 +1,15 @@
-"""How two processes that have worked on one session at the same time come to one result.
+"""How the work of two processes on the same session is merged.
 
-Both began with the *base*. Each takes over what the other has done since, in the same way for each part:
+Both began with the *base*. Each part is merged in the same way in every process:
 
-    discovered tools   those that either has found, without those that either has dropped since
-    counters           what both have counted since is added up
+    discovered tools   those that either has found, without those that either has dropped
+    counters           the increases of both are added up
     pins               as the discovered tools
     times of use       the later one
-    reach              that of the one who has changed it; if both have, only what both allow
+    reach              that of the process that has changed it; if both have, only what both allow
 
-So a copy that has become stale neither revives a tool nor widens a reach. A reach is widened only by whoever opens the
-session with a wider one, and has read what it widens.
+So an outdated copy neither brings back a tool nor widens a reach. A reach is only widened by opening the session with a
+wider one, after reading the narrower one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from toolsearch.sessions.state import SessionCounters, SessionState
 
 
 def merge(ours: SessionState, base: SessionState | None, theirs: SessionState) -> None:
-    """Take over into *ours* what another process has saved: *theirs*. Without a *base*, each has made it from nothing.
+    """Merge *theirs*, which another process has saved, into *ours*. Without a *base* both began with nothing.
 
-    Neither budget nor reach is applied to the tools, of which only a catalog can tell whether they are in it.
+    Budget and reach are not applied to the tools: only a catalog can tell which of them exist.
     """
     ours.reach = _reach(ours.reach, base.reach if base else None, theirs.reach)
     before = base.pins if base else frozenset[str]()

@@ -50,7 +50,7 @@ class SearchOptions(AnswerOptions):
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions(SearchOptions):
-    """How every session of an engine behaves: its searches, what it may hold, and which catalogs are shown whole."""
+    """How every session of an engine behaves: its searches, its budget, and which catalogs are shown whole."""
 
     budget: Budget = Budget()  # noqa: RUF009  frozen
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen

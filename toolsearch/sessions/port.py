@@ -1,4 +1,4 @@
-"""What calling needs to know of discovery: which tools a caller may run, and which are running."""
+"""What calling tools needs from sessions: which tools a caller may run, and notes of which are running."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class ToolScope(Protocol):
     def resolve(self, name: str) -> Tool:
         """Return the tool that a model called by *name*.
 
-        A tool in reach that was not discovered yet is expanded on the way, unless the scope refuses that.
-        Raises UnknownToolError, naming near tools in reach only, or UndiscoveredToolError.
+        If it is in reach and was not discovered yet, it is discovered now, unless the scope refuses that. Raises
+        UnknownToolError, naming near tools in reach only, or UndiscoveredToolError.
         """
         ...
 

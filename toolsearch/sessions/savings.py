@@ -9,13 +9,13 @@ from dataclasses import dataclass
 class Savings:
     """What a session's requests cost in tool tokens, and what they would have cost with every definition in each.
 
-    sent_tokens      the lists of tools, and the searches and their answers, sent again with each request as history is
-    written_tokens   what the model wrote to search
-    all_tools_tokens every definition in reach, once per request but for those that only a search made necessary
+    sent_tokens       the tool lists, and the searches with their answers, which each request sends again as history
+    written_tokens    what the model wrote in order to search
+    all_tools_tokens  every definition in reach once per request, without the requests that only a search made necessary
 
-    Not counted, on either side: the rest of the conversation, which the extra requests of searches send once more, and
-    the provider's prompt cache, which makes what is sent again cheaper. *cache_breaks* says how often a list of tools
-    changed other than at its end.
+    Neither side counts the rest of the conversation, which a request for a search sends once more, nor the provider's
+    prompt cache, which makes repeated text cheaper. *cache_breaks* counts how often a tool list changed anywhere but at
+    its end.
     """
 
     requests: int

@@ -1,4 +1,4 @@
-"""What is kept of a session: its reach, what it discovered, and its figures. A few kB; the index is the catalog's."""
+"""What is kept of a session: its reach, its discovered tools and its counters. It is a few kB, without any index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BEFORE_EMPTY_REACH = 1  # had no way to say that nothing is allowed: no allow r
 class SessionCounters:
     """What a session did, and what it cost in tokens.
 
-    Figures to read, not accounts to settle: additions of two threads at the same instant may lose one.
+    These are figures to look at: if two threads add to one at the same instant, one addition may be lost.
     """
 
     requests: int = 0  # lists of tools handed out, one for each model request
@@ -68,7 +68,7 @@ class SessionState:
         return cls(identity(session_id, "session_id"), reach, discovered, now_s, now_s, principal=principal)
 
     def is_changed(self) -> bool:
-        """Whether there is anything to write, other than that the session was looked at."""
+        """Whether there is anything to write. That the session was used does not count."""
         return self.saved is None or self._document() != {**json.loads(self.saved.text), "used_s": self.used_s}
 
     @property
@@ -76,7 +76,7 @@ class SessionState:
         return self.discovered.pins
 
     def to_json(self) -> str:
-        """Everything but the budget, which is a setting, and what belongs to a running turn."""
+        """Everything except the budget, which is a setting, and the state of a running turn."""
         return json.dumps(self._document(), separators=(",", ":"))
 
     def _document(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _read_principal(document: dict[str, Any]) -> str:
 
 
 def _read_reach(document: dict[str, Any]) -> Reach:
-    """All kinds of rules have to be there: what was lost must not widen what the session may see."""
+    """All parts of the rules have to be there: a lost part must not widen what the session may see."""
     allow, deny = document["reach"]["allow"], document["reach"]["deny"]
     if allow == [] and document["version"] == _BEFORE_EMPTY_REACH:
         allow = EVERY_TOOL

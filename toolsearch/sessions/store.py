@@ -1,4 +1,4 @@
-"""All sessions: which are in memory, which go when another is used, and how they are read and written."""
+"""All sessions: which are in memory, which are evicted when another is used, and how they are read and written."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def _nothing() -> None:
 class SessionStore:
     """The sessions of one engine, shared between threads.
 
-    An eviction by the strategy is from memory. Without a persistence that is the end of the session; with one, the
-    session is saved, and comes back when it is used again. `evict` is the end of a session in any case.
+    An eviction by the strategy removes a session from memory. Without a persistence that ends the session; with one,
+    the session is saved, and comes back when it is used again. `evict` always ends a session.
 
-    A strategy that names the very session in use (`AlwaysEvictStrategy`) is heeded when the session is opened, with
-    `get_or_create`, and not in the midst of its turns, with `get` and `refresh`.
+    A strategy may name the session that is being used (`AlwaysEvictStrategy`). That is obeyed when the session is
+    opened, by `get_or_create`, and ignored during its turns, in `get` and `refresh`.
 
-    All that work on a session in one process work on one state, of which each part guards itself. Only reading and
-    writing are done by one after the other, in the order in which they ask; nobody waits for another's tools. What
-    another process has saved is merged in when a session is read, and when it cannot be written because of it.
+    In one process, everybody who works with a session shares one state, whose parts are safe to share. Only reading and
+    writing take turns, in the order of the requests; nobody waits for another's tools. What another process has saved
+    is merged in when a session is read, and when a write fails because of it.
 
-    *clock* gives seconds since the epoch, since times are saved. *budget* is that of the sessions that are read back.
+    *clock* gives seconds since the epoch, since times are saved. *budget* is the budget of sessions that are read back.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SessionStore:
         self._lock = threading.Lock()  # of the locks
 
     async def run(self, step: Callable[[], _Outcome]) -> _Outcome:
-        """Run a *step* that reads or writes a session: in a thread, unless all is in memory, so that no loop waits."""
+        """Run a *step* that reads or writes a session. It runs in a thread unless everything is in memory."""
         return step() if self._persistence is None else await in_thread(step)
 
     def get_or_create(
@@ -82,12 +82,13 @@ class SessionStore:
         may_replace: bool = True,
         settle: Settle = _unsettled,
     ) -> SessionState:
-        """Open a session: the one there is, as it is kept now, or else what *factory* makes. It counts as a use.
+        """Return the session of that id as it is stored now, or a new one from *factory*. It counts as a use.
 
-        Raises UnknownSessionError if it is not of *owner*, the id of a principal.
+        Raises UnknownSessionError if the session does not belong to *owner*, the id of a principal.
 
-        A session that is kept and cannot be read back has lost its reach. It starts anew if *may_replace*, which is for
-        a *factory* that knows the reach; otherwise that is a SessionStoreError, as it must not come back wider.
+        If the stored session cannot be read, its reach is lost. With *may_replace* a new session takes its place: say
+        so only if *factory* knows the reach. Otherwise SessionStoreError is raised, since the session must not come
+        back with a wider reach.
         """
         identity(session_id, "session_id")
         with self._lock_of(session_id):
@@ -102,7 +103,7 @@ class SessionStore:
         return state
 
     def refresh(self, session_id: str, *, owner: str | None = None, settle: Settle = _unsettled) -> SessionState:
-        """Return an open session as it is kept now. It counts as a use. Raises UnknownSessionError."""
+        """Return an open session as it is stored now. It counts as a use. Raises UnknownSessionError."""
         with self._lock_of(session_id):
             state = self._in_memory(session_id, owner)
             if state is not None:
@@ -128,10 +129,10 @@ class SessionStore:
     def save(self, state: SessionState, settle: Settle | None = None) -> SessionState:
         """Write what a restart should bring back; return the session as it is now.
 
-        A session that has ended meanwhile is not written: *state* is returned as it is. If it was opened anew, that
-        session is returned, and what *state* has discovered is added to it. For that, and to merge in what another
-        process has written since, it takes a *settle*, which can say what is in reach. Raises SessionConflictError
-        without one, or if others have overtaken each of many attempts.
+        A session that has ended meanwhile is not written: *state* is returned unchanged. If it was opened again, the
+        new session is returned, with the tools that *state* has discovered added to it. For that, and for merging what
+        another process has written, *settle* is needed, which knows the reach. Raises SessionConflictError without it,
+        or if others were faster in every attempt.
         """
         with self._lock_of(state.id):
             living = self._loaded.living(state.id)
@@ -227,7 +228,7 @@ class SessionStore:
         return self._taken_over(state, theirs, settle)
 
     def _taken_over(self, state: SessionState | None, theirs: SessionState, settle: Settle) -> SessionState:
-        """Return *state* with what others have made of it: *theirs*, or that alone if it is another session by now."""
+        """Return *state* merged with *theirs*; or *theirs* alone if that is another session by now."""
         if state is None or state.principal != theirs.principal or not _is_same(state, theirs):
             if state is not None:
                 self._loaded.end(state.id)
@@ -238,7 +239,9 @@ class SessionStore:
         return state
 
     def _write(self, state: SessionState, settle: Settle | None) -> None:
-        """Write *state*, if it has changed, over what it has grown from; merge in what others have written since."""
+        """Write *state*, if it has changed, over the version that it came from; merge in what others have written
+        since.
+        """
         if self._persistence is None:
             return
         for _ in range(_MAX_ATTEMPTS):
@@ -269,7 +272,7 @@ class SessionStore:
             return None
 
     def _save_left(self, state: SessionState) -> None:
-        """Write *state*, which has left the memory, unless it is back there."""
+        """Write *state*, which has left the memory, unless it was loaded again."""
         if not self._loaded.is_leaving(state):
             return
         try:
@@ -292,5 +295,5 @@ def _require_owner(state: SessionState, owner: str | None) -> None:
 
 
 def _is_same(state: SessionState, theirs: SessionState) -> bool:
-    """Whether both are of one session, and not of two that had the same id one after the other."""
+    """Whether both states are of the same session, rather than of two sessions that had the same id in turn."""
     return state.saved is None or state.saved.text == _UNREADABLE or state.created_s == theirs.created_s

@@ -1,4 +1,4 @@
-"""A session is read, is worked with in memory, and is written."""
+"""Reads a session, lets the caller work with it in memory, and writes it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from toolsearch.sessions.store import SessionStore
 
 
 class UnitOfWork:
-    """``with`` or ``async with`` it: a session is read, is worked with in memory, and is written when the work is done.
+    """A context manager, ``with`` or ``async with``: it reads a session by *begin*, and writes it when the block is
+    done.
 
-    *begin* reads it. Where that can take long, ``async with`` reads and writes in a thread. Meanwhile others may work
-    with the session as well. Work that fails is not written; what it has done stays in memory, until other work is.
+    ``async with`` reads and writes in a thread if that can take long. Others may work with the session meanwhile. If
+    the block fails, nothing is written; its changes stay in memory until other work writes them.
     """
 
     def __init__(self, sessions: SessionStore, begin: Callable[[], Conversation]) -> None:

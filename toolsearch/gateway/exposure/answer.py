@@ -21,7 +21,7 @@ from toolsearch.wire.mcp.definitions import fields_for_calling
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """*text* is for models, *structured* says the same to programs: a client may hand on either alone."""
+    """*text* is for the model; *structured* holds the same for programs. Clients may pass on only one of the two."""
 
     text: str
     structured: dict[str, Any]

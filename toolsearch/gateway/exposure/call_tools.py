@@ -1,4 +1,6 @@
-"""The tools that run a found tool by name: one for each safety class, so that clients can ask before they run one."""
+"""The call tools, which run a found tool by its name: one for each safety class, so that clients can ask a person
+first.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def call_tool_for(tool: Tool, *, is_split: bool) -> str:
 
 
 def called_tool(name: str, arguments: object) -> str:
-    """The name of the tool that a call of *name* is for: of the one that it is to run, where it is a call tool."""
+    """The name of the tool that a call runs in the end: for a call tool, the tool named in its *arguments*."""
     inner = arguments.get("name") if name in _ALLOWED and is_object(arguments) else name
     return inner if isinstance(inner, str) else name
 
@@ -63,14 +65,14 @@ _DEFINITIONS = {
 
 @dataclass(frozen=True, slots=True)
 class InnerCall:
-    """The call that a call tool was called to make."""
+    """The call that a call tool is asked to make."""
 
     call_tool: str
     name: str
     arguments: JsonObject
 
     def require_allowed(self, tool: Tool) -> None:
-        """Raise CallDeniedError if *tool* may do worse than what the call tool has told the client of itself."""
+        """Raise CallDeniedError if *tool* is less safe than the call tool's own annotations say."""
         allowed = _ALLOWED[self.call_tool]
         if not allowed.covers(worst_safety_of(tool.definition.annotations)):
             needed = call_tool_for(tool, is_split=True)

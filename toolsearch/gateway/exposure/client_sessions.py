@@ -1,4 +1,4 @@
-"""What the gateway keeps for a client's session: the tools that it has found, and what is learnt from their use."""
+"""The sessions that the gateway keeps for its clients: which tools each has found, and what their use teaches."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ logger = logging.getLogger(__name__)
 
 
 class ClientSessions:
-    """One for each session of a client whose list grows; the others are only learnt from. Safe to share."""
+    """One session for each client session whose list grows. For other clients only the use of tools is noted.
+
+    Safe to share between threads.
+    """
 
     def __init__(self, engine: ToolSearch) -> None:
         self._engine = engine
 
     def conversation(self, caller: Caller) -> UnitOfWork:
-        """The session of *caller*, which sees all that the principal reaches; a new one if there is none."""
+        """Open the session of *caller*, or a new one. It may see everything that the principal may."""
         return self._engine.conversation(_session_id(caller), principal=caller.principal, reach=Reach())
 
     def forget(self, caller: Caller) -> None:
@@ -34,13 +37,13 @@ class ClientSessions:
         self._engine.sessions.evict(_session_id(caller))
 
     def note_found(self, caller: Caller, asked: SearchArguments, found: Sequence[ToolReference]) -> None:
-        """Note a search outside of a session, so that later calls can be learnt from."""
+        """Note what a search without a session has found, so that later calls can be learnt from."""
         note_found(self._engine, caller.principal, _session_id(caller), asked.query, asked.strategy, found)
 
     async def note_call(self, caller: Caller, name: str, *, is_error: bool) -> None:
-        """Note the use of a tool in the session of *caller*, if it has one, and learn from it.
+        """Note a call of the tool *name* in the session of *caller*, if it has one, and learn from it.
 
-        The tool has run, so that no failure of noting it may take its result from the caller.
+        The call is over. If it cannot be noted, that must not cost the caller its result, so it is only logged.
         """
         try:
             if caller.session_key is not None:

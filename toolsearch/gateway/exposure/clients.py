@@ -1,4 +1,4 @@
-"""Which clients take up tools that appear in the middle of a session, and which do not; a user can say otherwise."""
+"""Which clients reload their tool list in the middle of a session, and which do not. The user can overrule it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolsearch.wire.mcp.eras import Era
 
 @dataclass(frozen=True, slots=True)
 class KnownClient:
-    """*pattern* is a glob of a client's ``name`` or ``name/version`` in lower case; *why* is what we know it from."""
+    """*pattern* is a glob for ``name`` or ``name/version`` of a client, in lower case. *why* says how we know it."""
 
     pattern: str
     exposing: Exposing
@@ -35,15 +35,20 @@ _EXPOSURES: Mapping[Exposing, Exposure] = {"expand": APPEND, "fixed": FIXED, "he
 
 
 class ClientTable:
-    """How a client is shown tools that are searched for, by its era and name."""
+    """Chooses how a client is shown tools that have to be searched for, by its protocol era and its name."""
 
     def __init__(self, overrides: Mapping[str, Exposing] | None = None) -> None:
-        """*overrides* go by globs as in `KnownClient`; the first that fits counts, before all that is known."""
+        """*overrides* maps globs as in `KnownClient` to a mode. The first glob that matches wins, before the known
+        clients.
+        """
         asked = [KnownClient(pattern.lower(), mode, "as configured") for pattern, mode in (overrides or {}).items()]
         self._rows = [(GlobSet([client.pattern]), client) for client in (*asked, *KNOWN_CLIENTS)]
 
     def exposure(self, caller: Caller) -> Exposure:
-        """The protocol of 2026 forbids lists that change, and without a session there is none that could."""
+        """The exposure of *caller*.
+
+        The protocol of 2026 forbids lists that change, and a client without a session has no list of its own to change.
+        """
         if caller.era is Era.MODERN or caller.session_key is None:
             return FIXED
         return _EXPOSURES[self._exposing(caller)]

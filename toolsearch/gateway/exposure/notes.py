@@ -1,4 +1,4 @@
-"""What the answer to a search says beside what was found: of the servers, and of tools that wait for approval."""
+"""The notes below the answer to a search: about servers, and about tools that await approval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolsearch.upstreams.protocol import UpstreamState
 
 
 class AnswerNotes:
-    """Safe to share between threads. Nothing is said of what is out of the caller's reach."""
+    """Writes the notes. Safe to share between threads. Nothing out of the caller's reach is mentioned."""
 
     def __init__(self, states: Callable[[], Mapping[str, UpstreamState]], registry: Registry, rules: Reach) -> None:
         self._registry = registry
@@ -22,7 +22,7 @@ class AnswerNotes:
         self._unapproved = UnapprovedTools(registry)
 
     def of(self, asked: SearchArguments, found: Sequence[ToolReference], reach: Reach) -> str:
-        """A line for each thing to say of a search for *asked* that has *found* this; "" for none."""
+        """The notes on a search for *asked* by a caller with *reach*, one a line; "" if there are none."""
         tools = [self._registry.find(reference.name) for reference in found]
         notes = [
             asked.note,

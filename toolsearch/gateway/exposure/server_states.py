@@ -1,4 +1,4 @@
-"""What an answer says of servers: what a call of a found tool will meet, and whose tools could not be searched yet."""
+"""What the answer to a search says about servers: trouble that a call may meet, and tools that are not known yet."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _UNSEARCHED = {
 
 
 class ServerStateNotes:
-    """Safe to share between threads. Nothing is said of a server that is well, or out of the caller's reach."""
+    """Writes the notes about servers. Safe to share between threads.
+
+    Healthy servers, and servers out of the caller's reach, are not mentioned.
+    """
 
     def __init__(self, states: Callable[[], Mapping[str, UpstreamState]], registry: Registry, rules: Reach) -> None:
         self._states = states
@@ -35,7 +38,7 @@ class ServerStateNotes:
         self._rules = rules
 
     def of_found(self, servers: Iterable[str]) -> str:
-        """A line for each of *servers*, once, in their order, that a call may have trouble with."""
+        """One line for each of *servers*, in their order, on which a call may fail or take longer."""
         states = self._states()
         lines = [
             f"The server {server} is {trouble}."
@@ -45,8 +48,10 @@ class ServerStateNotes:
         return "\n".join(lines)
 
     def of_unsearched(self, reach: Reach, *, is_answered: bool) -> str:
-        """Which servers have not told their tools yet, so that nothing of theirs could be found. Where the search is
-        answered by others, only those whose tools may be found if it is repeated.
+        """Name the servers whose tools are not known yet, so that the search could not find them.
+
+        If the search has found other tools (*is_answered*), only servers whose tools are about to come are named: for
+        these it pays to repeat the search.
         """
         said = _COMING if is_answered else _UNSEARCHED
         servers = [
@@ -57,6 +62,6 @@ class ServerStateNotes:
         return f"Not searched, since their tools are not known yet: {', '.join(servers)}." if servers else ""
 
     def _may_see(self, server: str, reach: Reach) -> bool:
-        """Whether a tool of *server* of which nothing else is known would be shown."""
+        """Whether *reach* and the rules let a tool of *server* through of which only the server is known."""
         probe = ToolDefinition(namespaced(server, "tool"), server=server)
         return self._rules.allows(probe) and reach.allows(probe)

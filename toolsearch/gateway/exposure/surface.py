@@ -1,4 +1,4 @@
-"""What one caller is shown, and what it may call: the list, the search, and the way from a name to a tool."""
+"""What one caller is shown and may call: its list of tools, its searches, and the tool behind a name."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ from toolsearch.wire.mcp.eras import entry_for
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An answer to a search; *list_changed* says that the caller's list is another one now."""
+    """An answer to a search. *list_changed* says whether the search has changed the list of the caller."""
 
     answer: SearchAnswer
     list_changed: bool = False
 
 
 class Surface:
-    """Everything here goes by the caller's reach. Safe to share between sessions; searching computes, so call `search`
-    in a worker thread.
+    """Shows each caller only what is in its reach.
+
+    Safe to share between sessions. `search` computes, so call it in a worker thread.
     """
 
     def __init__(
@@ -50,9 +51,9 @@ class Surface:
         *,
         is_complete: Callable[[], bool] = lambda: True,
     ) -> None:
-        """*states* tells how each server fares, so that an answer can say what a call will meet; *rules* are those that
-        hold for everybody; *is_complete* says whether every server was heard of, before which nobody knows how many
-        tools there are.
+        """*states* gives the state of each server, so that an answer can say what a call will meet. *rules* hold for
+        everybody. *is_complete* says whether every server has listed its tools, or failed to, since the start; before
+        that, nobody knows how many tools there are.
         """
         self._engine = engine
         self._registry = registry
@@ -67,10 +68,10 @@ class Surface:
         self._answers = AnswerWriter(self._shown, self._is_split, engine.options.answer_tokens, engine.counter)
 
     def entries(self, caller: Caller) -> list[dict[str, Any]]:
-        """The caller's ``tools/list``, whole: byte for byte the same until something changes.
+        """The caller's ``tools/list``, whole. It stays the same, byte for byte, until something changes.
 
-        The search tool, the call tools and the pins stand first, and what was found after them in the order it was. Few
-        tools are listed as they are, without any of ours, which answer all the same.
+        The search tool, the call tools and the pins come first, then the found tools in the order in which they were
+        found. A small catalog is listed alone, without the search tool and the call tools; these answer all the same.
         """
         view = self._view(caller)
         exposure = self._exposure(caller, view)
@@ -79,7 +80,10 @@ class Surface:
         return [*own, *(entry_for(tool, caller.era) for tool in tools if tool is not None)]
 
     def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
-        """Raises BadQueryError or BadPatternError, written for the model."""
+        """Search for the caller, and add what is found to its list, if that grows.
+
+        Raises BadQueryError or BadPatternError, written for the model.
+        """
         view = self._view(caller)
         exposure = self._exposure(caller, view)
         asked = SearchArguments.parse(
@@ -100,29 +104,32 @@ class Surface:
         return Found(answer, list_changed=set(before) != set(after))
 
     def resolve(self, caller: Caller, name: str) -> Tool:
-        """The tool of that name in the caller's reach.
+        """Return the tool of that name in the caller's reach.
 
-        Raises UnknownToolError with near names, or UnapprovedToolError for one in reach that waits for approval.
+        Raises UnknownToolError with near names, or UnapprovedToolError for a tool in reach that awaits approval.
         """
         self._unapproved.check(name, caller.principal.reach)
         return self._view(caller).get(name)
 
     async def called(self, caller: Caller, call: Mapping[str, Any], *, is_error: bool) -> None:
-        """Note that the tool has run that *call*, the parameters of a ``tools/call``, was for."""
+        """Note a use of the tool that *call* has run; *call* holds the parameters of a ``tools/call``."""
         name = called_tool(str(call.get("name")), call.get("arguments"))
         await self._sessions.note_call(caller, name, is_error=is_error)
 
     def knows(self, caller: Caller, call: Mapping[str, Any]) -> bool:
-        """Whether the tool that *call*, the parameters of a ``tools/call``, is for is in the caller's reach by now."""
+        """Whether the caller can already reach the tool of *call*, the parameters of a ``tools/call``."""
         name = called_tool(str(call.get("name")), call.get("arguments"))
         return self._view(caller).allows(name)
 
     def forget(self, caller: Caller) -> None:
-        """Say that the caller's session has ended, and with it its list."""
+        """Forget the caller's session, which has ended, and with it its list."""
         self._sessions.forget(caller)
 
     def input_schema(self, name: str, reach: Reach) -> Mapping[str, Any] | None:
-        """Of a listed tool in *reach*: for what the transport checks, and tells of, before a call is judged."""
+        """The input schema of a tool in *reach*, or of one of the gateway's own; None if there is no such tool.
+
+        The SDK's transport checks arguments against it before the call reaches the gateway.
+        """
         own = {tool_name(entry): schema_of(entry) for entry in self._own_entries()}
         if name in own:
             return own[name]
@@ -130,7 +137,10 @@ class Surface:
         return tool.definition.input_schema if tool else None
 
     def _exposure(self, caller: Caller, view: View) -> Exposure:
-        """How the caller is shown its tools. Before every server was heard of, nobody knows whether they are few."""
+        """How the caller is shown its tools.
+
+        Until every server was heard of, nobody knows whether there are few tools, so nothing is decided.
+        """
         searched = self._clients.exposure(caller)
         if not view.names or not self._is_complete():
             return searched
@@ -149,7 +159,7 @@ class Surface:
         return exposure.listed(view.names, pins=pins, discovered=discovered)
 
     def _shown(self, name: str) -> Tool | None:
-        """The tool of that name as clients are shown it; None if it is gone, or too long for any of them."""
+        """The tool of that name as clients are shown it; None if it is gone, or too long to be shown."""
         tool = self._registry.find(name)
         budget = self._engine.options.budget
         return self._engine.definitions.of_tool(tool, budget.definition_tokens) if tool else None
@@ -167,7 +177,10 @@ class Surface:
 
     @staticmethod
     def _discover(conversation: Conversation, asked: SearchArguments) -> list[ToolReference]:
-        """Search, and put what is found into the caller's list; what is evicted for it leaves in the same change."""
+        """Search, and add what is found to the caller's list.
+
+        Tools that are evicted to make room leave in the same change, so that the client is told once.
+        """
         before = conversation.discovered
         found = conversation.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
         if conversation.discovered != before:

@@ -1,4 +1,4 @@
-"""What a caller is told of tools that wait for approval: that they do, by exact name and within its reach alone."""
+"""What a caller is told about tools that await approval: only of those that it names exactly and could reach."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from toolsearch_indexes.query_forms import Select, Words, name_candidates, read_
 
 
 class UnapprovedTools:
-    """Safe to share between threads. Out of reach, such a tool is like one that does not exist."""
+    """Tells callers of tools that await approval. Safe to share between threads.
+
+    Out of the caller's reach, such a tool is treated like one that does not exist.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     def check(self, name: str, reach: Reach) -> None:
-        """Raise UnapprovedToolError if the tool of that name waits for approval."""
+        """Raise UnapprovedToolError if the tool of that name awaits approval and *reach* allows it."""
         if (tool := self._registry.held.get(name)) and reach.allows(tool.definition):
             raise UnapprovedToolError(name)
 
     def note(self, query: str, reach: Reach) -> str:
-        """A line for each such tool that *query*, which has been searched for, names; a server's name in front of it
-        is part of the name.
+        """One line for each tool that awaits approval and that *query* names exactly, with or without its server in
+        front.
         """
         match read_form(query):
             case Select(names):

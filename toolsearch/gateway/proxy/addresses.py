@@ -34,7 +34,7 @@ class Address:
 
 
 class Addresses:
-    """Of the resources of some servers: those that one caller may know of. Whatever else there is does not count."""
+    """The resources of some servers, as one caller may know of them. Resources of other servers do not count."""
 
     def __init__(self, listings: Iterable[Contents]) -> None:
         self._listings = {listing.server: listing for listing in listings}
@@ -48,7 +48,10 @@ class Addresses:
         return self._entries(TEMPLATES)
 
     def resolve(self, uri: str, linked_by: str | None = None) -> Address | None:
-        """What *uri* means, *linked_by* being the server that has linked to it; None if nothing, or several things."""
+        """Which resource *uri* means; *linked_by* is the server whose result has linked to it, if any.
+
+        None if it means nothing, or could mean several things.
+        """
         if wrapped := _unwrapped(uri):
             return wrapped if wrapped.server in self._listings else None
         owners = self._listing(RESOURCES, uri)
@@ -62,7 +65,9 @@ class Addresses:
         return Address(fitting[0], uri) if len(fitting) == 1 else None
 
     def resolve_template(self, template: str) -> Address | None:
-        """Which server's template this is, as it is listed here; resources count as templates without variables."""
+        """Whose template this is, by the URI under which it is listed. A resource counts as a template without
+        variables.
+        """
         if wrapped := _unwrapped(template):
             return wrapped if wrapped.server in self._listings else None
         owners = self._listing(TEMPLATES, template)
@@ -79,7 +84,7 @@ class Addresses:
         ]
 
     def _listing(self, which: ListOf, uri: str) -> list[str]:
-        """The servers that list exactly this."""
+        """The servers that list exactly this URI."""
         return [
             server
             for server, listing in self._listings.items()
@@ -99,7 +104,7 @@ def _unwrapped(uri: str) -> Address | None:
 
 
 def is_held(contents: Contents, uri: str) -> bool:
-    """Whether *uri* is that of a resource or template that waits for approval, or comes by such a template alone."""
+    """Whether *uri* is a resource or template that awaits approval, or can only be read by such a template."""
     if uri in contents.held:
         return True
     if any(RESOURCES.name_of(entry) == uri for entry in contents.resources) or _fits_any(contents, uri):

@@ -1,4 +1,4 @@
-"""Calls of the servers' tools, by name or through a call tool: the gateway's way into the pipeline of all calls."""
+"""Runs calls of the servers' tools, by name or through a call tool, in the pipeline that all calls take."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ class CallProxy:
         return outcome.delivered
 
     def _admitted(self, caller: Caller, call: ToolCall, inner: InnerCall | None) -> Admitted:
-        """Whichever way the call came: a client that was listed the tool need not have checked the arguments either."""
+        """Check the call, whichever way it came: a client that was listed the tool need not have checked the
+        arguments.
+        """
         try:
             return admit(call, partial(self._resolve, caller, inner))
         except BadArgumentsError as error:
@@ -93,8 +95,10 @@ class CallProxy:
         return tool
 
     def _readmitted(self, caller: Caller, inner: InnerCall | None, admitted: Admitted) -> None:
-        """Raise ToolSearchError if *admitted* may not be sent any more: when its server has been connected and listed,
-        its tool may be held, gone, of another class, or want other arguments.
+        """Raise ToolSearchError if *admitted* may not be sent any more.
+
+        Connecting its server may have brought a new listing: by it the tool may await approval, be gone, be of another
+        safety class, or take other arguments.
         """
         tool = admitted.tool
         now = self._admitted(caller, replace(admitted.call, arguments=admitted.arguments), inner).tool

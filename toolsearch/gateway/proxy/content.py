@@ -29,10 +29,11 @@ _RESOURCE_NOT_FOUND = -32002  # up to 2025-11-25; the protocol of 2026 has no co
 
 
 class ContentProxy:
-    """A caller knows of a server's prompts and resources if at least one of its tools is in the caller's reach, or it
-    has none and a rule by server lets it through; and of a prompt if the rules would allow a tool of that name.
+    """The prompts and resources of the servers that a caller may know of.
 
-    Prompts are named as tools are, ``server__prompt``; `Addresses` says how resources are. Every list has one page.
+    A caller may know of a server if it reaches at least one of its tools, or if the server has no tools and a rule by
+    server allows it. It may know of a prompt if the rules would allow a tool of that name. Prompts are named like
+    tools, ``server__prompt``; for resources see `Addresses`. Every list has one page.
     """
 
     def __init__(self, registry: Registry, rules: Reach, relay: Relay, links: SeenLinks) -> None:
@@ -62,7 +63,7 @@ class ContentProxy:
         return {each.server: each.instructions for each in self._known(caller) if each.instructions}
 
     def locate(self, caller: Caller, uri: str) -> Address:
-        """Whose resource *uri* is. Raises MCPError as a server would for one that it does not have."""
+        """Whose resource *uri* is. Raises the MCPError that a server without such a resource would give."""
         address = Addresses(self._known(caller)).resolve(uri, self._links.server_of(caller.principal.id, uri))
         if address is None or self._is_held(address):
             raise MCPError(
@@ -132,7 +133,7 @@ class ContentProxy:
 
 
 def _finding_the_same(find: Callable[[], T], found: T) -> Callable[[], None]:
-    """Raises, as *find* does, once what was *found* is not there any more, or something else is in its place."""
+    """Make a check that raises if *find* does not give what was *found* any more."""
 
     def admit() -> None:
         if find() != found:

@@ -1,5 +1,7 @@
-"""Calls that outlive the requests of their client: those of 2026 are answered with a question, and made again with the
-answer, while the older server that asks it waits.
+"""Calls that last longer than the request that began them, for clients of 2026 and servers of the older protocol.
+
+When the server asks something, the client's request is answered with the question. The server goes on waiting until the
+client makes the request again, with the answer.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ MAX_OPEN = 8
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What a client has to answer: *requests* by key, in the conversation *id* at its *round*."""
+    """The questions that a client has to answer: *requests* by key, in the conversation *id* at its *round*."""
 
     requests: dict[str, Any]
     id: int
@@ -31,7 +33,9 @@ class Pending:
 
 
 class Conversations:
-    """At most *max_open* of one principal wait for an answer at the same time; what is asked beyond is refused."""
+    """At most *max_open* conversations of one principal may wait for an answer at a time; further questions are
+    refused.
+    """
 
     def __init__(self, *, max_open: int = MAX_OPEN) -> None:
         self._max_open = max_open
@@ -91,7 +95,7 @@ class _Question:
 
 
 class _Conversation:
-    """A `Downstream` that stands for one call; whatever request of the client is there at the time is its ear."""
+    """A `Downstream` for one call. It passes questions to whichever request of the client is there at the moment."""
 
     task: asyncio.Future[dict[str, Any]]
 

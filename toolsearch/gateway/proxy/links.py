@@ -1,4 +1,4 @@
-"""Which server has pointed a principal to which resource, as far as that is remembered."""
+"""Remembers which server has linked a principal to which resource."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MAX_URI_CHARACTERS = 4_096
 
 
 class SeenLinks:
-    """The resource links in results, by principal: what one was shown is no address for another."""
+    """The resource links in results, by principal: a link that one principal was shown is no address for another."""
 
     def __init__(self, *, limit: int = MAX_LINKS) -> None:
         self._limit = limit
         self._servers: OrderedDict[tuple[str, str], str] = OrderedDict()
 
     def note(self, principal: str, server: str, result: Mapping[str, Any]) -> None:
-        """Remember the links in *result*, of whatever method; a URI belongs to whoever pointed to it last."""
+        """Remember the links in *result*. If several servers link to the same URI, the last one counts."""
         for uri in _links(result):
             self._servers[principal, uri] = server
             self._servers.move_to_end((principal, uri))

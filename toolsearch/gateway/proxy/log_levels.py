@@ -1,4 +1,4 @@
-"""Who wants which log messages, by their levels."""
+"""Which log messages clients want from which servers, by level."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ LEVELS = (  # from the least to the most severe
 
 
 def is_wanted(level: str, least: str | None) -> bool:
-    """Whether a message of *level* is for one who asked for *least* and above; None is all. No level is unwanted."""
+    """Whether a client that asked for *least* and above wants a message of *level*; None asks for all. An unknown level
+    is never wanted.
+    """
     return level in LEVELS and (least not in LEVELS or LEVELS.index(level) >= LEVELS.index(least))
 
 
 class ServerLevels:
-    """Tells older servers what is wanted of their logs, of which all clients share one: as much as any client wants,
-    since each is passed on only what it wants itself. Those of 2026 are told with each request.
+    """Sets the log levels of servers of the older protocol. All clients share one such server, so it is asked for as
+    much as any client wants, and each client is passed on only what it wants itself. Servers of 2026 are told with each
+    request.
     """
 
     def __init__(self) -> None:
@@ -36,7 +39,9 @@ class ServerLevels:
         self._telling: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ask_for(self, upstream: Upstream, level: str) -> None:
-        """Have it log from *level* on, if it does not yet. A server that keeps no log is asked once in a lifetime."""
+        """Have the server log from *level* on, unless it does already. A server without a log is asked once in its
+        lifetime.
+        """
         async with self._telling[upstream.name]:
             starts, told = self._told.get(upstream.name, (-1, None))
             if starts == upstream.status().starts and told is not None and is_wanted(level, told):

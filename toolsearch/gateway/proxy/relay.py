@@ -1,11 +1,12 @@
-"""Sends a client's request on to a server, and carries what that wants to know of the client in between, whichever of
-the protocol's two ways of asking each of them has.
+"""Sends a client's request to a server and, on the way, carries questions of the server to the client.
+
+Each of the two protocol eras has its own way to ask:
 
     client  server
-    older   older    asked while the request runs: the server's talkback finds the client
-    older   of 2026  the result says what is asked: the client is, and the request made again with its answers
-    of 2026 of 2026  the result goes through; only the state that the client brings back is sealed
-    of 2026 older    the call goes on in a conversation, whose questions are such results
+    older   older    the server asks while the request runs, and its talkback finds the client
+    older   of 2026  the result holds the questions; the client is asked, and the request is made again with the answers
+    of 2026 of 2026  the result is passed on; only the state that the client has to bring back is sealed
+    of 2026 older    the call goes on in a conversation, and its questions are sent as such results
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Coroutine[Any, A
 
 
 class Relay:
-    """Requests for one server, above all those whose answer may be a question: ``tools/call``, ``prompts/get`` and
+    """Sends requests to servers, above all those whose answer may be a question: ``tools/call``, ``prompts/get`` and
     ``resources/read``.
     """
 
@@ -64,8 +65,8 @@ class Relay:
         conversations: Conversations | None = None,
         backoff_s: float = _ROUND_BACKOFF_S,
     ) -> None:
-        """*links* remembers those in all results. *secrets* by server; none is in what a server's refusal says.
-        *inspect* is given the server, the method and the result, and gives what is passed on.
+        """*links* remembers the links in all results. *secrets* holds each server's credentials, which are removed from
+        its error messages. *inspect* gets the server, the method and the result, and returns the result to pass on.
         """
         self._upstreams = upstreams
         self._seal = seal
@@ -86,10 +87,11 @@ class Relay:
         downstream: Downstream,
         admit: Callable[[], object],
     ) -> dict[str, Any]:
-        """Return the raw result, fit for the caller's era. *params* have the server's own names in them; *admit* is as
-        of `UpstreamRequest`, and asked before each round.
+        """Return the raw result in the form of the caller's era. *params* hold the server's own names. *admit* is
+        called before each round, as in `UpstreamRequest`.
 
-        Raises as *admit*, as `Upstream.request` does, and MCPError for a state that is not the caller's, or too old.
+        Raises what *admit* and `Upstream.request` raise, and MCPError for a state that is too old or belongs to another
+        caller.
         """
         upstream = self._upstreams[server]
         if downstream.log_level is not None and not upstream.is_modern:
@@ -106,7 +108,7 @@ class Relay:
         return result_for(result, caller.era)
 
     async def aclose(self) -> None:
-        """Cancel what still waits for a client's answer."""
+        """Cancel the calls that still wait for an answer of their client."""
         await self._conversations.aclose()
 
     async def _sent(
@@ -132,7 +134,7 @@ class Relay:
     async def _with_answers(
         self, request: _Request, asked: Mapping[str, Any], downstream: Downstream
     ) -> dict[str, Any]:
-        """For an older client: ask it whatever the server wants to know, until there is a result."""
+        """For a client of the older protocol: ask it what the server wants to know, until there is a result."""
         sent = asked
         for tries in range(MOST_ROUNDS + 1):
             result = await request(sent, downstream)
@@ -158,7 +160,7 @@ class Relay:
         asked: dict[str, Any],
         downstream: Downstream,
     ) -> dict[str, Any]:
-        """For a client of 2026: hand it what the server wants to know, with a state that only it can bring back."""
+        """For a client of 2026: return the questions to it, with a sealed state that only it can bring back."""
         answers = answers_in(params)
         sealed = state_in(params)
         state = self._seal.unseal(binding, sealed) if isinstance(sealed, str) else {}

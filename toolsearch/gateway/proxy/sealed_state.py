@@ -1,4 +1,4 @@
-"""Seals what a client carries from one round of a request to the next, so that nobody else can use it elsewhere."""
+"""Seals the state that a client carries from one round of a request to the next, so that nobody else can use it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATE_TTL_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Whose request a state belongs to, and to what; *target* is the tool, the prompt or the URI."""
+    """What a state belongs to: whose request it is, and for which *target* (a tool, a prompt or a URI)."""
 
     principal: str
     server: str

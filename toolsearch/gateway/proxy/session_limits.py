@@ -1,4 +1,4 @@
-"""How many calls a client may make, by its session: MCP does not tell of turns, which limits elsewhere go by."""
+"""Limits the calls of one client session. Elsewhere limits hold for a turn, but MCP does not say when one begins."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from toolsearch.tools.calls import ToolResult
 
 
 class SessionLimits:
-    """Counts the calls of the *max_sessions* that called last; one that has not called for *idle_s* begins anew.
+    """Counts the calls of the *max_sessions* latest sessions; after *idle_s* without a call a session starts again at
+    zero.
 
-    Clients that keep no session, as those of 2026, count together, by principal. To be used from one event loop.
+    Clients without a session, such as those of 2026, are counted together by principal. To be used from one event loop.
     """
 
     def __init__(self, limits: CallLimits, *, max_sessions: int, idle_s: float, clock: Callable[[], float]) -> None:
@@ -36,16 +37,16 @@ class SessionLimits:
         return cls(limits, max_sessions=http.max_sessions, idle_s=http.session_idle_s, clock=clock)
 
     def counted(self, caller: Caller, admitted: Admitted) -> Admitted:
-        """Count the call; every request does, so also one that brings a server an answer.
+        """Count the call. Every request counts, also one that only brings a server an answer.
 
-        Raises CallLimitError or RepeatedCallError where there is no room for it.
+        Raises CallLimitError or RepeatedCallError if a limit is reached.
         """
         counter, name = self._counter(caller), admitted.tool.name
         counter.count(name, self._limits)
         return replace(admitted, key=counter.check_repeat(name, admitted.arguments, self._limits))
 
     def note(self, caller: Caller, admitted: Admitted, result: ToolResult) -> None:
-        """Note what the call gave, for the guard against repeated calls."""
+        """Note the result of the call, for the guard against repeated calls."""
         self._counter(caller).note_results([(admitted.key, result)])
 
     def _counter(self, caller: Caller) -> TurnCounter:

@@ -1,4 +1,4 @@
-"""Which sessions want to hear that a resource has changed: a server is asked once, for all of them."""
+"""Which sessions want to hear of changes of which resource. The server is subscribed to once, for all of them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Tell: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class Subscriptions:
-    """Of sessions of the older era, at servers of it. A server that was lost knows of none of them when it is back, so
-    it is asked anew by whoever subscribes next.
+    """The subscriptions of older clients at older servers. A server that was lost has forgotten them when it is back,
+    so the next session that subscribes renews its subscription.
     """
 
     def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
@@ -42,7 +42,7 @@ class Subscriptions:
             self._sessions[address][session_key] = tell
 
     async def unsubscribe(self, address: Address, session_key: str) -> None:
-        """The last to go takes the server's own subscription with it. Raises as `Upstream.request` does."""
+        """End a session's subscription, and with the last one the server's. Raises as `Upstream.request` does."""
         async with self._changing[address.server]:
             sessions = self._sessions.get(address, {})
             if sessions.pop(session_key, None) is None or sessions:
@@ -52,12 +52,14 @@ class Subscriptions:
             await self._upstreams[address.server].request(UpstreamRequest(UNSUBSCRIBE, {"uri": address.uri}))
 
     def forget(self, session_key: str) -> None:
-        """The session is over; what only it wanted to hear, the server need no longer tell."""
+        """End all subscriptions of a session that is over; servers stop telling of what only that session wanted to
+        hear.
+        """
         for address in [address for address, sessions in self._sessions.items() if session_key in sessions]:
             self._do(self._given_up(address, session_key))
 
     def updated(self, server: str, uri: str) -> None:
-        """The server says that this resource has changed; returns at once."""
+        """Tell the sessions that this resource has changed, as its server says. Returns at once."""
         for tell in list(self._sessions.get(Address(server, uri), {}).values()):
             self._do(_told(tell))
 

@@ -1,4 +1,4 @@
-"""Runs calls by their servers, and passes on whole what these answer: neither cut nor converted."""
+"""Has servers run calls, and passes their answers on whole: neither cut nor converted."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ McpReply: TypeAlias = dict[str, Any] | MCPError
 
 @dataclass(frozen=True, slots=True)
 class VerbatimFace:
-    """The `Face` of one request: *params* are those of its ``tools/call``.
+    """The `Face` of one request; *params* are those of its ``tools/call``.
 
     readmit     called right before a call is sent; raises ToolSearchError if it may not be sent any more
-    is_by_name  whether the client called the tool itself, and not a call tool; then, as a server would, it is answered
-                with an error of the protocol where there is no such tool
+    is_by_name  whether the client has called the tool itself rather than a call tool. Then an unknown tool is answered
+                with an error of the protocol, as any server would
     """
 
     relay: Relay
@@ -70,7 +70,7 @@ class VerbatimFace:
         return Outcome(error_result(str(error), error.code), result)
 
     def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[McpReply]:  # noqa: ARG002
-        """Nothing of what the server sent is kept but what the hook has kept, ``_meta`` least of all."""
+        """Only what the hook returned is kept; nothing that the server sent, and in particular not its ``_meta``."""
         raw = write_result(result)
         return Outcome(
             result_for(as_error(raw, result.error_code) if result.is_error else raw, self.caller.era), result
@@ -79,7 +79,7 @@ class VerbatimFace:
 
 @dataclass(slots=True)
 class _LastLook:
-    """`VerbatimFace.readmit` as an `UpstreamRequest` has it, which remembers whether it has refused the call."""
+    """Calls `VerbatimFace.readmit` for an `UpstreamRequest`, and remembers whether it has refused the call."""
 
     readmit: Callable[[Admitted], None]
     admitted: Admitted

@@ -1,4 +1,4 @@
-"""Looks at what trust says without leaving a trace: a first sight by a command is none for the gateway."""
+"""What awaits approval, for commands to show. Looking at it changes nothing: it does not count as a first sight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from toolsearch.upstreams.pinned import Entry, Kind, content_entry, tool_entry
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An entry that waits. *name* is what the server gives it, *before* what is approved of it, if anything."""
+    """An entry that awaits approval. *name* is the server's name for it; *before* is its approved definition, if there
+    is one.
+    """
 
     server: str
     name: str
@@ -31,7 +33,7 @@ class Waiting:
 
 @contextmanager
 def gate_that_only_looks(config: GatewayConfig) -> Generator[ToolGate]:
-    """The gate of *config* over a copy of its pins, to be used within the block."""
+    """The gate of *config* over a copy of its pins, for use within the block."""
     with tempfile.TemporaryDirectory() as scratch:
         pins = config.settings.state_folder / FILE
         if pins.is_file():
@@ -43,7 +45,7 @@ def gate_that_only_looks(config: GatewayConfig) -> Generator[ToolGate]:
 
 
 def waiting_entries(config: GatewayConfig, store: PinStore) -> list[Waiting]:
-    """What waits by the servers' last listings, by server, kind and name; no server is started for it."""
+    """What awaits approval by the servers' last listings, by server, kind and name. No server is started for it."""
     known = {each.name: _known(store, each.name) for each in config.upstreams}
     waiting: list[Waiting] = []
     with gate_that_only_looks(config) as gate:

@@ -1,4 +1,4 @@
-"""Starts every server once and tells what came of it: for ``gateway check``, before a client relies on it."""
+"""Starts every server once and reports the outcome: for ``gateway check``, before a client relies on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolsearch.wire.mcp.eras import Era
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One server. *seconds* is from the start of its process or connection to its tools; *error* is "" if they came."""
+    """The outcome for one server. *seconds* is from its start to its tools; *error* is "" if the tools came."""
 
     row: ServerRow
     seconds: float
@@ -27,7 +27,9 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """All of it; the tokens are those of a client's first list, and of one with every tool in it."""
+    """The outcome for all servers. The tokens are those of the first list of a client, and of a list with every
+    tool.
+    """
 
     servers: tuple[Checked, ...]
     shown_tools: int

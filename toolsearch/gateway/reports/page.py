@@ -20,7 +20,7 @@ _NEVER_KEPT = {"cache-control": "no-store", "x-content-type-options": "nosniff",
 
 
 def status_routes(gateway: Gateway) -> list[Route]:
-    """The routes of the page and of what it shows; who may see them is for the application to guard."""
+    """The routes of the page and of its data. The application has to guard them."""
 
     async def page(_: Request) -> Response:
         text, policy = _page()
@@ -35,7 +35,7 @@ def status_routes(gateway: Gateway) -> list[Route]:
 
 @cache
 def _page() -> tuple[str, str]:
-    """The page, and the policy that lets nothing run or be loaded but what stands in it."""
+    """The page, with a policy that allows no scripts, styles or resources but its own."""
     text = resources.files("toolsearch.gateway.reports").joinpath("page.html").read_text("utf-8")
     sources = {f"{kind}-src": _hash(content) for kind, content in _INLINE.findall(text)}
     rules = {"default-src": "'none'", "connect-src": "'self'", "base-uri": "'none'", "form-action": "'none'", **sources}

@@ -1,4 +1,4 @@
-"""Lets other processes of this user know that a gateway runs, and how it fares: a file for each in the state folder."""
+"""Announces a running gateway and its state to other processes of this user: one file for each in the state folder."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ async def announced(gateway: Gateway, address: str, *, every_s: float = _EVERY_S
 
 
 def running_gateways(state_folder: Path, *, clock: Callable[[], float] = time.time) -> list[dict[str, Any]]:
-    """What each running gateway says: ``pid``, ``address`` and ``status``, by pid. Removes what killed ones left."""
+    """``pid``, ``address`` and ``status`` of each running gateway, by pid. Files that killed gateways left are
+    removed.
+    """
     found: list[dict[str, Any]] = []
     for path in (state_folder / _FOLDER).glob("*.json"):
         with suppress(OSError, ValueError):  # it ends at this moment, or is no file of ours

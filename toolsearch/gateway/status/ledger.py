@@ -1,4 +1,4 @@
-"""Counts what the gateway does, in bounded memory: for the status, never for a decision."""
+"""Counts what the gateway does, in bounded memory. Only the status shows it; nothing is decided by it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class _Session:
 
 
 class Ledger:
-    """Totals since the start, and the sessions of late. To be used from the gateway's event loop.
+    """Totals since the start, and the latest sessions. To be used from the gateway's event loop.
 
-    A list counts each time it is handed out, with what it had cost if it were the caller's whole reach. Clients send a
-    list to the model with every request, so what is saved is more than these totals differ by.
+    Each list counts once, when it is handed out, beside what it would have cost with the caller's whole reach. Clients
+    send their list to the model with every request, so the real saving is larger than the difference of these totals.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

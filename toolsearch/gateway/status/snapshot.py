@@ -1,4 +1,4 @@
-"""How the gateway fares, as plain data: for the command, for the page, and for whoever monitors it."""
+"""The state of the gateway as plain data: for the command, for the page, and for monitoring."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ServerRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """One session, without its id, which is a secret of the client's.
+    """One session. Its id is left out, since it is a secret of the client.
 
-    Clients of 2026 have no sessions: theirs is one row for each name that they give themselves.
+    Clients of 2026 have no sessions; they share one row for each client name.
     """
 
     principal: str
@@ -52,12 +52,12 @@ class SearchRow:
 
 @dataclass(frozen=True, slots=True)
 class GatewayStatus:
-    """All of it at one moment, as JSON with `status_json`.
+    """Everything at one moment; `status_json` writes it as JSON.
 
-    sessions, searches   of late, and bounded; the counts are over all since the start
-    shown_tokens         over all lists and answers handed out
-    all_tools_tokens     what the same lists had cost with every definition in the caller's reach
-    tokens_are_estimate  whether tokens were guessed from lengths, rather than counted with o200k_base
+    sessions, searches   the latest, bounded in number; the counts are totals since the start
+    shown_tokens         of all lists and answers that were handed out
+    all_tools_tokens     what the same lists would have cost with every definition in the caller's reach
+    tokens_are_estimate  whether tokens were estimated from lengths instead of counted with o200k_base
     """
 
     origin: str

@@ -1,4 +1,4 @@
-"""Holds back what the settings want a person to look at: what is new, has changed, or looks wrong to the scan."""
+"""Holds back what a person should look at, by the settings: definitions that are new, changed or suspicious."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def make_gate(config: GatewayConfig) -> ToolGate:
 
 
 class PinGate:
-    """A `ToolGate` by the pins in the state folder of *config*.
+    """A `ToolGate` that compares definitions with the pins in the state folder of *config*.
 
-    What a person has approved is admitted whatever the scan says of it. What was approved on first sight is scanned at
-    every judgement: other servers have come since, and their names may be what it is after. While the pins cannot be
-    read or written, everything is held: what has lost its pin would look like something new.
+    What a person has approved is admitted whatever the scan says. What was approved on first sight is scanned at every
+    judgement, since servers that came later may have names that it imitates. While the pins cannot be read or written,
+    everything is held, because a known entry without its pin would look new.
     """
 
     def __init__(self, config: GatewayConfig) -> None:
@@ -124,7 +124,9 @@ class PinGate:
         return treatments[why] == "quarantine"
 
     def _is_news(self, judged: _Judged, approved: Mapping[_Key, Pin]) -> bool:
-        """Whether an admitted entry is to be pinned: where changes are warned of, the first definition stays."""
+        """Whether an admitted entry is to be pinned. Where changes only cause a warning, the first definition stays
+        pinned.
+        """
         known = _key(judged.entry) in approved
         return not known or (self._settings.changed == "allow" and not judged.is_at(approved))
 

@@ -1,4 +1,4 @@
-"""Which definitions have been approved, and which wait for it, by the servers of one configuration."""
+"""Stores which definitions have been approved and which await approval, for the servers of one configuration."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ class PinStore:
         return store
 
     def version(self) -> int:
-        """Another number once a person has decided something, in whatever process.
+        """A number that changes when a person has decided something, in any process.
 
-        What gateways note by themselves does not count: two of them would have each other judge for ever.
+        What gateways note by themselves does not change it; otherwise two gateways would make each other judge again
+        forever.
         """
         return self._kept.version()
 
@@ -53,7 +54,7 @@ class PinStore:
         return self._kept.approved(self._owner(server, kind))
 
     def waiting(self, server: str, kind: Kind = Kind.TOOL) -> dict[str, Pin]:
-        """What waits of *server*: for each entry the definition that was seen last."""
+        """What awaits approval of *server*: for each entry the latest definition."""
         return self._kept.waiting(self._owner(server, kind))
 
     def entry(self, server: str, name: str, kind: Kind = Kind.TOOL, *, is_approved: bool) -> JsonObject | None:
@@ -73,14 +74,16 @@ class PinStore:
         self._kept.keep(approve=approve_, hold=hold_, forget=forget_)
 
     def approve(self, server: str, tool: str, pin: str, by: str, kind: Kind = Kind.TOOL) -> bool:
-        """Approve the definition *pin* of *tool*, by the name that the server gives it; *by* says who.
+        """Approve the definition *pin* of *tool*, by the server's own name for it; *by* says who approves.
 
-        False if that is neither what waits nor what is in use: it has changed since somebody looked at it.
+        False if that definition neither awaits approval nor is in use: it has changed since somebody looked at it.
         """
         return self._kept.approve(self._owner(server, kind), tool, pin, by=by, at_s=self._clock())
 
     def revoke(self, server: str, tool: str, by: str, kind: Kind = Kind.TOOL) -> bool:
-        """Have *tool* wait, whatever its definition, until it is approved anew. False if it is not approved."""
+        """Withdraw the approval of *tool*, whatever its definition, until it is approved again. False if it is not
+        approved.
+        """
         return self._kept.revoke(self._owner(server, kind), tool, by=by, at_s=self._clock())
 
     def close(self) -> None:

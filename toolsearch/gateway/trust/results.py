@@ -1,4 +1,4 @@
-"""Looks through what servers answer. A result cannot be held without breaking the call, so it is only marked."""
+"""Scans what servers answer. Withholding a result would break the call, so suspicious results are only marked."""
 
 from __future__ import annotations
 

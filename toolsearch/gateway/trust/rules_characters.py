@@ -1,4 +1,4 @@
-"""What a definition hides from the eye: characters that are not drawn, that turn text round, or steer a terminal."""
+"""Findings about hidden characters: those that are not drawn, that reverse text, or that control a terminal."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def hidden_characters(text: Text) -> Iterator[Finding]:
 
 
 def terminal_escapes(text: Text) -> Iterator[Finding]:
-    """A sequence that could repaint the terminal of who looks at it."""
+    """An escape sequence that could repaint the terminal on which the text is shown."""
     index = next((i for i, character in enumerate(text.value) if character in _ESCAPES), None)
     if index is not None:
         yield Finding("terminal-escapes", text.place, evidence(text.value, index, index + 24))
 
 
 def out_of_sight(text: Text) -> Iterator[Finding]:
-    """Words after so much white space that no window shows them."""
+    """Words behind so much white space that no window shows them."""
     for gap in _gaps(text.value):
         if gap.count("\n") > _MAX_BLANK_LINES or len(gap) > _MAX_BLANKS:
             after = text.value.partition(gap)[2]

@@ -1,4 +1,4 @@
-"""What a definition does with others' names: taking one that looks like theirs, or telling how to use their tools."""
+"""Findings about names: a name that looks like another tool's, and texts that say how to use the tools of others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _OURS = frozenset(  # the call tools are made further up, with these names
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The names in use around one server: *own* are its tools', *others* those of the rest, with the server each."""
+    """The names in use around one server: *own* are its own tools, *others* the tools of other servers, each with its
+    server.
+    """
 
     own: frozenset[str]
     others: Mapping[str, str]
@@ -38,9 +40,10 @@ class Neighbours:
 
 
 def borrowed_name(name: str, neighbours: Neighbours) -> Iterator[Finding]:
-    """A name that is drawn like one of ours, or like another server's without being the same letters.
+    """A name that looks like one of the gateway's own, or like another server's but in other letters.
 
-    The same letters are no offence: many servers have a ``search``, and the server's name keeps them apart.
+    The same name in the same letters is allowed: many servers have a ``search``, and the server's name tells them
+    apart.
     """
     looks = fold(name)
     if looks in _OURS:
@@ -58,7 +61,9 @@ def coined_words(text: Text) -> Iterator[str]:
 
 
 def speaks_of_others(text: Text, neighbours: Neighbours) -> Iterator[Finding]:
-    """The name of another server's tool in a text, if it is no ordinary word and this server has none of that name."""
+    """The name of another server's tool in a text, unless it is an ordinary word or this server has a tool of that
+    name.
+    """
     as_bytes = text.value.encode(errors="replace")
     for match in _WORDS.finditer(as_bytes):
         word = match.group().decode()
@@ -70,5 +75,5 @@ def speaks_of_others(text: Text, neighbours: Neighbours) -> Iterator[Finding]:
 
 
 def _is_coined(word: str) -> bool:
-    """Whether nobody writes it but to name a tool: ``read_file``, ``getUser``."""
+    """Whether the word would only be written as the name of a tool, such as ``read_file`` or ``getUser``."""
     return "_" in word.strip("_") or any(character.isupper() for character in word[1:])

@@ -1,4 +1,4 @@
-"""What a definition carries packed: text that only shows when it is unpacked, and more text than anybody reads."""
+"""Findings about hidden load: text that shows only when it is decoded, and more text than anybody reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What a definition says to the model beyond what its tool does: orders, secrecy, and what it wants handed over.
+"""Findings about words: what a definition says to the model beyond what its tool does, such as orders, secrecy, and
+requests for data.
 
-The phrases are in ``phrases.toml``, and those of other languages in ``languages.toml``; `tests/gateway/test_scan.py`
-measures what they find, and what they find wrongly.
+The phrases are in ``phrases.toml``, those of other languages in ``languages.toml``. `tests/gateway/test_scan.py`
+measures how many attacks they find, and how many harmless texts they find by mistake.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Looks through a definition for what is not about its tool. Offline, deterministic; a finding is a reason to look."""
+"""Scans a definition for text that is not about its tool. Offline and deterministic; a finding is a reason to look."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ _TEXT_RULES: Sequence[Callable[..., Iterator[Finding]]] = (
 
 
 class Scanner:
-    """Remembers what a definition says by itself, by its pin; what depends on its neighbours is looked up anew."""
+    """Scans definitions. Findings in a definition itself are remembered by its pin; those about names of others are
+    not.
+    """
 
     def __init__(self, cache: ScanCache | None = None) -> None:
         self._cache = cache

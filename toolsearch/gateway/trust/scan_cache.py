@@ -1,4 +1,4 @@
-"""Remembers on disk what the scan has found, so that a start does not look through every definition again."""
+"""Remembers the findings of the scan on disk, so that a start does not scan every definition again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one definition says by itself, and which words of it would be others' names if they had such a tool."""
+    """The findings in one definition, and its words that would be findings if another server had a tool of that
+    name.
+    """
 
     findings: tuple[Finding, ...]
     coined: frozenset[str]
@@ -32,7 +34,7 @@ Scanned: TypeAlias = dict[str, Said]  # by pin
 
 
 class ScanCache:
-    """A file for each server. One that cannot be read, or that other rules have made, is as good as none."""
+    """One file for each server. A file that cannot be read, or that other rules have made, counts as missing."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -66,7 +68,7 @@ class ScanCache:
 
 @cache
 def rules_version() -> str:
-    """Another one once anything in this package has changed, rules and how they are applied, or Unicode's tables."""
+    """A version that changes with every file of this package, so with the rules, and with Unicode's tables."""
     digest = hashlib.sha256(unicodedata.unidata_version.encode())
     for file in sorted(files(trust).iterdir(), key=lambda each: each.name):
         if file.name.endswith((".py", ".toml")):

@@ -1,4 +1,4 @@
-"""The texts of a definition, each with its place, as they stand and as a reader takes them."""
+"""The texts of a definition, each with its place: as written, and as a reader or a model understands them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gateway asks of trust: may these definitions be shown, and if not, why."""
+"""The verdicts of trust: whether a definition may be shown and, if not, why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolsearch.upstreams.pinned import Entry, Kind
 
 
 class ReviewReason(Enum):
-    """Why an entry waits for a person."""
+    """Why an entry needs review."""
 
     NEW = "new"  # never seen before, and the settings want a person to look at it
     CHANGED = "changed"  # not what was approved
@@ -36,10 +36,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """A tool that is neither searched, suggested, counted nor called until it is approved; or a prompt, a resource or a
-    server's instructions, of which clients learn nothing until then.
+    """An entry that somebody should look at, and why.
 
-    pin  of the definition that was held, which is what an approval names: another one is held anew
+    While it is held, a tool can be neither searched, suggested, counted nor called, and clients learn nothing of a
+    prompt, a resource or a server's instructions. *pin* belongs to the definition that was looked at: an approval names
+    it, so that another definition is held again.
     """
 
     name: str
@@ -52,13 +53,15 @@ class ReviewItem:
 
     @property
     def label(self) -> str:
-        """What people are told of it: a tool's name alone, others with their kind."""
+        """The name that people are shown: the name alone for a tool, with the kind in front for other entries."""
         return self.name if self.kind is Kind.TOOL else f"{self.kind.value} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """*admitted* in the order given; what was admitted all the same is in *warnings*."""
+    """*admitted* keeps the given order. *held* awaits approval. *warnings* are about entries that were admitted
+    nevertheless.
+    """
 
     admitted: tuple[Entry, ...]
     held: tuple[ReviewItem, ...] = ()
@@ -69,13 +72,15 @@ class ToolGate(Protocol):
     """Judges listings. Deterministic and offline: the same tools, pins and settings give the same verdict."""
 
     def version(self) -> int:
-        """Another number once judging again may give another verdict: somebody has approved, or withdrawn that, or it
-        cannot be told any more.
+        """A number that changes when judging again may give another verdict: after an approval or a withdrawal, or when
+        the approvals cannot be read any more.
         """
         ...
 
     def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:
-        """Judge all that *server* lists now. *others* are the tools of other servers, whose names it may shadow."""
+        """Judge everything that *server* lists now. *others* are the tools of other servers, whose names it may
+        imitate.
+        """
         ...
 
     def close(self) -> None:

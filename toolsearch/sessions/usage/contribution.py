@@ -1,7 +1,7 @@
-"""What one session adds to what is learnt: only what it searched for and then called, and never much.
+"""What one session adds to what is learnt: tools that it searched for and then called, and never much of them.
 
-A new session is the least that a client needs to be counted anew, so all that one adds is bounded. What it adds for one
-tool is halved each time: a loop that calls a tool ten thousand times weighs less than two sessions that called it once.
+Anybody can open a new session, so what one session adds is bounded. Each further call of the same tool counts half: a
+loop that calls a tool ten thousand times weighs less than two sessions that called it once.
 """
 
 from __future__ import annotations
