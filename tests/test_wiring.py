@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import toolsearch
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from tests.kit.telemetry_recorder import Recorder
 from toolsearch.calling.attached import AttachedTools
@@ -24,6 +27,7 @@ from toolsearch.wiring import (
     build_manager,
     build_telemetry,
     build_tool_advisor,
+    open_engine,
 )
 
 
@@ -172,3 +176,23 @@ def test_each_kind_of_content_is_captured_by_a_setting_of_its_own(captured):
 
     assert telemetry.capture_content is (captured == "content")
     assert telemetry.capture_definitions is (captured == "definitions")
+
+
+@pytest.mark.parametrize(("variables", "opened_by"), [({}, "keyword"), ({"INDEX__ENCODER": "built-in"}, "hybrid")])
+def test_an_index_is_opened_with_the_encoder_that_it_was_made_with_unless_settings_name_one(
+    tmp_path, variables, opened_by
+):
+    build_engine(settings(INDEX__ENCODER="none", INDEX__INDEX_DIR=str(tmp_path)), [GET_TIME]).close()
+
+    with open_engine(settings(**variables, SEARCH__LIMIT="3"), tmp_path) as engine:
+        assert engine.strategies[0] == opened_by
+        assert engine.options.limit == 3
+
+
+def test_nothing_else_builds_an_engine_except_the_advisor_for_the_tools_of_a_request():
+    package = Path(toolsearch.__file__).parent
+    builders = [
+        str(path.relative_to(package)) for path in package.rglob("*.py") if "ToolSearch(" in path.read_text("utf-8")
+    ]
+
+    assert sorted(builders) == ["chat/tool_search.py", "wiring.py"]

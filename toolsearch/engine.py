@@ -21,6 +21,7 @@ from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.taking import ToolLike
 from toolsearch.catalog.warm_start import IndexDirectory
+from toolsearch.discovery.search_tool import DEFAULT_LIMIT
 from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.discovery.view import View, ViewCache
 from toolsearch.errors import BadSettingError, EncoderError, IndexStoreError, MissingExtraError
@@ -161,7 +162,7 @@ class ToolSearch:
         self,
         query: str,
         *,
-        limit: int = 5,
+        limit: int = DEFAULT_LIMIT,
         strategy: Strategy | None = None,
         reach: Reach | None = None,
         server: str | None = None,
@@ -179,7 +180,7 @@ class ToolSearch:
         self,
         query: str,
         *,
-        limit: int = 5,
+        limit: int = DEFAULT_LIMIT,
         strategy: Strategy | None = None,
         reach: Reach | None = None,
         server: str | None = None,

@@ -6,11 +6,11 @@ its descriptions are written there and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -48,7 +48,7 @@ class Setting:
         if default is None or isinstance(default, bool):
             return str(default).lower()
         if isinstance(default, Mapping | frozenset | tuple):
-            return ", ".join(map(str, default))
+            return ", ".join(map(str, cast("Iterable[object]", default)))
         return str(default)
 
     @property
@@ -75,8 +75,10 @@ def fields_of(section: type[Any]) -> Mapping[str, FieldInfo]:
 
 def section_of(annotation: Any) -> type[Any] | None:
     """The section that a setting of that type is, may be, or maps names to; None if it is a plain value."""
-    if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or is_dataclass(annotation)):
-        return annotation
+    if isinstance(annotation, type):
+        given = cast("type[Any]", annotation)
+        if issubclass(given, BaseModel) or is_dataclass(given):
+            return given
     return next(filter(None, map(section_of, get_args(annotation))), None)
 
 

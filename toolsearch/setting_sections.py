@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from dataclasses import is_dataclass
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from toolsearch.documents.json_values import is_object
-from toolsearch.setting_fields import fields_of, section_of
+from toolsearch.setting_fields import fields_of
 from toolsearch.tools.naming import did_you_mean
 
 UNKNOWN_SETTING: Final = "unknown_setting"  # as pydantic's kinds of errors are named
@@ -27,9 +28,9 @@ class SettingsSection(BaseModel):
         """Raises PydanticCustomError for a name that the section does not have, with those that it may be a slip of."""
         _require_known(given, cls.model_fields)
         for name, field in cls.model_fields.items():
-            below = section_of(field.annotation)
-            if is_object(given) and below and below is field.annotation and not issubclass(below, BaseModel):
-                _require_known(given.get(to_camel(name), given.get(name)), fields_of(below), f"{to_camel(name)}.")
+            if is_object(given) and is_dataclass(field.annotation):
+                inner = given.get(to_camel(name), given.get(name))
+                _require_known(inner, fields_of(cast("type[Any]", field.annotation)), f"{to_camel(name)}.")
         return given
 
 

@@ -13,6 +13,7 @@ from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import ToolCallbackResolver
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.taking import ToolLike
 from toolsearch.chat.advisor import Advisor
 from toolsearch.chat.client import ChatClient
 from toolsearch.chat.model import ChatModel
@@ -20,7 +21,7 @@ from toolsearch.chat.telemetry_model import TelemetryModel
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
-from toolsearch.engine import ToolSearch
+from toolsearch.engine import EngineOptions, ToolSearch
 from toolsearch.sessions.eviction import (
     CompositeEvictionStrategy,
     EvictionStrategy,
@@ -94,7 +95,7 @@ def build_sessions(
 
 def build_engine(
     settings: Settings,
-    catalog: Catalog,
+    catalog: Catalog | Iterable[ToolLike],
     *,
     persistence: SessionPersistence | None = None,
     manager: ToolCallingManager | None = None,
@@ -103,19 +104,9 @@ def build_engine(
     clock: Callable[[], float] = time.time,
 ) -> ToolSearch:
     """Index *catalog*. Raises BadSettingError for a strategy without the encoder that it needs."""
-    telemetry = telemetry or build_telemetry(settings)
-    return ToolSearch(
-        catalog,
-        strategy=settings.index.strategy,
-        encoder=settings.index.encoder,
-        index_dir=settings.index.index_dir,
-        sessions=build_sessions(settings, persistence, clock=clock),
-        options=build_session_options(settings),
-        manager=manager or build_manager(settings, telemetry=telemetry),
-        telemetry=telemetry,
-        clock=clock,
-        usage=usage,
-    )
+    options = _engine_options(settings, persistence, manager, telemetry, clock)
+    options["usage"] = usage
+    return ToolSearch(catalog, index_dir=settings.index.index_dir, **options)
 
 
 def open_engine(settings: Settings, index_dir: str | Path) -> ToolSearch:
@@ -123,15 +114,28 @@ def open_engine(settings: Settings, index_dir: str | Path) -> ToolSearch:
 
     Raises IndexStoreError.
     """
-    telemetry = build_telemetry(settings)
-    return ToolSearch.open(
-        index_dir,
+    options = _engine_options(settings)
+    if "encoder" not in settings.index.model_fields_set:
+        del options["encoder"]
+    return ToolSearch.open(index_dir, **options)
+
+
+def _engine_options(
+    settings: Settings,
+    persistence: SessionPersistence | None = None,
+    manager: ToolCallingManager | None = None,
+    telemetry: Telemetry | None = None,
+    clock: Callable[[], float] = time.time,
+) -> EngineOptions:
+    telemetry = telemetry or build_telemetry(settings)
+    return EngineOptions(
         strategy=settings.index.strategy,
-        encoder=settings.index.encoder if "encoder" in settings.index.model_fields_set else None,
-        sessions=build_sessions(settings),
+        encoder=settings.index.encoder,
+        sessions=build_sessions(settings, persistence, clock=clock),
         options=build_session_options(settings),
-        manager=build_manager(settings, telemetry=telemetry),
+        manager=manager or build_manager(settings, telemetry=telemetry),
         telemetry=telemetry,
+        clock=clock,
     )
 
 

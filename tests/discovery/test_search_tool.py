@@ -146,7 +146,7 @@ def test_summaries_are_cut_at_a_word_to_keep_under_the_cap() -> None:
     """With 240 characters of the summary the answer would have 54 words, with 160 it has 38."""
     long = ToolReference("t", 1.0, "word " * 100)
 
-    answer = answer_with_names([long], call_hint="Call it.", token_cap=50, counter=Words())
+    answer = answer_with_names([long], call_hint="Call it.", answer_tokens=50, counter=Words())
 
     assert answer == "1 tool found. Call it.\n- t: " + "word " * 30 + "word…"
 
@@ -154,7 +154,7 @@ def test_summaries_are_cut_at_a_word_to_keep_under_the_cap() -> None:
 def test_once_summaries_are_gone_the_last_tools_are_counted_only() -> None:
     references = [ToolReference(name, 1.0, "") for name in "abcde"]
 
-    answer = answer_with_names(references, call_hint="Go.", token_cap=12, counter=Words())
+    answer = answer_with_names(references, call_hint="Go.", answer_tokens=12, counter=Words())
 
     assert answer == "5 tools found. Go.\n- a\n- b\n... and 3 more"
 
@@ -169,7 +169,7 @@ def test_a_weak_answer_says_that_other_words_may_find_more():
 
 
 def test_an_impossible_cap_still_gives_the_count_and_the_hint() -> None:
-    assert answer_with_names([LOG, NOW], call_hint="Go.", token_cap=1, counter=Words()) == (
+    assert answer_with_names([LOG, NOW], call_hint="Go.", answer_tokens=1, counter=Words()) == (
         "2 tools found. Go.\n... and 2 more"
     )
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import ToolReference
 
+ANSWER_TOKENS: Final = 800
 _SUMMARY_WIDTHS = (240, 160, 100, 60, 30, 0)  # characters; tried in turn until an answer fits
 
 _NOTHING_FOUND = (
@@ -23,12 +24,12 @@ def answer_with_names(
     references: Sequence[ToolReference],
     *,
     call_hint: str,
-    token_cap: int = 800,
+    answer_tokens: int = ANSWER_TOKENS,
     counter: TokenCounter,
     listed_before: Collection[str] | None = None,
     note: str = "",
 ) -> str:
-    """Name *references*, best first, in at most *token_cap* tokens.
+    """Name *references*, best first, in at most *answer_tokens* tokens.
 
     *listed_before* names the tools that the model's list held before, so that the others can be counted as new; None
     leaves that out. To fit, summaries are cut, then left out, and then the last tools are only counted. The first line
@@ -41,12 +42,12 @@ def answer_with_names(
     for width in _SUMMARY_WIDTHS:
         lines = [_line(reference, width, listed_before or ()) for reference in references]
         answer = _lines(head, *lines, note)
-        if counter.count(answer) <= token_cap:
+        if counter.count(answer) <= answer_tokens:
             return answer
     for shown in range(len(references) - 1, 0, -1):
         lines = [_line(reference, 0, listed_before or ()) for reference in references[:shown]]
         answer = _lines(head, *lines, _more(len(references) - shown), note)
-        if counter.count(answer) <= token_cap:
+        if counter.count(answer) <= answer_tokens:
             return answer
     return _lines(head, _more(len(references)), note)
 
@@ -61,9 +62,9 @@ class DefinitionsAnswer:
 
 
 def answer_with_definitions(
-    entries: Sequence[dict[str, Any]], *, call_hint: str, token_cap: int, counter: TokenCounter, note: str = ""
+    entries: Sequence[dict[str, Any]], *, call_hint: str, answer_tokens: int, counter: TokenCounter, note: str = ""
 ) -> DefinitionsAnswer:
-    """Give *entries*, the definitions as the model reads them, best first, within *token_cap* tokens; the first is
+    """Give *entries*, the definitions as the model reads them, best first, within *answer_tokens* tokens; the first is
     always given.
 
     Only ``name`` of each entry is looked at. Tools without room are named, with how to get their definitions.
@@ -71,7 +72,7 @@ def answer_with_definitions(
     """
     lines = [call_hint]
     given: list[dict[str, Any]] = []
-    room = token_cap - counter.count(call_hint) - counter.count(note)
+    room = answer_tokens - counter.count(call_hint) - counter.count(note)
     for entry in entries:
         text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
         room -= counter.count(text)

@@ -13,7 +13,6 @@ from typing import Any, Final, Self, TypeAlias
 
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import AfterCall, BeforeCall
-from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import Found, Surface
@@ -83,7 +82,7 @@ class Gateway:
         self._usage = _usage_store(settings.state_folder) if settings.usage else None
         self.engine = build_engine(
             settings.engine_settings,
-            Catalog(),
+            (),
             telemetry=telemetry,
             usage=UsageLog(self._usage) if self._usage else None,
         )
@@ -92,7 +91,7 @@ class Gateway:
         self._gate = make_gate(config) if gate is None else gate
         self.registry = Registry(self.engine.catalog, self._gate, rules)
         sinks = UpstreamSinks(self._listed, self._state_changed, self._updated)
-        self.ledger = Ledger(clock)
+        self.ledger = Ledger(clock, idle_s=settings.http.session_idle_s)
         self._costs = WireCosts(self.engine.counter)
         self._tokens: dict[str, int] = {}  # of each server's tools, as it lists them now
         self.upstreams: Mapping[str, Upstream] = {each.name: upstreams(each, sinks) for each in config.upstreams}

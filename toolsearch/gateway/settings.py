@@ -41,6 +41,7 @@ from toolsearch.upstreams.config import McpServer, read_mcp_config
 from toolsearch.upstreams.settings import ServerSettings, UpstreamSettings
 
 SECTION = "toolsearch"
+SESSION_IDLE_S: Final = 1_800.0
 _NOBODY = "no_principal"  # as pydantic's kinds of errors are named
 _MAX_SHOWN = 60  # characters of a name in a message
 
@@ -143,7 +144,7 @@ class HttpSettings(SettingsSection):
         default=(), description="Origins of web pages that may send requests, as https://HOST:PORT."
     )
     max_sessions: Count = Field(default=10_000, description="Sessions kept; the least recently used one goes first.")
-    session_idle_s: Seconds = Field(default=1_800.0, description="How long a session may be idle.")
+    session_idle_s: Seconds = Field(default=SESSION_IDLE_S, description="How long a session may be idle.")
     max_body_bytes: Count = Field(default=4 * 1024 * 1024, description="Bytes of one request.")
     max_connections: Count = Field(
         default=10_000,

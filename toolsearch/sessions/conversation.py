@@ -197,7 +197,7 @@ class Conversation:
         text = answer_with_names(
             found.shown,
             call_hint=exposure.call_hint,
-            token_cap=options.answer_tokens,
+            answer_tokens=options.answer_tokens,
             counter=self.host.counter,
             listed_before=before if exposure.is_searched else None,
             note="\n".join(filter(None, [asked.note, too_long_note(found.refused)])),

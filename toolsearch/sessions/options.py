@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
+from toolsearch.discovery.answers import ANSWER_TOKENS
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.discovery.search_tool import DEFAULT_LIMIT, MAX_LIMIT
@@ -27,7 +28,7 @@ class AnswerOptions:
         Count, Field(description="Tools in one answer, however many the model asks for; at least limit.")
     ] = MAX_LIMIT
     min_score: Annotated[Share, Field(description="Tools that score less are not found; scores are 0 to 1.")] = 0.0
-    answer_tokens: AnswerTokens = 800
+    answer_tokens: AnswerTokens = ANSWER_TOKENS
 
     def __post_init__(self) -> None:
         for name in ("limit", "max_limit", "answer_tokens"):

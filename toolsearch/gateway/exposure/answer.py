@@ -29,7 +29,7 @@ class SearchAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerWriter:
-    """Writes answers of at most *token_cap* tokens.
+    """Writes answers of at most *answer_tokens* tokens.
 
     shown     gives the tool of a name as clients are shown it, None for one that they are not
     is_split  whether there is a call tool for each safety class, or one for all
@@ -37,7 +37,7 @@ class AnswerWriter:
 
     shown: Callable[[str], Tool | None]
     is_split: bool
-    token_cap: int
+    answer_tokens: int
     counter: TokenCounter
 
     def write(
@@ -56,7 +56,7 @@ class AnswerWriter:
         if not found:
             return SearchAnswer(answer_with_nothing(note), {"tools": [], **noted})
         hint = with_confidence(exposure.call_hint, found)
-        limits: dict[str, Any] = {"token_cap": self.token_cap, "counter": self.counter}
+        limits: dict[str, Any] = {"answer_tokens": self.answer_tokens, "counter": self.counter}
         if exposure.answers == "names":
             names = [{"name": reference.name} for reference in found]
             text = answer_with_names(

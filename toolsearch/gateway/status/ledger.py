@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.settings import SESSION_IDLE_S
 from toolsearch.gateway.status.snapshot import SearchRow, SessionRow
 from toolsearch.wire.mcp.eras import Era
 
 _LAST_SEARCHES = 50
 _MAX_SESSIONS = 1_000  # rows kept; least recently used goes first
-_IDLE_S = 1_800.0  # as long as the HTTP transport keeps a session by default
 _QUERY_CHARS = 200  # of a query that is kept
 
 
@@ -35,7 +35,9 @@ class Ledger:
     send their list to the model with every request, so the real saving is larger than the difference of these totals.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, idle_s: float = SESSION_IDLE_S) -> None:
+        """A session that has not been heard of for *idle_s* has ended."""
+        self._idle_s = idle_s
         self.lists = self.searches = self.calls = self.failed_calls = 0
         self.shown_tokens = self.all_tools_tokens = 0
         self._clock = clock
@@ -99,6 +101,6 @@ class Ledger:
         now = self._clock()
         while self._sessions:
             key, oldest = next(iter(self._sessions.items()))
-            if len(self._sessions) <= _MAX_SESSIONS and now - oldest.seen_s < _IDLE_S:
+            if len(self._sessions) <= _MAX_SESSIONS and now - oldest.seen_s < self._idle_s:
                 return
             del self._sessions[key]
