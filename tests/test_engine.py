@@ -168,7 +168,7 @@ def model_missing(spec: str | Path) -> HashingEncoder:
 def test_auto_does_without_an_encoder_that_cannot_be_loaded_and_says_so(
     monkeypatch: pytest.MonkeyPatch, opening: Callable[[str], HashingEncoder], caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("toolsearch.engine.open_encoder", opening)
+    monkeypatch.setattr("toolsearch.catalog.index_opening.open_encoder", opening)
     with caplog.at_level(logging.WARNING):
         engine = ToolSearch(catalog(), encoder="some/model")
 
@@ -183,13 +183,13 @@ def test_auto_does_without_an_encoder_that_cannot_be_loaded_and_says_so(
 def test_who_asks_for_meaning_is_told_that_the_encoder_cannot_be_loaded(
     monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
-    monkeypatch.setattr("toolsearch.engine.open_encoder", extra_missing)
+    monkeypatch.setattr("toolsearch.catalog.index_opening.open_encoder", extra_missing)
     with pytest.raises(MissingExtraError, match=r"pip install 'toolsearch\[semantic\]'"):
         ToolSearch(catalog(), strategy=strategy, encoder="some/model")
 
 
 def test_an_encoder_that_no_search_would_use_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolsearch.engine.open_encoder", extra_missing)
+    monkeypatch.setattr("toolsearch.catalog.index_opening.open_encoder", extra_missing)
     assert ToolSearch(catalog(), strategy="keyword", encoder="some/model").notes == []
 
 

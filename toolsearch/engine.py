@@ -17,14 +17,14 @@ from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.generation import Generation
+from toolsearch.catalog.index_opening import IndexOpener, own_cache
 from toolsearch.catalog.indexing import CatalogIndex
-from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.taking import ToolLike
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.discovery.search_tool import DEFAULT_LIMIT
 from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.discovery.view import View, ViewCache
-from toolsearch.errors import BadSettingError, EncoderError, IndexStoreError, MissingExtraError
+from toolsearch.errors import BadSettingError, EncoderError
 from toolsearch.option_values import UNSET, Unset, name_list
 from toolsearch.session import Session
 from toolsearch.sessions.conversation import Conversation, settle_for
@@ -38,7 +38,7 @@ from toolsearch.setting_values import read_strategy
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.tools.definition import ToolReference, ToolSearchResponse
-from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
+from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.index import ToolSearchIndex
@@ -72,8 +72,8 @@ class EngineOptions(TypedDict, total=False):
 class ToolSearch:
     """Searches *catalog*, and opens sessions over it. Safe to share between threads.
 
-    catalog    a Catalog, which is followed in all its changes and is its maker's to close, or a list of what one is
-               made of
+    catalog    a Catalog, which is followed in all its changes and is its maker's to close; or a list of what one is
+               made of; or what was read from *index_dir*
     strategy   what ranks unless a search says otherwise: "auto" is hybrid where there is an encoder, else keyword
     encoder    an Encoder, or what `open_encoder` takes: "built-in", a folder, or the name of a sentence-transformers
                model; None searches without meaning
@@ -89,7 +89,7 @@ class ToolSearch:
 
     def __init__(
         self,
-        catalog: Catalog | Iterable[ToolLike],
+        catalog: Catalog | Iterable[ToolLike] | Generation,
         *,
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,
@@ -103,15 +103,15 @@ class ToolSearch:
         cache: VectorCache | None = None,
         usage: UsageLog | None = None,
         index: ToolIndex | None = None,
-        _stored: Generation | None = None,
     ) -> None:
         strategy = read_strategy(strategy)
         if strategy in ("hybrid", "semantic") and encoder is None:
             raise BadSettingError(f"the strategy {strategy!r} needs an encoder: give one as encoder=, or use 'auto'")
         if index is not None:
             _require_usable(index, strategy, index_dir=index_dir, usage=usage)
-        self.catalog = catalog if isinstance(catalog, Catalog) else Catalog(catalog)
-        self._owns_catalog = self.catalog is not catalog or _stored is not None
+        stored = catalog if isinstance(catalog, Generation) else None
+        self.catalog = _catalog_of(catalog)
+        self._owns_catalog = self.catalog is not catalog
         self.options = options or SessionOptions()
         self.telemetry = telemetry or Telemetry()
         self.manager = manager or ToolCallingManager(telemetry=self.telemetry)
@@ -122,15 +122,11 @@ class ToolSearch:
         self.definitions = ShownDefinitions(self.counter, self._note)
         self.notes: list[str] = []
         self._strategy = strategy
-        self._directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
-        self._encoder_spec = str(encoder) if isinstance(encoder, str | Path) else None
+        directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
         self._owns_cache = cache is None
-        self._cache = cache or (
-            self._directory.vector_cache() if self._directory and encoder not in (None, BUILT_IN) else VectorCache()
-        )
-        self._followed = (
-            CatalogIndex(self.catalog, index) if index is not None else self._follow(self._load(encoder), _stored)
-        )
+        self._cache = cache or own_cache(directory, encoder)
+        self._opener = IndexOpener(self.catalog, strategy, encoder, directory, self._cache, self._note)
+        self._followed = self._opener.open(stored) if index is None else CatalogIndex(self.catalog, index)
         self.vocabulary = vocabulary_of(self.index)
         self._views = ViewCache(self.catalog, self.counter)
         self._open: WeakKeyDictionary[SessionState, Session] = WeakKeyDictionary()  # each counts the calls of its turn
@@ -146,7 +142,7 @@ class ToolSearch:
         stored = IndexDirectory(Path(index_dir)).read()
         if options.get("encoder") is None:
             options["encoder"] = stored.encoder_spec
-        return cls(stored.catalog(), index_dir=index_dir, _stored=stored, **options)
+        return cls(stored, index_dir=index_dir, **options)
 
     @property
     def index(self) -> ToolIndex:
@@ -285,8 +281,11 @@ class ToolSearch:
 
     def save(self) -> None:
         """Write catalog and index to the index directory. Raises IndexStoreError, or BadSettingError without one."""
+        directory, index = self._opener.directory, self.index
+        if directory is None or not isinstance(index, ToolSearchIndex):
+            raise BadSettingError("there is nowhere to save: give the engine an index_dir")
         with self._followed.settled() as snapshot:
-            self._save(snapshot, self.index)
+            self._opener.save(directory, snapshot, index)
 
     def close(self) -> None:
         """Save the sessions, if they are kept anywhere, and close what the engine has made: not a catalog, a cache or
@@ -350,61 +349,16 @@ class ToolSearch:
             self._note(f"searched by keyword only: {error}")
             return ask("keyword")
 
-    def _load(self, encoder: Encoder | str | Path | None) -> Encoder | None:
-        if encoder is None or self._strategy in ("keyword", "regex"):
-            return None
-        if not isinstance(encoder, str | Path):
-            return encoder
-        try:
-            return open_encoder(encoder)
-        except (EncoderError, MissingExtraError) as error:
-            if self._strategy != "auto":
-                raise
-            self._note(f"indexed by keyword only: {error}")
-            return None
-
-    def _follow(self, encoder: Encoder | None, stored: Generation | None) -> CatalogIndex:
-        try:
-            return self._index(encoder, stored)
-        except EncoderError as error:
-            if self._strategy != "auto" or encoder is None:
-                raise
-            self._note(f"indexed by keyword only: {error}")
-            return self._index(None, stored)
-
-    def _index(self, encoder: Encoder | None, stored: Generation | None) -> CatalogIndex:
-        index, indexed = self._build(encoder, stored)
-        return CatalogIndex(self.catalog, index, indexed=indexed)
-
-    def _build(
-        self, encoder: Encoder | None, stored: Generation | None
-    ) -> tuple[ToolSearchIndex, CatalogSnapshot | None]:
-        """Return an index, and what it already holds of the catalog; *stored* is what the catalog was read from."""
-        if self._directory is None:
-            return ToolSearchIndex(encoder=encoder, cache=self._cache), None
-        snapshot = self.catalog.snapshot()
-        if stored is not None:
-            try:
-                return stored.index(encoder=encoder, cache=self._cache), snapshot
-            except IndexStoreError as error:
-                self._note(f"the stored index is not used, a new one is built: {error}")
-                return ToolSearchIndex(encoder=encoder, cache=self._cache), None
-        index, is_saved = self._directory.index_for(
-            snapshot, encoder=encoder, encoder_spec=self._encoder_spec, cache=self._cache
-        )
-        if not is_saved:
-            self._save(snapshot, index)
-        return index, snapshot
-
-    def _save(self, snapshot: CatalogSnapshot, index: ToolIndex) -> None:
-        if self._directory is None or not isinstance(index, ToolSearchIndex):
-            raise BadSettingError("there is nowhere to save: give the engine an index_dir")
-        self._directory.save(snapshot, index, refused=self.catalog.refused, encoder_spec=self._encoder_spec)
-
     def _note(self, note: str) -> None:
         logger.warning(note)
         if note not in self.notes and len(self.notes) < _MAX_NOTES:
             self.notes.append(note)
+
+
+def _catalog_of(given: Catalog | Iterable[ToolLike] | Generation) -> Catalog:
+    if isinstance(given, Catalog):
+        return given
+    return given.catalog() if isinstance(given, Generation) else Catalog(given)
 
 
 def _require_usable(index: ToolIndex, strategy: str, *, index_dir: str | Path | None, usage: UsageLog | None) -> None:

@@ -137,7 +137,7 @@ def test_an_index_is_opened_with_every_option_of_the_constructor(tmp_path: Path)
         assert (opened.options.limit, opened.usage, opened.clock) == (1, usage, clock)
         assert opened.strategies[0] == "hybrid"  # the encoder is the one that the index was made with
 
-    taken = set(inspect.signature(ToolSearch).parameters) - {"catalog", "index_dir", "_stored"}
+    taken = set(inspect.signature(ToolSearch).parameters) - {"catalog", "index_dir"}
     assert taken == set(EngineOptions.__annotations__)
 
 

@@ -107,7 +107,7 @@ def test_indexing_again_embeds_only_what_is_new(run, monkeypatch):
             embedded.append(len(texts))
             return super().encode_documents(texts)
 
-    monkeypatch.setattr("toolsearch.engine.open_encoder", lambda _spec: Counting())
+    monkeypatch.setattr("toolsearch.catalog.index_opening.open_encoder", lambda _spec: Counting())
 
     run("index", "textwrap", "--encoder", "some-model")
     run("index", "textwrap", "--encoder", "some-model")

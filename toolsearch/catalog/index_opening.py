@@ -1,0 +1,98 @@
+"""Opens the index of a catalog: with its encoder, out of a directory if there is one, or built anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.generation import Generation
+from toolsearch.catalog.indexing import CatalogIndex
+from toolsearch.catalog.snapshot import CatalogSnapshot
+from toolsearch.catalog.warm_start import IndexDirectory
+from toolsearch.errors import EncoderError, IndexStoreError, MissingExtraError
+from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
+from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.strategies import Strategy
+from toolsearch_indexes.vector_cache import VectorCache
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOpener:
+    """Opens and saves the index of *catalog*.
+
+    An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except under the
+    strategy "auto": there the index is one of words alone. *note* is told so.
+
+    directory  where the index is kept; None keeps it in memory
+    """
+
+    catalog: Catalog
+    strategy: Strategy
+    encoder: Encoder | str | Path | None
+    directory: IndexDirectory | None
+    cache: VectorCache
+    note: Callable[[str], None]
+
+    def open(self, stored: Generation | None = None) -> CatalogIndex:
+        """Return an index that follows the catalog. *stored* is what the catalog was read from, if it was."""
+        encoder = self._loaded_encoder()
+        try:
+            return self._following(encoder, stored)
+        except EncoderError as error:
+            if self.strategy != "auto" or encoder is None:
+                raise
+            self.note(f"indexed by keyword only: {error}")
+            return self._following(None, stored)
+
+    def save(self, directory: IndexDirectory, snapshot: CatalogSnapshot, index: ToolSearchIndex) -> None:
+        """Write *index*, which holds *snapshot*. Raises IndexStoreError."""
+        directory.save(snapshot, index, refused=self.catalog.refused, encoder_spec=self._encoder_spec)
+
+    @property
+    def _encoder_spec(self) -> str | None:
+        return str(self.encoder) if isinstance(self.encoder, str | Path) else None
+
+    def _loaded_encoder(self) -> Encoder | None:
+        if self.encoder is None or self.strategy in ("keyword", "regex"):
+            return None
+        if not isinstance(self.encoder, str | Path):
+            return self.encoder
+        try:
+            return open_encoder(self.encoder)
+        except (EncoderError, MissingExtraError) as error:
+            if self.strategy != "auto":
+                raise
+            self.note(f"indexed by keyword only: {error}")
+            return None
+
+    def _following(self, encoder: Encoder | None, stored: Generation | None) -> CatalogIndex:
+        index, indexed = self._index(encoder, stored)
+        return CatalogIndex(self.catalog, index, indexed=indexed)
+
+    def _index(
+        self, encoder: Encoder | None, stored: Generation | None
+    ) -> tuple[ToolSearchIndex, CatalogSnapshot | None]:
+        """Return an index, and what it already holds of the catalog."""
+        if self.directory is None:
+            return ToolSearchIndex(encoder=encoder, cache=self.cache), None
+        snapshot = self.catalog.snapshot()
+        if stored is not None:
+            try:
+                return stored.index(encoder=encoder, cache=self.cache), snapshot
+            except IndexStoreError as error:
+                self.note(f"the stored index is not used, a new one is built: {error}")
+                return ToolSearchIndex(encoder=encoder, cache=self.cache), None
+        index, is_saved = self.directory.index_for(
+            snapshot, encoder=encoder, encoder_spec=self._encoder_spec, cache=self.cache
+        )
+        if not is_saved:
+            self.save(self.directory, snapshot, index)
+        return index, snapshot
+
+
+def own_cache(directory: IndexDirectory | None, encoder: Encoder | str | Path | None) -> VectorCache:
+    """A cache of vectors for one engine: kept in *directory*, unless *encoder* is so fast that it is not worth it."""
+    return directory.vector_cache() if directory and encoder not in (None, BUILT_IN) else VectorCache()
