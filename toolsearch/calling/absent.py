@@ -1,4 +1,4 @@
-"""Nulls that stand for what was left out: models write them, and in OpenAI's strict mode they cannot do otherwise."""
+"""Nulls in place of omitted properties: models write them, and in OpenAI's strict mode they have to."""
 
 from __future__ import annotations
 

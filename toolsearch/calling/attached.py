@@ -1,4 +1,4 @@
-"""The tools that one request attaches, as what a model may call: exactly these, unless a setting says otherwise."""
+"""The tools that one request attaches: a model may call these and no others, unless a setting allows more."""
 
 from __future__ import annotations
 

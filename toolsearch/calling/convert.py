@@ -1,4 +1,4 @@
-"""What a tool returned, made into content blocks that a model can be sent, and no more of them than it should get."""
+"""Converts what a tool returned into content blocks for a model, and cuts them to a maximum length."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ _IMAGE_TYPES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"
 
 
 def convert(value: object, max_characters: float = math.inf) -> ToolOutput:
-    """Return *value* as content blocks, of which `capped` to *max_characters* makes the same as of all of it.
+    """Return *value* as content blocks.
 
     None is ``Done``, text stays as it is, images are recognised by their first bytes, other bytes are text if they
-    are UTF-8 and a resource if not, and everything else is compact JSON. A ToolOutput passes.
+    are UTF-8 and a resource if not, and everything else is compact JSON. A ToolOutput is returned unchanged.
+
+    What lies far behind *max_characters* may be left out, but never what `capped` would keep of it.
     Raises ToolExecutionError if *value* has no JSON form.
     """
     match value:
@@ -50,8 +52,8 @@ def convert(value: object, max_characters: float = math.inf) -> ToolOutput:
 def capped(output: ToolOutput, max_characters: int) -> ToolOutput:
     """Return *output* with at most *max_characters* of text over all its blocks, and a note where it was cut.
 
-    Half surrogates, which no request body can carry, become ``?``. The structured form is dropped if the blocks had to
-    be changed or it is itself longer than the limit, so that it cannot bring back what the text was spared.
+    Half surrogates, which cannot be sent in a request, become ``?``. The structured form is dropped if a block had to
+    be changed, or if it is itself longer than the limit: else it would bring back what was cut from the text.
     """
     kept: list[JsonObject] = []
     room, binary_room = max_characters, _MAX_BINARY_CHARACTERS

@@ -1,4 +1,4 @@
-"""What a tool gave, made fit for a model: content blocks, and no more of them than it should get."""
+"""Makes the ToolResult of a call out of what its tool returned or raised."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def converted(admitted: Admitted, value: object, max_characters: int) -> T
     *max_characters* of text. Raises what a converter raises.
     """
     call, metadata = admitted.call, admitted.tool.metadata
-    is_failure = isinstance(value, ToolOutput) and value.is_error  # which a converter must not make a success
+    is_failure = isinstance(value, ToolOutput) and value.is_error  # a converter must not turn it into a success
     if metadata.result_converter is not None and not is_failure:
         value = await _off_the_loop_if_large(partial(_converted, metadata.result_converter), value)
     output = await _off_the_loop_if_large(partial(_output, max_characters), value)

@@ -1,4 +1,4 @@
-"""How many calls one turn may make, of one tool and in total: what ends a model that calls in circles."""
+"""Limits on the calls of one turn, for one tool and in total. They stop a model that calls in circles."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ Repeats: TypeAlias = Annotated[
 class CallLimits:
     """Limits of one turn. None: no limit.
 
-    A call counts as repeated only if it gives the same result: a status that changes may be asked for as often as one
-    likes, a test may run again after each change. Identical calls of one reply count as one. A repeated call is always
-    an error that the model reads, whatever *on_breach* says.
+    A call counts as repeated only if it also gives the same result. So a model may poll a status that changes, or run
+    a test again after each change. Identical calls in one reply count as one. A repeated call is always an error that
+    the model reads, whatever *on_breach* says.
     """
 
     per_tool: PerTool = 40
@@ -81,8 +81,9 @@ def _require_limit(name: str, limit: object) -> None:
 
 
 class TurnCounter:
-    """The calls made since the user last spoke, over all replies of the model. One per turn; make a new one when the
-    user speaks again. Not to be shared between threads. *unit* is what messages call it where there are no turns.
+    """Counts the calls of one turn, over all replies of the model. Make a new one when the user speaks again.
+
+    Not to be shared between threads. *unit* is the word for a turn in messages, for callers that have no turns.
     """
 
     def __init__(self, *, unit: str = "turn") -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a call once it is admitted: reviewed by the hooks, run, and delivered. The same for every face.
+"""The steps of a call, the same for every face (library, chat, gateway):
 
 admit (`toolsearch.calling.admission`)  known, in reach, its arguments fit
 review                                  the hooks may deny it or change its arguments
@@ -52,7 +52,7 @@ class Outcome(Generic[Delivered]):
 
 
 class Face(Protocol[Delivered]):
-    """What differs between those who have tools called: how a tool is run, and in what form they get the result."""
+    """What differs between the callers of tools: how a tool is run, and the form of its result."""
 
     async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[Delivered]:
         """Run the call and deliver what it gave; a failure that the caller is to read is an outcome as well."""

@@ -1,4 +1,4 @@
-"""Any Python value as plain JSON data, the same on every run, or an error that names the type that has no JSON form."""
+"""Converts any Python value to plain JSON data, the same on every run, or raises an error that names its type."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def to_json(value: object, max_characters: float = math.inf) -> Json:
     decimals, dates, UUIDs and paths are strings; half surrogates are ``?``. Pydantic models and dataclasses write
     themselves, by alias; where one cannot, since it holds bytes that are no UTF-8, its bytes are base64 too.
 
-    Once it is sure that the text will be longer than *max_characters*, the rest is left out; its beginning is right.
+    Once the JSON text is sure to be longer than *max_characters*, the rest of the value is left out.
 
     Raises ToolExecutionError for cycles, for more than 100 levels, for iterators (which may never end) and for types
     without a JSON form, and the message never shows the value.
     """
-    return _Maker(max_characters).plain(value, frozenset())
+    return _Converter(max_characters).plain(value, frozenset())
 
 
 def json_text(value: Json) -> str:
@@ -48,7 +48,7 @@ def json_text(value: Json) -> str:
 
 
 def is_small(value: object) -> bool:
-    """Whether `to_json` and `json_text` of *value* take a millisecond or so. It asks only of what it knows well."""
+    """Whether `to_json` and `json_text` of *value* take about a millisecond; False for types that it does not know."""
     values, count, characters = [value], 0, 0
     while values:
         count += 1
@@ -77,10 +77,10 @@ def _items(container: Collection[object]) -> Iterable[object]:
     return container
 
 
-class _Maker:
-    """Makes plain data of one value until its text is sure to have so many characters: *room* is what is left.
+class _Converter:
+    """Converts one value until its JSON text is sure to have *room* characters, then leaves out the rest.
 
-    Only what stands before the place reached is counted, so that the text is right up to there.
+    It counts only what stands before the current place in the text, so that the text up to there is complete.
     """
 
     def __init__(self, room: float) -> None:
@@ -118,7 +118,7 @@ class _Maker:
         if (fields := _fields(value)) is not None:
             return self._object(fields, inside)
         if isinstance(value, AbstractSet) and not isinstance(value, MappingView):
-            whole = _Maker(math.inf)  # what comes first is known only once all is there
+            whole = _Converter(math.inf)  # what comes first is known only once all is there
             items = [whole.plain(item, inside) for item in cast("AbstractSet[object]", value)]
             self._room -= len(items)
             return sorted(items, key=lambda item: json.dumps(item, sort_keys=True))

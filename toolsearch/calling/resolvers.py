@@ -1,4 +1,4 @@
-"""Tools by name from outside a request's own list: fixed ones, functions by import path, or one place after another."""
+"""Resolvers: they find a tool by its name where it is not in the list of the request."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DelegatingToolCallbackResolver:
 
 
 class ImportPathResolver:
-    """Functions, or tools, named by where they are: ``package.module:function``, or the name of an entry point.
+    """Finds functions and tools by import path (``package.module:function``) or by the name of an entry point.
 
     paths  the import paths that may be resolved, and no others: a name that is not listed here is never imported.
            Such a tool keeps its own name

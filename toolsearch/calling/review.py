@@ -1,4 +1,4 @@
-"""Asks the hooks: before a call whether and how it may run, and after it what of the result is handed on."""
+"""Runs the hooks: those before a call decide whether and how it runs, those after it may replace its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 async def decide(hooks: Sequence[BeforeCall], admitted: Admitted, context: ToolContext) -> Admitted:
-    """Ask *hooks* in order, each about what the one before has left, and return the call as it is to run.
+    """Ask *hooks* in order, each about the arguments that the one before left, and return the call to run.
 
     Raises CallDeniedError, or BadArgumentsError for an edit that does not fit.
     """
@@ -55,9 +55,9 @@ async def _decision(hook: BeforeCall, call: ToolCall, tool: Tool, context: ToolC
 
 
 async def revise(hooks: Sequence[AfterCall], admitted: Admitted, result: ToolResult) -> ToolResult:
-    """Show *result* to the hooks in order, each what the one before has made of it; it stays the result of the call.
+    """Show *result* to *hooks* in order and return the result that the last of them left.
 
-    Gives *result* itself if no hook has put another in its place. Raises ToolExecutionError if it is withheld.
+    Returns *result* itself if no hook replaced it. Raises ToolExecutionError if a hook failed: the result is withheld.
     """
     call, tool = admitted.call, admitted.tool
     for hook in hooks:
@@ -66,7 +66,7 @@ async def revise(hooks: Sequence[AfterCall], admitted: Admitted, result: ToolRes
                 returned = hook(call, tool, result)
                 revised = await returned if isawaitable(returned) else returned
                 if revised is not None and revised is not result:
-                    result = _sound(revised, call)
+                    result = _with_true_fields(revised, call)
         except Exception as error:
             logger.exception("a hook failed after the call of %s", tool.name)
             raise ToolExecutionError(
@@ -75,8 +75,8 @@ async def revise(hooks: Sequence[AfterCall], admitted: Admitted, result: ToolRes
     return result
 
 
-def _sound(result: ToolResult, call: ToolCall) -> ToolResult:
-    """What a hook made up, with what others rely on: whose result it is, and what goes with a failure."""
+def _with_true_fields(result: ToolResult, call: ToolCall) -> ToolResult:
+    """Return the result that a hook made, with the fields corrected that a hook must not decide."""
     code = (result.error_code or ToolExecutionError.code) if result.is_error else None
     is_direct = result.return_direct and not result.is_error
     return replace(result, call_id=call.id, name=call.name, return_direct=is_direct, error_code=code)

@@ -1,4 +1,4 @@
-"""Runs one tool, in its time."""
+"""Runs one tool, within its timeout."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from toolsearch.tools.json_types import JsonObject
 async def run_tool(
     tool: Tool, arguments: JsonObject, context: ToolContext, *, timeout_s: float, threads: ToolThreads
 ) -> object:
-    """Return what *tool*, which has a callback, gave.
+    """Call *tool*, which has a callback, and return what it returns.
 
-    *timeout_s* holds unless the tool's metadata sets another. Raises ToolTimeoutError if the tool does not end in time
-    once it has begun, ToolStuckError if it was not run since others hang, and whatever the tool raises; what is no
-    Exception is a ToolExecutionError where `contained` keeps it inside.
+    *timeout_s* applies unless the tool's metadata has its own. Raises ToolTimeoutError if the tool takes longer,
+    ToolStuckError if it was not run because too many others hang, and whatever the tool raises (see `contained`).
     """
     timeout_s = tool.metadata.timeout_s or timeout_s
     callback = cast("ToolCallback", tool.callback)

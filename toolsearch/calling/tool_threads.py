@@ -43,11 +43,12 @@ class _Call:
 
 
 class ToolThreads:
-    """Runs the plain functions of tool calls: *count* at once on each event loop, the others wait in order.
+    """Runs the plain functions of tool calls in threads: *count* at once on each event loop, the others wait in order.
 
-    No timeout counts the waiting. A function whose call has timed out or was cancelled cannot be stopped: it gives up
-    its place to the next, and is kept count of until it ends. With as many such functions as there are places, or with
-    a quarter of them of one tool, further calls (of that tool) are refused at once: ToolStuckError.
+    The wait does not count towards a call's timeout. A function cannot be stopped when its call times out or is
+    cancelled: it keeps running, its place goes to the next one, and it is counted as given up until it ends. Once
+    *count* functions are given up, all further calls are refused with ToolStuckError; once a quarter of *count* are
+    functions of one tool, further calls of that tool are.
     """
 
     def __init__(self, count: int) -> None:
@@ -59,7 +60,7 @@ class ToolThreads:
 
     @contextmanager
     def serving(self, tool_name: str, deadline: asyncio.Timeout) -> Generator[None]:
-        """Run here whatever plain function the block, one call of a tool, comes to."""
+        """Run the plain functions of the block, which is one call of a tool, in these threads."""
         token = plain_runner.set(partial(self._run, _Call(tool_name, deadline)))
         try:
             yield

@@ -1,4 +1,4 @@
-"""Advisors: what stands between a client and a model, in order, each free to change what passes, or to loop."""
+"""Advisors stand between a client and a model, in order. Each may change requests and answers, or ask again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ChatRequest:
 
 
 class Chain(Protocol):
-    """The rest of the way to the model. May be gone more than once, as a loop does."""
+    """The rest of the way to the model. It may be called more than once, as the tool loop does."""
 
     async def call(self, request: ChatRequest) -> ChatResponse: ...
 

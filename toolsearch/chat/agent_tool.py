@@ -1,4 +1,4 @@
-"""An agent as a tool: a client that another model may hand a task to."""
+"""A chat client as a tool, so that another model can give it a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leaving a stream of an answer before its end."""
+"""Closing a stream of an answer, also when its reader leaves it early."""
 
 from __future__ import annotations
 

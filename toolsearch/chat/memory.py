@@ -1,4 +1,4 @@
-"""What a chat remembers: a window on each conversation, moved in whole exchanges, over a store of messages."""
+"""Memory of a chat: the newest exchanges of each conversation, kept in a store of messages."""
 
 from __future__ import annotations
 

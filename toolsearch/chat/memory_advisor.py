@@ -1,4 +1,4 @@
-"""Memory in a chain: what was said before goes in front of a request, and what is said goes into the memory."""
+"""The advisor for memory: puts earlier messages in front of a request, and stores the new ones after the answer."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, T
 class MemoryAdvisor:
     """Remembers the conversation that the context names under ``conversation_id``.
 
-    Works outside the tool loop, with an order below the loop's, and inside it, with one above: either way a turn is
-    remembered once, whole and after its answer, so that a turn that fails leaves nothing, and turns of one
-    conversation that run at the same time do not mix. Inside the loop it does not see what a tool returns directly,
-    and does not remember such a turn. System messages belong to the request and are not remembered.
+    A turn is stored once, as a whole, after its answer. So a turn that fails stores nothing, and turns of one
+    conversation that run at the same time do not mix. System messages belong to the request and are not stored.
+
+    It works outside the tool loop (an order below the loop's) and inside it (an order above). Inside the loop it does
+    not see what a tool returns directly, and does not remember such a turn.
 
     tool_messages  whether calls and their results are remembered, or only what the user and the model said
     """
@@ -57,7 +58,7 @@ class MemoryAdvisor:
         return replace(request, prompt=replace(request.prompt, messages=(*turn.systems, *past, *turn.messages)))
 
     async def _remember(self, turn: _Turn, response: ChatResponse) -> None:
-        if response.message.tool_calls:  # not the end of the turn: it comes by again, whole
+        if response.message.tool_calls:  # the turn goes on; its last response comes with all messages of the turn
             return
         said: Sequence[Message] = (*turn.messages, *response.steps, response.message)
         if not self._tool_messages:

@@ -1,4 +1,4 @@
-"""Options laid over options: what a request says goes before what its client said."""
+"""Merging chat options: those of a request take precedence over those of its client."""
 
 from __future__ import annotations
 

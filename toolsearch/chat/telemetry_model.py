@@ -1,4 +1,4 @@
-"""A model whose every call is a span: what was asked, what it took, and how it ended."""
+"""Records each call of a model as a span: the request, the tokens, and how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Further arguments on a tool that it knows nothing of: the model fills them in, the application gets them."""
+"""Argument augmentation: the model fills in more arguments than the tool has, and the application reads them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Arguments = TypeVar("Arguments")
 
 @dataclass(frozen=True, slots=True)
 class AugmentedArguments(Generic[Arguments]):
-    """What a consumer is handed, before the tool itself runs.
+    """What a consumer is given before the tool runs.
 
-    definition     as the model read it, with the further arguments
-    raw_arguments  all that the model sent, the tool's own arguments as well
-    arguments      the further ones, as the model class
+    definition     the definition as the model read it, with the added arguments
+    raw_arguments  everything that the model sent, with the tool's own arguments
+    arguments      the added arguments, as a value of the model class
     """
 
     definition: ToolDefinition

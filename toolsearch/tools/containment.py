@@ -1,4 +1,4 @@
-"""Keeps inside what code of others raises that is no Exception, and would otherwise end the program: ``sys.exit()``."""
+"""Turns what must not end the program, such as ``sys.exit()`` in a tool, into an error of that tool."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Task: TypeAlias = asyncio.Task[Any] | None
 
 
 class Containment:
-    """A block as `contained` returns it. Every call of a tool enters some, which a generator would make slower."""
+    """What `contained` returns. A class, since every tool call enters several and a generator would be slower."""
 
     __slots__ = ("_task", "_what")
 
@@ -29,14 +29,14 @@ class Containment:
     ) -> None:
         if error is None or isinstance(error, Exception) or _is_for_the_caller(error, self._task):
             return
-        raise ToolExecutionError(f"{self._what} {_deed(error)}") from error
+        raise ToolExecutionError(f"{self._what} {_what_it_did(error)}") from error
 
 
 def contained(what: str) -> Containment:
-    """Raise ToolExecutionError for whatever the block raises that is no Exception, unless it is meant for the caller.
+    """Run other people's code: what the block raises that is not an Exception becomes a ToolExecutionError.
 
-    Meant for the caller are Ctrl-C, which only the main thread gets, a cancellation of the task that runs the block,
-    and the GeneratorExit with which Python closes a coroutine that nobody runs any more. Exceptions pass.
+    Exceptions pass unchanged. So do Ctrl-C, which only the main thread gets, a cancellation of the task that runs the
+    block, and the GeneratorExit by which Python closes a coroutine that nobody runs any more.
     """
     return Containment(what)
 
@@ -53,7 +53,7 @@ def _is_for_the_caller(error: BaseException, task: _Task) -> bool:
             return isinstance(error, KeyboardInterrupt) and _is_main_thread()
 
 
-def _deed(error: BaseException) -> str:
+def _what_it_did(error: BaseException) -> str:
     match error:
         case asyncio.CancelledError():
             return "was cancelled from within"

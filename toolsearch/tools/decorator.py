@@ -1,4 +1,4 @@
-"""`@tool`: make a tool of a Python function, and leave the function what it was."""
+"""`@tool` and `tool_from_function`: tools made of Python functions, which stay ordinary functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ class _Options:
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """What a decorated function carries. functools.wraps copies it to wrappers, which then are another function."""
+    """What `@tool` stores on a function.
+
+    functools.wraps copies it to wrappers of the function; *function* is not the wrapper then, which tells them apart.
+    """
 
     function: Callable[..., Any]
     options: _Options
@@ -74,15 +77,16 @@ def tool(
 ) -> Any:
     """Define a tool by a function's signature and docstring; usable bare (``@tool``) or with options.
 
-    The function stays itself and carries its definition, for `Catalog` and `tool_from_function` to find. On a method,
-    above or below ``@staticmethod`` and ``@classmethod``, it marks what `ToolCallbacks.from_object` makes tools of.
+    The function can still be called as before; `Catalog` and `tool_from_function` find the definition on it. On a
+    method, above or below ``@staticmethod`` and ``@classmethod``, it marks the method for `ToolCallbacks.from_object`.
 
-    name, description  default to the function's own and to its docstring without the parameters' part; where there is
-                       no text at all, the name stands for it: ``get_weather`` is described as "get weather"
+    name               defaults to the function's name
+    description        defaults to the docstring without its part about parameters. If both are empty, it is the name in
+                       words: ``get_weather`` is described as "get weather"
     annotations        MCP's hints, such as ``{"readOnlyHint": True}``
     return_direct      the result goes to the caller instead of the model
     timeout_s          seconds that one call may take
-    result_converter   makes of what the function returns what the model reads
+    result_converter   turns what the function returns into what the model reads
     Raises BadToolError at once if the function cannot be a tool.
     """
     is_bare = name is not None and not isinstance(name, str)
@@ -124,18 +128,18 @@ def tool_from_function(
 ) -> Tool:
     """Make a tool of *function*, or of a method of an object (``tool_from_function(clock.now)``).
 
-    What `@tool` said of it holds where nothing is said here. With *server*, the name becomes ``<server>__<name>`` and
-    is made legal. *input_schema* is shown to models as it stands, in place of the one that is made of the signature;
-    arguments are converted to the annotated types all the same.
+    What is left out here is as `@tool` says, if the function has it. With *server*, the name becomes
+    ``<server>__<name>`` and is made legal. *input_schema* is shown to models as it stands, instead of the schema of the
+    signature; arguments are still converted to the annotated types.
     Raises BadToolError if the function cannot be a tool, or could not be called as *input_schema* says.
     """
     carried: _Carried | None = getattr(function, _ATTRIBUTE, None)
-    says_nothing = not server and all(said is None for said in (name, description, metadata, input_schema))
+    has_no_options = not server and all(said is None for said in (name, description, metadata, input_schema))
     if carried is not None and carried.function is function:
-        if carried.tool is not None and says_nothing:
+        if carried.tool is not None and has_no_options:
             return carried.tool
         _require_bound(function)
-    if carried is not None and carried.method is not None and says_nothing and _is_method_of(function, carried):
+    if carried is not None and carried.method is not None and has_no_options and _is_method_of(function, carried):
         made, callback = carried.method
         return replace(made, callback=callback.bound_to(function))
     options = carried.options if carried else _Options()
@@ -158,7 +162,7 @@ def _function_in(value: Any) -> Any:
 
 
 def checked_metadata(metadata: ToolMetadata) -> ToolMetadata:
-    """Return *metadata*. Raises BadToolError if no call could follow it."""
+    """Return *metadata*. Raises BadToolError for a value that no call could use."""
     if metadata.timeout_s is not None and not metadata.timeout_s > 0:
         raise BadToolError(f"timeout_s must be positive, got {metadata.timeout_s}")
     if metadata.result_converter is not None and not callable(metadata.result_converter):
@@ -205,9 +209,10 @@ def _with_schema(made: Tool, schema: JsonObject) -> Tool:
 def _build_method(
     function: Callable[..., Any], options: _Options, *, is_static: bool
 ) -> tuple[Tool, FunctionCallback] | None:
-    """Return what all objects of the class share, so that it is made once; None if that has to wait for a name.
+    """Return the tool of a method, made once for all objects of its class; None if it can only be made later.
 
-    ``@staticmethod`` may still follow, so the first parameter may turn out to be one like the others.
+    That is so for a static method, and where an annotation names a class that is not defined yet. If ``@staticmethod``
+    is applied after this, the tool is made anew as well, since its first parameter is an argument then.
     """
     try:
         made = _build(function, options, server="", skip_first=not is_static)

@@ -17,7 +17,7 @@ class FunctionDoc:
 
 
 def read_docstring(text: str | None) -> FunctionDoc:
-    """Never fails: a docstring that follows no style is a description as it stands."""
+    """Read the docstring *text*. One that follows no known style is a description as it stands."""
     clean = inspect.cleandoc(text or "").strip()
     if not clean:
         return FunctionDoc()

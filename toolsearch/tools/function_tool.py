@@ -1,4 +1,4 @@
-"""`FunctionToolCallback`: a tool of any callable that takes one object of arguments, with a name given by hand."""
+"""`FunctionToolCallback`: tools made of callables that take all arguments as one object."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class FunctionToolCallback:
 
 
 def _shape_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], Any]:
-    """Return what to pass, in order, and the annotation of the input: Parameter.empty if there is none."""
+    """Return what to pass ("input", "context"), in order, and the input's annotation or else Parameter.empty."""
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError) as error:
@@ -96,7 +96,7 @@ def _shape_of(function: Callable[..., Any]) -> tuple[tuple[str, ...], Any]:
 
 
 def _is_wanted(parameter: Parameter, hints: Mapping[str, Any]) -> bool:
-    """Whether we pass a value: a parameter with a default is the function's own, but for a context."""
+    """Whether we pass a value for it. Parameters with a default keep it, unless they are a ToolContext."""
     if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
         return False
     return parameter.default is Parameter.empty or is_context(hints.get(parameter.name))

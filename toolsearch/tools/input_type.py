@@ -59,7 +59,7 @@ class InputType(JsonType):
 
 
 def json_bytes(arguments: JsonObject) -> bytes:
-    """Return *arguments* as JSON, as a model sent them: only so do strict models take dates, enums and bytes."""
+    """Return *arguments* as JSON. Pydantic's strict models take dates, enums and bytes only from JSON."""
     try:
         return to_json(dict(arguments), inf_nan_mode="constants")
     except (PydanticSerializationError, UnicodeError, ValueError):
@@ -67,7 +67,7 @@ def json_bytes(arguments: JsonObject) -> bytes:
 
 
 def explain(error: ValidationError, *, whole: str = "arguments") -> str:
-    """Say what is wrong where, for at most 5 faults, without the values that were sent; *whole* names the root."""
+    """Describe at most 5 faults, each with its place, and without the values; *whole* is what the root is called."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     told = [f"{_place(problem['loc']) or whole}: {problem['msg']}" for problem in problems[:_MAX_ERRORS_TOLD]]
     more = len(problems) - len(told)
@@ -89,6 +89,6 @@ def _place(location: tuple[int | str, ...]) -> str:
 
 
 def _with_root_inline(schema: dict[str, Json]) -> dict[str, Json]:
-    """Put a recursive type's own definition at the root as well, since model APIs want an object there."""
+    """Copy the definition of a recursive type to the root, where model APIs want an object and not a reference."""
     reference: str = schema.pop("$ref", "")
     return {**schema["$defs"][reference.removeprefix("#/$defs/")], **schema} if reference else schema

@@ -1,4 +1,4 @@
-"""Tools of LangChain, taken by the attributes that it documents, so that it need not be installed."""
+"""Tools of LangChain, recognised by their documented attributes, so that LangChain need not be installed."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def is_langchain_tool(thing: object) -> TypeGuard[LangChainTool]:
 
 
 def tool_from_langchain(given: LangChainTool) -> Tool:
-    """Return *given* as a tool, its name made legal and its tags kept. Raises BadToolError without a usable schema.
+    """Return *given* as a tool with a legal name and the same tags. Raises BadToolError without a usable schema.
 
-    Arguments that LangChain injects are not shown, and not filled in either: there is no LangChain run to take them of.
+    Arguments that LangChain would inject are neither shown to models nor filled in: there is no LangChain run.
     """
     tags: list[str] | None = getattr(given, "tags", None)
     definition = ToolDefinition(

@@ -52,8 +52,10 @@ def namespaced(server: str, name: str) -> str:
 
 
 def all_namespaced(server: str, names: Iterable[str]) -> dict[str, str]:
-    """The legal name of each of *names* of *server*, by its own. Of those that would become one, only the name that is
-    legal as it is stays without a tail, in whatever order they come.
+    """Return the legal name for each of *names* of *server*, under its own name.
+
+    Where several names would become the same one, each gets a tail of hash digits, except for one that is legal as it
+    is. The result does not depend on the order of *names*.
     """
     given = {name: namespaced(server, name) for name in names}
     shared = Counter(given.values())
@@ -92,7 +94,7 @@ def near_names(name: str, candidates: Iterable[str], *, limit: int = 3) -> list[
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
-    """The end of a message about the unknown *name*: a question, or nothing where none of *candidates* is near."""
+    """Return "; did you mean ...?" for the end of a message about the unknown *name*; "" if no candidate is near."""
     near = near_names(name, candidates)
     return f"; did you mean {', '.join(near)}?" if near else ""
 

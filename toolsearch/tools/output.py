@@ -1,4 +1,4 @@
-"""What a remote tool gave back: content blocks as MCP shapes them, not yet made into a result for a model."""
+"""The output of a remote tool: content blocks in MCP's shape, before they become the result of a call."""
 
 from __future__ import annotations
 

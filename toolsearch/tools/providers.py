@@ -1,4 +1,4 @@
-"""Tools out of whatever an application has at hand: tools, functions, objects, providers, lists of all these."""
+"""Tools made of what an application has: functions, objects with `@tool` methods, providers, and lists of these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ToolProvider(Protocol):
 
 
 class ToolCallbacks:
-    """Spring AI's name for what makes tools of objects."""
+    """Makes tools of objects; the name is Spring AI's."""
 
     @staticmethod
     def from_object(first: object, *more: object) -> list[Tool]:
@@ -110,5 +110,5 @@ def _marked_names(thing: object) -> list[str]:
 
 
 def _most_derived(owner: type, name: str) -> Any:
-    """What *owner* has under *name*, as it stands in a class body: properties must not run."""
+    """The attribute *name* of *owner* without running descriptors: looking at a property must not call it."""
     return next(vars(each)[name] for each in owner.__mro__ if name in vars(each))

@@ -1,4 +1,4 @@
-"""How one tool's result is made into what a model reads, where the default is not what its author wants."""
+"""Result converters: how the author of a tool decides what a model reads of its results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from toolsearch.tools.output import ToolOutput
 
 
 class ToolCallResultConverter(Protocol):
-    """Any plain function of one value will do. It must not wait for anything, since it runs between other calls.
+    """Any plain function of one value. It must not wait for anything, since other calls wait for it meanwhile.
 
     A large value is converted in a thread, so the function must be safe to call from several at once.
     """

@@ -1,4 +1,4 @@
-"""How much a tool may change, by the hints that it gives of itself; what gives none counts as writing.
+"""How much a tool may change, according to its own hints; a tool without hints counts as one that writes.
 
 The hints are MCP's annotations of a tool, and have MCP's names wherever a tool comes from.
 """
@@ -18,20 +18,20 @@ HINTS = (READ_ONLY, DESTRUCTIVE, IDEMPOTENT, OPEN_WORLD)
 
 
 class SafetyClass(Enum):
-    """From harmless to not: what a person would want to be asked about."""
+    """What a tool may do, from harmless to dangerous."""
 
     READ = "read"
     WRITE = "write"
     DESTRUCTIVE = "destructive"
 
     def covers(self, other: SafetyClass) -> bool:
-        """Whether who may do this may do *other* as well."""
+        """Whether permission for this class includes *other*."""
         order = list(SafetyClass)
         return order.index(other) <= order.index(self)
 
 
 def annotations_of(safety: SafetyClass) -> dict[str, Json]:
-    """The hints of a tool that is of this class for everybody who asks, and reaches beyond this machine."""
+    """The hints by which everybody puts a tool into this class; they also say that it reaches beyond this machine."""
     reads: dict[str, Json] = {READ_ONLY: safety is SafetyClass.READ}
     destroys: dict[str, Json] = {} if safety is SafetyClass.READ else {DESTRUCTIVE: safety is SafetyClass.DESTRUCTIVE}
     return {**reads, **destroys, OPEN_WORLD: True}
@@ -40,9 +40,9 @@ def annotations_of(safety: SafetyClass) -> dict[str, Json]:
 def safety_of(annotations: JsonObject) -> SafetyClass:
     """The class of a tool with these MCP *annotations*, as rules mean it.
 
-    Only ``readOnlyHint: true`` makes it READ and only ``destructiveHint: true`` DESTRUCTIVE. MCP would have a tool that
-    says nothing be destructive; then nearly all tools were, and ``deny: class:destructive`` would hide nearly all. A
-    hint that is neither a boolean nor null says what nobody can read, and is taken for the worse of its two values.
+    Only ``readOnlyHint: true`` makes it READ and only ``destructiveHint: true`` DESTRUCTIVE. In MCP a tool without
+    hints is destructive; here it is not, since ``deny: class:destructive`` would then hide nearly all tools. A hint
+    that is neither a boolean nor null cannot be understood, and counts as the worse of its two values.
     """
     reads, destroys = annotations.get(READ_ONLY), annotations.get(DESTRUCTIVE)
     if reads is True:
@@ -51,10 +51,10 @@ def safety_of(annotations: JsonObject) -> SafetyClass:
 
 
 def worst_safety_of(annotations: JsonObject) -> SafetyClass:
-    """The worst class that a tool with these *annotations* may be of, as a person is to be asked before it runs.
+    """The worst class that a tool with these *annotations* may be in: for deciding whether to ask a person first.
 
-    As MCP has it, a tool is destructive unless it says otherwise: READ by ``readOnlyHint: true`` and WRITE by
-    ``destructiveHint: false``. One that says both, that it only reads and that it destroys, is not believed.
+    As in MCP, a tool is destructive unless it says otherwise: READ by ``readOnlyHint: true``, WRITE by
+    ``destructiveHint: false``. A tool that claims both to only read and to destroy counts as destructive.
     """
     reads, destroys = annotations.get(READ_ONLY), annotations.get(DESTRUCTIVE)
     if reads is True and (destroys is None or destroys is False):

@@ -1,4 +1,4 @@
-"""The places in a JSON Schema where further schemas stand: a ``default`` or a property named ``items`` is none."""
+"""Walking a JSON Schema: which of its values are schemas themselves, unlike a ``default`` or an ``enum``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_schema(value: Json) -> TypeGuard[JsonObject]:
 
 
 def rebuilt(schema: JsonObject, change: Callable[[dict[str, Json]], dict[str, Json]]) -> dict[str, Json]:
-    """Return a copy of *schema* in which every schema, the innermost first, went through *change*."""
+    """Return a copy of *schema* with *change* applied to every schema in it, the innermost first."""
 
     def inner(value: Json) -> Json:
         return rebuilt(value, change) if is_schema(value) else value

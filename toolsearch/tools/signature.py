@@ -44,10 +44,10 @@ class UnresolvedAnnotationError(BadToolError):
 
 @dataclass(frozen=True, slots=True)
 class FunctionSignature:
-    """The parameters of one function as a model and as Python see them.
+    """The parameters of one function: the schema that a model sees, and how to call the function with arguments.
 
-    Parameters typed `ToolContext` are filled in by us. ``*args`` is an optional array under its own name, ``**kwargs``
-    admits any further properties, and a parameter without annotation takes any JSON.
+    Parameters typed `ToolContext` are filled in by us and not in the schema. ``*args`` is an optional array under its
+    own name, ``**kwargs`` allows any other properties, and a parameter without annotation takes any JSON.
     """
 
     input_schema: JsonObject
@@ -126,7 +126,7 @@ def type_hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def underlying(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what holds the annotations and the docstring: below partials, and ``__call__`` of other objects."""
+    """Return the function that has the annotations and the docstring: inside a partial, or an object's ``__call__``."""
     while isinstance(function, functools.partial):
         function = function.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if inspect.isroutine(function) or inspect.isclass(function):
@@ -234,11 +234,11 @@ def _make_model(fields: Mapping[str, Any], *, open_ended: bool, closed: bool) ->
         model = create_model("Arguments", __config__=config, **fields)
         return model, {"type": "object", "properties": {}, **schema_of(TypeAdapter(model), closed=closed)}
     except UNUSABLE_TYPE as error:
-        name, reason = _culprit(fields) or ("?", error)
+        name, reason = _first_unusable(fields) or ("?", error)
         raise BadToolError(f"parameter {name!r} has a type that JSON cannot carry: {why_unusable(reason)}") from error
 
 
-def _culprit(fields: Mapping[str, Any]) -> tuple[str, Exception] | None:
+def _first_unusable(fields: Mapping[str, Any]) -> tuple[str, Exception] | None:
     for annotation, info in fields.values():
         try:
             schema_of(TypeAdapter(annotation))
