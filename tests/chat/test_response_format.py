@@ -18,12 +18,12 @@ from toolsearch.chat.memory_advisor import MemoryAdvisor
 from toolsearch.chat.model import ChatModel, ChatOptions
 from toolsearch.chat.response_format import ResponseFormat
 from toolsearch.chat.telemetry_model import TelemetryModel
-from toolsearch.errors import BadAnswerError, BadToolError, ChatModelError
+from toolsearch.errors import BadAnswerError, BadSettingError, BadToolError, ChatModelError
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.params import ToolParam
 from toolsearch.wire.aggregate import aggregate
-from toolsearch.wire.answers import ChatResponse, FinishReason
-from toolsearch.wire.messages import AssistantMessage, SystemMessage
+from toolsearch.wire.answers import ChatResponse, FinishReason, Usage
+from toolsearch.wire.messages import AssistantMessage, SystemMessage, UserMessage
 
 
 class Forecast(BaseModel):
@@ -198,3 +198,51 @@ async def test_what_no_answer_can_be_is_refused_before_the_model_is_asked(kind: 
     with pytest.raises(BadToolError, match=reason):
         await ChatClient(model).prompt("x").entity(kind)
     assert model.prompts == []
+
+
+async def test_a_model_whose_answer_does_not_fit_is_told_why_and_asked_again_as_often_as_was_said() -> None:
+    """No memory keeps the answers that do not fit; what tools did on the way stays in the steps, and is paid for."""
+
+    def look() -> str:
+        return "7.5 degrees"
+
+    memory = MessageWindowMemory()
+    bad = says('{"degrees": "7.5"}', usage=Usage(10, 1))
+    model = ScriptedModel(calls(("look", "{}"), usage=Usage(5, 1)), bad, says(ANSWER, usage=Usage(20, 1)), bad, bad)
+    client = ChatClient(model, tools=[look], advisors=[MemoryAdvisor(memory)])
+    request = client.prompt("Tomorrow?").context(conversation_id="a")
+
+    assert await request.entity(Forecast, attempts=3) == MEANT
+    *_, refused, complaint = model.prompts[2].messages
+    assert isinstance(refused, AssistantMessage)
+    assert refused.text == '{"degrees": "7.5"}'
+    assert isinstance(complaint, UserMessage)
+    assert "the answer is no Forecast: degrees: expected number, got string; answer: missing day" in complaint.text
+    kept = memory.get("a")
+    assert [type(message).__name__ for message in kept] == [
+        "UserMessage",
+        "AssistantMessage",
+        "ToolMessage",
+        "AssistantMessage",
+    ]
+    assert getattr(kept[-1], "text", "") == ANSWER
+
+    with pytest.raises(BadAnswerError) as raised:
+        await request.entity(Forecast, attempts=2)
+    assert raised.value.response.usage == Usage(20, 2)
+    assert len(model.prompts) == 5
+
+
+@pytest.mark.parametrize(
+    "response", [answer("I cannot.", "content_filter"), calls(("look", "{}"))], ids=["refused", "calls"]
+)
+async def test_a_model_is_not_asked_again_where_it_could_not_do_better(response: ChatResponse) -> None:
+    model = ScriptedModel(response)
+    with pytest.raises(BadAnswerError):
+        await ChatClient(model, execute_tools=False).prompt("x").entity(Forecast, attempts=3)
+    assert len(model.prompts) == 1
+
+
+async def test_less_than_one_attempt_is_refused() -> None:
+    with pytest.raises(BadSettingError, match="attempts must be 1 or more"):
+        await ChatClient(ScriptedModel()).prompt("x").entity(Forecast, attempts=0)

@@ -14,6 +14,7 @@ from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
 from toolsearch.chat.options import merged
 from toolsearch.chat.response_format import Answer, ResponseFormat
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
+from toolsearch.chat.typed_answers import TypedAnswerAdvisor
 from toolsearch.errors import BadSettingError, UnknownToolError
 from toolsearch.option_values import name_list
 from toolsearch.sync import iterate_sync, run_sync
@@ -158,18 +159,22 @@ class PromptSpec:
         return (await self.call()).text
 
     @overload
-    async def entity(self, kind: type[Answer]) -> Answer: ...
+    async def entity(self, kind: type[Answer], *, attempts: int = 1) -> Answer: ...
 
     @overload
-    async def entity(self, kind: JsonObject) -> JsonObject: ...
+    async def entity(self, kind: JsonObject, *, attempts: int = 1) -> JsonObject: ...
 
-    async def entity(self, kind: Any) -> Any:
+    async def entity(self, kind: Any, *, attempts: int = 1) -> Any:
         """Return the answer as a value of *kind*, whatever `ResponseFormat.of` takes: a JSON Schema gives a dict.
 
-        Raises BadAnswerError, which holds the response, if the answer is none.
+        If the answer does not fit, the model is told why and asked again, *attempts* times in all.
+        Raises BadAnswerError, which holds the response, if the last answer does not fit.
         """
+        if attempts < 1:
+            raise BadSettingError(f"attempts must be 1 or more, got {attempts}")
         wanted = ResponseFormat[Any].of(kind)
-        return wanted.read(await self.options(ChatOptions(response_format=wanted)).call())
+        request = self.options(ChatOptions(response_format=wanted)).advisors(TypedAnswerAdvisor(wanted, attempts))
+        return wanted.read(await request.call())
 
     async def stream(self) -> AsyncGenerator[ChatChunk]:
         """The answer in pieces; `aggregate` makes a response of them. Each iteration asks anew."""
@@ -186,14 +191,14 @@ class PromptSpec:
         return run_sync(self.content(), "content()")
 
     @overload
-    def entity_sync(self, kind: type[Answer]) -> Answer: ...
+    def entity_sync(self, kind: type[Answer], *, attempts: int = 1) -> Answer: ...
 
     @overload
-    def entity_sync(self, kind: JsonObject) -> JsonObject: ...
+    def entity_sync(self, kind: JsonObject, *, attempts: int = 1) -> JsonObject: ...
 
-    def entity_sync(self, kind: Any) -> Any:
+    def entity_sync(self, kind: Any, *, attempts: int = 1) -> Any:
         """As `entity`, for code without an event loop. Raises RuntimeError where one is running."""
-        return run_sync(self.entity(kind), "entity()")
+        return run_sync(self.entity(kind, attempts=attempts), "entity()")
 
     def stream_sync(self) -> Generator[ChatChunk]:
         """As `stream`, for code without an event loop. A piece is asked for when the iteration comes to it, and leaving
