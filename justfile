@@ -1,5 +1,5 @@
 # Check everything that .ci/run checks, in the environment at hand.
-check: lint types test
+check: lint types test-all
 
 # Rewrite what has one right form.
 format:
@@ -15,8 +15,12 @@ types:
     pyright
     lint-imports
 
+# What needs no other process, server, browser, README or benchmark; CONTRIBUTING.md says when to run which.
 test *options:
-    python -m pytest -n 2 {{options}}
+    python -m pytest -n 2 -m 'not slow' {{options}}
+
+test-all *options:
+    python -m pytest -n 2 --dist loadfile {{options}}
 
 # What the benchmarks compare with and take real tools from.
 bench-install:

@@ -47,7 +47,7 @@ TESTS = (
     *(f"tests/calling/test_{name}.py" for name in ("hooks", "limits", "manager", "validation")),
     *(f"tests/discovery/test_{name}.py" for name in ("discovered", "exposure", "search_tool")),
     *(f"tests/gateway/test_{name}.py" for name in ("scan", "trust")),
-    *(f"tests/indexes/test_{name}.py" for name in ("index", "index_properties", "ranking")),
+    *(f"tests/indexes/{name}.py" for name in ("properties/test_index", "test_index", "test_ranking")),
     *(f"tests/sessions/test_{name}.py" for name in ("eviction", "order", "session")),
 )
 # mutmut knows the layouts "package" and "src/package". It forks from a process that has run no test yet, since what is

@@ -1,15 +1,25 @@
 """What all tests share: folders of their own, a fresh interpreter, and the option by which no skip hides a failure."""
 
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import count
+from subprocess import Popen
+from typing import Any
 
 import pytest
 
+from tests.kit import commands
 from tests.kit.clock import Clock
+from tests.kit.commands import Ran
+from tests.kit.lanes import (  # noqa: F401  hooks of pytest
+    pytest_configure,
+    pytest_ignore_collect,
+    pytest_itemcollected,
+    pytest_runtest_call,
+    pytest_runtest_protocol,
+)
+from tests.kit.loopback.server import api  # noqa: F401  a fixture
 
 # What reasons for skipping may name: data that not everybody has beside the checkout, and extras of much to download.
 _MAY_BE_ABSENT = ("../shared", "the semantic extra", "'.[bench]'")
@@ -35,16 +45,26 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def run_python() -> Callable[[str], str]:
-    """Run code in a fresh interpreter that imports what this one does, and return what it prints."""
+def processes() -> None:
+    """Of a test outside the folders of integration tests that starts processes or servers by other ways than these."""
 
-    def run(code: str) -> str:
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
-    return run
+@pytest.fixture
+def run_python() -> Callable[..., Ran]:
+    return commands.run_python
+
+
+@pytest.fixture
+def start_python() -> Iterator[Callable[..., Popen[str]]]:
+    """Start Python; what still runs as the test ends is killed."""
+    with ExitStack() as started:
+
+        def start(*arguments: str, **options: Any) -> Popen[str]:
+            process = started.enter_context(commands.start_python(*arguments, **options))
+            started.callback(process.kill)
+            return process
+
+        yield start
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import subprocess
-import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextvars import ContextVar
 
 import pytest
 
+from tests.kit.commands import Ran
 from toolsearch.sync import iterate_sync, run_sync
 
 
@@ -148,11 +147,11 @@ async def test_within_an_event_loop_it_is_an_error_that_says_what_to_write() -> 
     assert numbers.made == []
 
 
-def test_a_program_that_ends_in_the_midst_of_an_iteration_ends() -> None:
+def test_a_program_that_ends_in_the_midst_of_an_iteration_ends(run_python: Callable[..., Ran]) -> None:
     program = """
 from toolsearch import ChatClient, ScriptedModel
 chunks = ChatClient(ScriptedModel("one two three")).prompt("Count.").stream_sync()
 print(next(chunks).text)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "one\n", "")
+    done = run_python("-c", program)
+    assert (done.code, done.out, done.err) == (0, "one\n", "")

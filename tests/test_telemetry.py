@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -203,11 +201,7 @@ def test_without_a_provider_there_is_nothing_to_record_to(recorder):
         span.answered(input_tokens=1, output_tokens=1, messages=lambda: pytest.fail("nobody reads this"))
 
 
-def run_python(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-
-
-def test_opentelemetry_is_not_imported_by_us_unless_somebody_else_has():
+def test_opentelemetry_is_not_imported_by_us_unless_somebody_else_has(run_python):
     code = """
 import sys
 from toolsearch.telemetry import Telemetry
@@ -222,10 +216,10 @@ telemetry.discovered(1)
 telemetry.tokens(sent=1, saved=1)
 print(telemetry.has_metrics, [name for name in sys.modules if name.startswith("opentelemetry")])
 """
-    assert run_python(code) == "False []"
+    assert run_python("-c", code).out == "False []\n"
 
 
-def test_global_providers_count_also_when_they_are_set_later():
+def test_global_providers_count_also_when_they_are_set_later(run_python):
     code = """
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
@@ -247,4 +241,4 @@ with telemetry.tool_call("after"):
 calls = [m for m in reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics if m.name.endswith("calls")]
 print(telemetry.has_metrics, [span.name for span in exporter.get_finished_spans()], calls[0].data.data_points[0].value)
 """
-    assert run_python(code) == "True ['execute_tool after'] 1"
+    assert run_python("-c", code).out == "True ['execute_tool after'] 1\n"

@@ -7,6 +7,7 @@ from queue import SimpleQueue
 
 import pytest
 
+from tests.kit.commands import Ran
 from toolsearch import threads
 from toolsearch.threads import BoundedThreads, ThreadCache, in_thread
 
@@ -128,9 +129,10 @@ def test_a_function_may_outlive_its_loop(monkeypatch: pytest.MonkeyPatch):
     assert not found[0].is_alive()
 
 
-def test_a_program_ends_although_a_function_hangs(run_python: Callable[[str], str]):
+def test_a_program_ends_although_a_function_hangs(run_python: Callable[..., Ran]):
     code = """
 import asyncio, threading
+from tests.kit.commands import Ran
 from toolsearch.threads import in_thread
 
 async def main():
@@ -141,13 +143,14 @@ async def main():
 
 asyncio.run(main())
 """
-    assert run_python(code) == "given up\n"
+    assert run_python("-c", code).out == "given up\n"
 
 
 @pytest.mark.skipif("not hasattr(__import__('os'), 'fork')")
-def test_a_forked_process_starts_threads_of_its_own(run_python: Callable[[str], str]):
+def test_a_forked_process_starts_threads_of_its_own(run_python: Callable[..., Ran]):
     code = """
 import asyncio, os, sys
+from tests.kit.commands import Ran
 from toolsearch.threads import in_thread
 
 asyncio.run(in_thread(print, "parent", flush=True))
@@ -157,7 +160,7 @@ if not child:
     os._exit(0)
 sys.exit(os.waitpid(child, 0)[1])
 """
-    assert run_python(code) == "parent\nchild\n"
+    assert run_python("-c", code).out == "parent\nchild\n"
 
 
 async def test_no_more_than_so_many_bounded_functions_run_at_once_and_in_order():

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.kit.commands import Ran
 from toolsearch import tokens
 from toolsearch.errors import ToolSearchError
 from toolsearch.tokens import (
@@ -82,10 +83,10 @@ def test_damaged_ranks_are_refused_with_what_to_do(packed: bytes) -> None:
         tokens._verified(packed)
 
 
-def test_nothing_is_loaded_before_the_first_count(run_python: Callable[[str], str]) -> None:
+def test_nothing_is_loaded_before_the_first_count(run_python: Callable[..., Ran]) -> None:
     code = "import sys, toolsearch.tokens as t; t.default_counter(); print('tiktoken' in sys.modules)"
 
-    assert run_python(code) == "False\n"
+    assert run_python("-c", code).out == "False\n"
 
 
 def test_json_is_counted_compact_and_unescaped() -> None:

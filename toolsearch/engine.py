@@ -89,7 +89,7 @@ class ToolSearch:
 
     def __init__(
         self,
-        catalog: Catalog | Iterable[ToolLike],
+        catalog: Catalog | Iterable[ToolLike] | Generation,
         *,
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,

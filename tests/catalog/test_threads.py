@@ -385,7 +385,7 @@ def test_a_search_during_a_sync_finds_nothing_that_has_gone_and_all_that_is_new_
     catalog.sync("mountains", report("clock", "glacier").tools)
 
     def search() -> set[str]:
-        return {reference.name for reference in followed.search("watch", limit=5)}
+        return {reference.name for reference in followed.references(followed.search("watch", limit=5))}
 
     assert search() == {"clock", "glacier"}
     sync = started(lambda: catalog.sync("mountains", report("glacier", "volcano", "crater").tools))
@@ -421,7 +421,7 @@ def test_who_reads_a_catalog_while_it_is_synced_sees_what_was_before_or_what_is_
     def look() -> None:
         seen.add(tuple(name for name in (*names[0], *names[1]) if catalog.find(name)))
 
-    catalog = Catalog.over(Spied(), refused=(), source=LiveStub())
+    catalog = catalog_module.catalog_over(Spied(), refused=(), source=LiveStub())
     catalog.sync("a", report(*names[1]).tools)
     seen.clear()
     catalog.sync("a", report(*names[0]).tools)

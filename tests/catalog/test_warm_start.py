@@ -2,11 +2,9 @@
 
 import inspect
 import logging
-import os
 import subprocess
-import sys
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -365,15 +363,9 @@ ToolSearch(Catalog.from_module("textwrap"), index_dir=sys.argv[1])
 
 
 @pytest.fixture
-def other_writer(tmp_path: Path) -> Generator[subprocess.Popen[str]]:
+def other_writer(tmp_path: Path, start_python: Callable[..., subprocess.Popen[str]]) -> subprocess.Popen[str]:
     """A process that is just writing a generation, and waits for a line before it makes it the current one."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-c", _WRITE_AND_WAIT, str(tmp_path)]
-    with subprocess.Popen(
-        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        yield process
-        process.kill()
+    return start_python("-c", _WRITE_AND_WAIT, str(tmp_path))
 
 
 def test_a_save_never_removes_what_another_process_is_writing(
@@ -447,11 +439,11 @@ print(sorted(seen))
 """
 
 
-def test_processes_that_open_an_index_while_it_is_written_see_a_whole_one_each_time(tmp_path: Path) -> None:
+def test_processes_that_open_an_index_while_it_is_written_see_a_whole_one_each_time(
+    tmp_path: Path, start_python: Callable[..., subprocess.Popen[str]]
+) -> None:
     engines = [ToolSearch(Catalog.from_module(name), index_dir=tmp_path) for name in ("statistics", "textwrap")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-c", _OPEN_AGAIN_AND_AGAIN, str(tmp_path)]
-    readers = [subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE) for _ in range(2)]
+    readers = [start_python("-c", _OPEN_AGAIN_AND_AGAIN, str(tmp_path)) for _ in range(2)]
     while any(reader.poll() is None for reader in readers):
         for engine in engines:
             engine.save()

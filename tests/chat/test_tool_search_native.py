@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.kit.loopback import Call, LoopbackApi, Reply, api
+from tests.kit.examples import EXAMPLES, run_example
+from tests.kit.loopback import Call, LoopbackApi, Reply
 from tests.kit.scripted_model import ScriptedModel, calls, says
-from tests.project.test_examples import EXAMPLES
-from tests.project.test_examples import run as run_example
 from toolsearch import Catalog, PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch
 from toolsearch.access.reach import Reach
 from toolsearch.chat.advisor import ChatRequest, chain_of
@@ -31,8 +30,6 @@ from toolsearch.tools.decorator import tool_from_function
 from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.messages import Message, UserMessage
-
-__all__ = ["api"]  # a fixture
 
 SEARCH = "toolSearchTool"
 OPTIONS = SessionOptions(pass_through=PassThrough(max_tools=0))
@@ -422,6 +419,7 @@ async def test_a_small_catalog_is_sent_whole_to_every_provider(
 # The example with 28 tools
 
 
+@pytest.mark.usefixtures("processes")
 def test_the_weather_example_answers_with_three_tools_found_and_under_half_of_the_tokens() -> None:
     lines = run_example(str(EXAMPLES / "weather_28_tools.py"), OPENAI_API_KEY="", ANTHROPIC_API_KEY="").splitlines()
 

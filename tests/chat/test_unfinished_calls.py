@@ -8,7 +8,7 @@ import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
-from tests.kit.loopback import Call, LoopbackApi, Raw, Reply, api
+from tests.kit.loopback import Call, LoopbackApi, Raw, Reply
 from toolsearch import ToolSearch
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
@@ -31,8 +31,6 @@ from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 from toolsearch.wire.messages import AssistantMessage, ToolMessage
 from toolsearch.wire.replies import parse_tool_calls
-
-__all__ = ["api"]  # a fixture
 
 MODELS: dict[str, Any] = {
     "openai": OpenAIChatModel,

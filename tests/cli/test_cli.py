@@ -3,18 +3,17 @@
 import io
 import json
 import logging
-import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.kit.commands import Ran
 from toolsearch import Catalog
-from toolsearch.cli import main
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 
 LISTING = [
@@ -27,28 +26,11 @@ LISTING = [
 ]
 
 
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> object:
-        return json.loads(self.out)
-
-
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch) -> Callable[..., Ran]:
-    """Run a command in an empty directory, as a shell would."""
+def run(command, tmp_path, monkeypatch) -> Callable[..., Ran]:
+    """Run a command in an empty directory."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COLUMNS", raising=False)  # as pytest-xdist sets it
-
-    def run(*arguments: str) -> Ran:
-        code = main(arguments)
-        return Ran(code, *capsys.readouterr())
-
-    return run
+    return command
 
 
 @pytest.fixture
@@ -59,12 +41,10 @@ def indexed(run, tmp_path) -> Callable[..., Ran]:
     return run
 
 
-def spawn(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-m", "toolsearch", *arguments]
-    return subprocess.Popen(
-        command, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+@pytest.fixture
+def spawn(start_python, tmp_path) -> Callable[..., subprocess.Popen[str]]:
+    """Start the command in an empty directory."""
+    return partial(start_python, "-m", "toolsearch", cwd=tmp_path)
 
 
 def test_indexing_says_what_was_taken_and_what_it_costs(run, tmp_path):
@@ -353,6 +333,7 @@ def test_tokens_add_up(indexed):
     assert "raw JSON" in indexed("tokens").out
 
 
+@pytest.mark.usefixtures("processes")
 def test_a_relative_source_is_found_again_from_elsewhere(run, tmp_path, monkeypatch):
     config = {"mcpServers": {"time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]}}}
     (tmp_path / "mcp.json").write_text(json.dumps(config))
@@ -367,6 +348,7 @@ def test_a_relative_source_is_found_again_from_elsewhere(run, tmp_path, monkeypa
     assert json.loads(ran.out)["time_difference"] == "+9.0h"
 
 
+@pytest.mark.usefixtures("processes")
 def test_sources_tell_how_each_mcp_server_fares(run, tmp_path):
     servers = {
         "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
@@ -385,10 +367,10 @@ def test_sources_tell_how_each_mcp_server_fares(run, tmp_path):
     assert "'/nowhere/at/all' was not found" in run("sources", "mcp.json").out.replace("\n", " ")
 
 
-def test_a_module_of_the_working_directory_can_be_a_source(tmp_path):
+def test_a_module_of_the_working_directory_can_be_a_source(spawn, tmp_path):
     (tmp_path / "bakery.py").write_text("def bake(loaves: int) -> int:\n    return loaves * 2\n")
 
-    process = spawn("call", "bakery__bake", '{"loaves": 3}', "--source", "bakery", cwd=tmp_path)
+    process = spawn("call", "bakery__bake", '{"loaves": 3}', "--source", "bakery")
 
     assert process.communicate() == ("6\n", "")
     assert process.returncode == 0
@@ -400,9 +382,9 @@ SLEEP = "def sleep() -> None:\n    print('asleep', flush=True)\n    time.sleep(6
 @pytest.mark.parametrize(
     "nap", ["def nap() -> None:\n    sleep()\n", "async def nap() -> None:\n    await asyncio.to_thread(sleep)\n"]
 )
-def test_ctrl_c_ends_a_call_that_would_not_end(tmp_path, nap):
+def test_ctrl_c_ends_a_call_that_would_not_end(spawn, tmp_path, nap):
     (tmp_path / "bed.py").write_text(f"import asyncio, time\n\n{SLEEP}\n{nap}")
-    process = spawn("call", "bed__nap", "--source", "bed", cwd=tmp_path)
+    process = spawn("call", "bed__nap", "--source", "bed")
     assert process.stderr is not None
     assert process.stderr.readline() == "asleep\n"
 
@@ -413,8 +395,8 @@ def test_ctrl_c_ends_a_call_that_would_not_end(tmp_path, nap):
 
 
 @pytest.mark.parametrize("arguments", [["tokens", "--source", "math", "--json"], ["tokens", "--source", "math"]])
-def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path, arguments):
-    process = spawn(*arguments, cwd=tmp_path)
+def test_a_reader_that_goes_away_ends_a_command_quietly(spawn, arguments):
+    process = spawn(*arguments)
     assert process.stdout is not None
     process.stdout.close()
 
@@ -424,12 +406,12 @@ def test_a_reader_that_goes_away_ends_a_command_quietly(tmp_path, arguments):
     process.stderr.close()
 
 
-def test_any_text_can_be_printed_in_any_encoding(tmp_path, monkeypatch):
+def test_any_text_can_be_printed_in_any_encoding(spawn, tmp_path, monkeypatch):
     (tmp_path / "odd.py").write_text("def odd() -> str:\n    return chr(0xE9) + chr(0x4E2D)\n")
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
 
-    as_text = spawn("call", "odd__odd", "--source", "odd", cwd=tmp_path).communicate()
-    as_json = spawn("call", "odd__odd", "--source", "odd", "--json", cwd=tmp_path).communicate()
+    as_text = spawn("call", "odd__odd", "--source", "odd").communicate()
+    as_json = spawn("call", "odd__odd", "--source", "odd", "--json").communicate()
 
     assert as_text == ("\\xe9\\u4e2d\n", "")
     assert json.loads(as_json[0])["content"][0]["text"] == "é中"
@@ -450,8 +432,9 @@ def test_a_fault_of_ours_is_a_line_and_no_traceback(run, monkeypatch):
 
 def test_help_names_the_commands_and_exit_codes_and_loads_nothing_heavy(run_python):
     loaded = run_python(
-        "import sys; from toolsearch.cli import main; assert main(['--help']) == 0; print('\\nMODULES', *sys.modules)"
-    )
+        "-c",
+        "import sys; from toolsearch.cli import main; assert main(['--help']) == 0; print('\\nMODULES', *sys.modules)",
+    ).out
 
     text, _, modules = loaded.partition("\nMODULES ")
     assert all(command in text for command in ("demo", "index", "search", "show", "call", "sources", "tokens"))

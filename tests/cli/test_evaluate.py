@@ -3,12 +3,11 @@
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from toolsearch.cli import main
+from tests.kit.commands import Ran
 
 QUERIES = """\
 {"query": "middle value of numbers", "relevant": ["statistics__median"]}
@@ -19,23 +18,14 @@ QUERIES = """\
 """
 
 
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch) -> Callable[..., Ran]:
+def run(command, tmp_path, monkeypatch) -> Callable[..., Ran]:
     """Run evaluate on two modules, in a directory where queries.jsonl holds QUERIES."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COLUMNS", raising=False)
     Path("queries.jsonl").write_text(QUERIES)
 
     def run(*arguments: str) -> Ran:
-        code = main(["evaluate", *arguments, "--source", "statistics", "--source", "textwrap"])
-        return Ran(code, *capsys.readouterr())
+        return command("evaluate", *arguments, "--source", "statistics", "--source", "textwrap")
 
     return run
 

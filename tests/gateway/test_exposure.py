@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from types import MappingProxyType
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -13,117 +11,21 @@ from mcp import Client, MCPError, types
 from mcp.types import methods
 
 from tests.kit.clock import Clock
+from tests.kit.fake_servers import EXPANDING, HEDGED, MODERN, OWN, call, entry, gateway_of, names, search, text
 from toolsearch.access.principals import LOCAL
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.server import make_server
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.verdicts import OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
+from toolsearch.gateway.trust.verdicts import OpenGate, ReviewItem, ReviewReason, Verdict
 from toolsearch.tokens import O200kTokenCounter
 from toolsearch.tools.definition import Tool
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.protocol import (
-    Listing,
-    UpstreamRequest,
-    UpstreamSinks,
     UpstreamState,
-    UpstreamStatus,
 )
-from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era, entry_for
-
-OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
-
-EXPANDING = Caller(LOCAL, Era.LEGACY, session_key="one", client_name="claude-code")
-HEDGED = Caller(LOCAL, Era.LEGACY, session_key="two", client_name="whoever")
-MODERN = Caller(LOCAL, Era.MODERN)
-
-
-class FakeServer:
-    """A server that lists what a test has it list, and notes how it is called."""
-
-    is_modern = False
-
-    def __init__(self, settings: UpstreamSettings, sinks: UpstreamSinks) -> None:
-        self.name = settings.name
-        self.state = UpstreamState.STARTING
-        self._sinks = sinks
-        self.called: list[tuple[str, Any]] = []
-        self.woken = 0
-
-    def start(self) -> None: ...
-
-    def wake(self) -> None:
-        self.woken += 1
-
-    async def request(self, request: UpstreamRequest) -> dict[str, Any]:
-        self.called.append((request.params["name"], request.params["arguments"]))
-        return {"content": []}
-
-    async def aclose(self) -> None: ...
-
-    def status(self) -> UpstreamStatus:
-        return UpstreamStatus(self.name, "fake", self.state)
-
-    async def lists(self, *tools: str | dict[str, Any], **content: Any) -> None:
-        entries = [tool if isinstance(tool, dict) else entry(tool) for tool in tools]
-        found, refused = read_listing(self.name, entries, self.name)
-        assert not refused
-        self.state = UpstreamState.READY
-        await self._sinks.listing(Listing(self.name, tuple(found), **content))
-
-    def is_now(self, state: UpstreamState) -> None:
-        self.state = state
-        self._sinks.state(self.name, state)
-
-
-def entry(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}, **more}
-
-
-@asynccontextmanager
-async def gateway_of(
-    *servers: str, clock: Callable[[], float] = time.monotonic, gate: ToolGate | None = None, **exposure: Any
-) -> AsyncIterator[tuple[Gateway, Any]]:
-    """A gateway over fake *servers*, and these, by name."""
-    config = read_gateway_config(
-        {
-            "mcpServers": {name: {"command": "none"} for name in servers},
-            "toolsearch": {"exposure": {"passThroughTools": 0, **exposure}},
-        },
-        {},
-    )
-    async with Gateway(config, upstreams=FakeServer, gate=gate or OpenGate(), clock=clock) as gateway:
-        yield gateway, gateway.upstreams
-
-
-async def names(gateway: Gateway, caller: Caller) -> list[str]:
-    return [listed["name"] for listed in await gateway.list_tools(caller)]
-
-
-async def search(gateway: Gateway, caller: Caller, query: str) -> Any:
-    return await gateway.search(caller, {"query": query})
-
-
-async def call(gateway: Gateway, name: str, arguments: dict[str, Any], caller: Caller = MODERN) -> dict[str, Any]:
-    return await gateway.call(caller, {"name": name, "arguments": arguments}, Nobody())
-
-
-def text(result: dict[str, Any]) -> str:
-    (block,) = result["content"]
-    assert block["type"] == "text"
-    said: str = block["text"]
-    return said
-
-
-class Nobody:
-    """A client that cannot be asked or told anything."""
-
-    session_key = "nobody"
-    log_level = None
-    capabilities: Mapping[str, Any] = MappingProxyType({})
-
 
 # --- few tools: shown whole -------------------------------------------------------------------------------------------
 

@@ -137,6 +137,7 @@ async def test_a_session_is_of_the_principal_that_began_it_and_of_nobody_else():
     assert [each.status_code for each in (hers, his, nobodys, deleted, still)] == [200, 404, 401, 404, 200]
 
 
+@pytest.mark.usefixtures("processes")
 @pytest.mark.parametrize("era", ["2025-11-25", MODERN])
 async def test_each_principal_is_shown_its_own_tools_in_both_eras(era, monkeypatch):
     for name, value in ENVIRONMENT.items():
@@ -408,6 +409,7 @@ async def test_the_page_is_open_on_loopback_where_nobody_is_named(monkeypatch):
 # --- secrets ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("processes")
 async def test_no_secret_is_in_any_log_answer_or_status(caplog, monkeypatch):
     """Of the environment, of headers, of URLs and of callers, through good requests, bad ones and a dead server."""
     caplog.set_level(logging.DEBUG)

@@ -93,6 +93,7 @@ def test_a_list_costs_what_definitions_are_counted_by_and_nothing_else():
     assert costs.of_list([entry, {**entry, "annotations": {"readOnlyHint": True}}]) == 2 * counted
 
 
+@pytest.mark.usefixtures("processes")
 async def test_the_page_tells_what_a_client_did(tmp_path):
     config = {"mcpServers": {"raw": raw_server()}, "toolsearch": {"stateDir": str(tmp_path)}}
     async with served(config) as (_, url), Client(url, mode="legacy") as client, httpx2.AsyncClient() as browser:
@@ -110,6 +111,7 @@ async def test_the_page_tells_what_a_client_did(tmp_path):
     assert status["tokens_are_estimate"] is False
 
 
+@pytest.mark.usefixtures("processes")
 async def test_the_page_loads_and_runs_nothing_but_its_own(tmp_path):
     config = {"mcpServers": {"raw": raw_server()}, "toolsearch": {"stateDir": str(tmp_path)}}
     async with served(config) as (_, url), httpx2.AsyncClient() as browser:
@@ -123,6 +125,7 @@ async def test_the_page_loads_and_runs_nothing_but_its_own(tmp_path):
     assert "innerHTML" not in answer.text
 
 
+@pytest.mark.usefixtures("processes")
 async def test_an_approval_by_another_process_is_followed(tmp_path):
     config = read_gateway_config(
         {
@@ -145,6 +148,7 @@ async def test_an_approval_by_another_process_is_followed(tmp_path):
         assert [tool.name for tool in gateway.registry.servers["raw"].admitted] == ["raw__pid"]
 
 
+@pytest.mark.usefixtures("processes")
 async def test_a_gateway_that_runs_holds_everything_once_the_approvals_cannot_be_read(tmp_path):
     config = read_gateway_config({"mcpServers": {"raw": raw_server()}, "toolsearch": {"stateDir": str(tmp_path)}}, {})
     told = asyncio.Event()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -220,7 +218,7 @@ def test_threads_share_a_cache(path) -> None:
             assert np.array_equal(matrix, expected)
 
 
-def test_processes_share_a_file(path) -> None:
+def test_processes_share_a_file(path, start_python) -> None:
     """Four start at once on a file that is not there yet; afterwards everything is known."""
     program = (
         "import sys, pathlib; from toolsearch_indexes.vector_cache import VectorCache;"
@@ -228,8 +226,7 @@ def test_processes_share_a_file(path) -> None:
         "cache = VectorCache(pathlib.Path(sys.argv[1]));"
         "cache.embed(HashingEncoder(), [f'{sys.argv[2]} {n}' for n in range(600)]); cache.close()"
     )
-    environment = {"PYTHONPATH": ":".join(entry for entry in sys.path if entry)}
-    running = [subprocess.Popen([sys.executable, "-c", program, str(path), name], env=environment) for name in "abcd"]
+    running = [start_python("-c", program, str(path), name) for name in "abcd"]
     assert [process.wait(60) for process in running] == [0, 0, 0, 0]
     again = CountingEncoder()
     embed(path, [f"{name} {n}" for name in "abcd" for n in range(600)], again)

@@ -8,9 +8,7 @@ import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
-from tests.kit.loopback import Call, Failure, LoopbackApi, Reply, api
-
-__all__ = ["api"]  # a fixture
+from tests.kit.loopback import Call, Failure, LoopbackApi, Reply
 
 OBJECT = {"type": "object", "properties": {}}
 ASKED = {"role": "user", "content": "?"}

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import mcp.types as types
 from mcp.types import TextContent
 
 from toolsearch.gateway.settings import read_gateway_config
@@ -74,3 +75,11 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+async def list_work(*_) -> types.ListToolsResult:
+    return types.ListToolsResult(tools=[types.Tool(name="work", input_schema={"type": "object"})])
+
+
+async def echo(_, params) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=params.arguments["id"])])

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 import toolsearch
+from tests.kit.commands import Ran
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("faiss", "fastapi", "jsonschema", "mcp", "numpy", "pydantic", "re2", "rich", "tiktoken", "torch", "typer")
 
 
 @pytest.mark.parametrize("module", ["toolsearch", "toolsearch.errors", "toolsearch.tools.definition"])
-def test_the_import_is_light(module: str, run_python: Callable[[str], str]) -> None:
-    loaded = run_python(f"import sys, {module}; print(*sorted(sys.modules))").split()
+def test_the_import_is_light(module: str, run_python: Callable[..., Ran]) -> None:
+    loaded = run_python("-c", f"import sys, {module}; print(*sorted(sys.modules))").out.split()
 
     assert sorted(set(HEAVY).intersection(loaded)) == []
 
@@ -38,6 +39,7 @@ def test_a_test_that_hangs_fails_in_time(pytestconfig: pytest.Config) -> None:
     assert 0 < float(pytestconfig.getini("timeout")) <= 120
 
 
+@pytest.mark.usefixtures("processes")
 def test_arrows_point_down() -> None:
     command = Path(sys.executable).with_name("lint-imports")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "indexes")])}

@@ -10,10 +10,8 @@ import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
-from tests.kit.loopback import Call, LoopbackApi, Reply, api
+from tests.kit.loopback import Call, LoopbackApi, Reply
 from toolsearch import Catalog, PassThrough, Session, SessionOptions, ToolSearch
-
-__all__ = ["api"]  # a fixture
 
 SEARCH = "toolSearchTool"
 QUESTION = "What is 7 o'clock one zone further east? And pay the bill."

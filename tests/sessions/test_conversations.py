@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.test_exposure import EXPANDING, HEDGED, call, gateway_of, names, search
+from tests.kit.fake_servers import EXPANDING, HEDGED, call, gateway_of, names, search
 from toolsearch import (
     Budget,
     Catalog,

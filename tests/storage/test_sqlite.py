@@ -1,10 +1,8 @@
 """SQLite files: what each port owes, files of 0.1.0 and of later versions, several processes, damage."""
 
-import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -167,13 +165,10 @@ with SqliteSessionPersistence(sys.argv[1]) as kept:
 """
 
 
-def test_processes_that_bring_one_file_up_to_date_at_once_all_end_well(old: Path) -> None:
-    command = [sys.executable, "-c", MIGRATE, str(old / "sessions.db")]
-    environment = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    running = [
-        subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
+def test_processes_that_bring_one_file_up_to_date_at_once_all_end_well(
+    old: Path, start_python: Callable[..., subprocess.Popen[str]]
+) -> None:
+    running = [start_python("-c", MIGRATE, str(old / "sessions.db")) for _ in range(4)]
     for process in running:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

@@ -72,6 +72,7 @@ def test_arguments_are_not_part_of_what_a_server_prints_as():
     assert "blue-sky" not in repr(server(command="x", args=["--token", "blue-sky"]))
 
 
+@pytest.mark.usefixtures("processes")
 async def test_a_server_that_fails_with_its_own_arguments_on_stderr_shows_no_secret_of_them():
     dying = "import sys; sys.exit('cannot use ' + ' '.join(sys.argv[1:]))"
     settings = settings_of({"command": sys.executable, "args": ["-c", dying, "--api-key", "blue-sky", "--depth", "3"]})

@@ -17,7 +17,7 @@ from tests.kit.chat_models import (
     prompt,
     text_result,
 )
-from tests.kit.loopback import Call, LoopbackApi, Reply, TokenCounts, api
+from tests.kit.loopback import Call, LoopbackApi, Reply, TokenCounts
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.anthropic_turn import AnthropicTurn
@@ -27,8 +27,6 @@ from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.answers import Usage
 from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-
-__all__ = ["api"]  # a fixture
 
 SEARCH = "toolSearchTool"
 

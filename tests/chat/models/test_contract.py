@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.chat_models import ADD, NATIVE, PIXEL, QUESTION, SYSTEM, answered, pieces, prompt, text_result
-from tests.kit.loopback import Call, Failure, LoopbackApi, Reply, TokenCounts, api
+from tests.kit.loopback import Call, Failure, LoopbackApi, Reply, TokenCounts
 from toolsearch.chat.model import ChatModel, ChatOptions
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
@@ -18,8 +18,6 @@ from toolsearch.tools.calls import ToolCall
 from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.answers import Usage
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, ToolMessage, UserMessage
-
-__all__ = ["api"]  # a fixture
 
 KEY = "sk-secret-0123456789"
 CALLS = Reply("Let me see.", calls=[Call("add", {"b": 2, "a": 1}), Call("now")], thinking="Hm, a sum.")

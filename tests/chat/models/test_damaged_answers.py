@@ -5,14 +5,12 @@ from typing import Any
 import pytest
 
 from tests.kit.chat_models import pieces, prompt
-from tests.kit.loopback import LoopbackApi, Raw, api
+from tests.kit.loopback import LoopbackApi, Raw
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.errors import ChatModelError
 from toolsearch.wire.aggregate import aggregate
-
-__all__ = ["api"]  # a fixture
 
 MODELS: dict[str, Any] = {
     "openai": OpenAIChatModel,

@@ -7,7 +7,7 @@ from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from tests.kit.chat_models import ADD, PIXEL, QUESTION, answered, pieces, prompt, text_result
-from tests.kit.loopback import Call, LoopbackApi, Reply, api
+from tests.kit.loopback import Call, LoopbackApi, Reply
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
@@ -20,8 +20,6 @@ from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.messages import AssistantMessage, ToolMessage, UserMessage
 from toolsearch.wire.openai_chat.answers import read_answer
 from toolsearch.wire.openai_chat.stream import StreamedAnswer
-
-__all__ = ["api"]  # a fixture
 
 
 @pytest.fixture

@@ -5,15 +5,13 @@ from typing import Any
 import pytest
 
 from tests.kit.chat_models import ADD, NATIVE, NOW, PIXEL, QUESTION, answered, found, pieces, prompt, text_result
-from tests.kit.loopback import Call, LoopbackApi, Reply, api
+from tests.kit.loopback import Call, LoopbackApi, Reply
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models.families import openai_searches_natively
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.messages import AssistantMessage, ToolMessage
-
-__all__ = ["api"]  # a fixture
 
 SEARCH = "toolSearchTool"
 

@@ -1,8 +1,8 @@
 """The model APIs of OpenAI and Anthropic on the loopback interface, as strict as the real ones, answering by a script.
 
-    from tests.kit.loopback import Call, Failure, LoopbackApi, Reply, api   # api is a fixture; list it in __all__
+    from tests.kit.loopback import Call, Failure, LoopbackApi, Reply
 
-    async def test_it(api: LoopbackApi) -> None:
+    async def test_it(api: LoopbackApi) -> None:  # api is a fixture of every test
         api.script(Reply(calls=[Call("add", {"a": 1, "b": 2}), Call("now")]), Reply("It is 3."))
         openai = AsyncOpenAI(api_key="k", base_url=api.openai_url)        # Chat Completions and Responses
         anthropic = AsyncAnthropic(api_key="k", base_url=api.url)         # Messages
@@ -27,6 +27,6 @@ the calls in it, which are unique; set ``api.remembers = False`` where history i
 """
 
 from tests.kit.loopback.script import Call, Failure, Raw, Reply, TokenCounts
-from tests.kit.loopback.server import LoopbackApi, Request, api
+from tests.kit.loopback.server import LoopbackApi, Request
 
-__all__ = ["Call", "Failure", "LoopbackApi", "Raw", "Reply", "Request", "TokenCounts", "api"]
+__all__ = ["Call", "Failure", "LoopbackApi", "Raw", "Reply", "Request", "TokenCounts"]

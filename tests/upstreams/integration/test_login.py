@@ -24,8 +24,7 @@ from mcp.shared.auth import OAuthToken
 from pydantic import AnyHttpUrl
 
 from benchmarks.fault_kit import serving
-from tests.kit.upstream_actors import call, free_port, running, settings_of, text
-from tests.upstreams.test_actor import echo, list_work
+from tests.kit.upstream_actors import call, echo, free_port, list_work, running, settings_of, text
 from toolsearch.errors import BadSettingError, LoginRequiredError
 from toolsearch.upstreams.login import login
 from toolsearch.upstreams.protocol import UpstreamState

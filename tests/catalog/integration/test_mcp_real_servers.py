@@ -18,7 +18,7 @@ from toolsearch.errors import ServerUnavailableError
 from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.output import ToolOutput
 
-SERVERS = Path(__file__).parents[1] / "mcp_servers"
+SERVERS = Path(__file__).parents[2] / "mcp_servers"
 NODE_MODULES = SERVERS / "node_modules" / "@modelcontextprotocol"
 NODE = shutil.which("node")
 

@@ -12,12 +12,11 @@ import pytest
 from mcp import Client, MCPError, types
 from mcp.server.lowlevel import Server
 
-from tests.gateway.test_asks import Person
-from tests.gateway.test_exposure import FakeServer, call
-from tests.gateway.test_unjudged import Server as ChangingServer
-from tests.gateway.test_unjudged import call_add, config_of
+from tests.kit.changing_server import ChangingServer, call_add, config_of
 from tests.kit.clock import Clock
+from tests.kit.fake_servers import FakeServer, call
 from tests.kit.gateway import ERAS, served, text
+from tests.kit.person import Person
 from tests.kit.poisoned_tools import tool as listed_tool
 from tests.kit.telemetry_recorder import Recorder
 from tests.mcp_servers.rich_http import over_http, rich_over_http

@@ -159,11 +159,8 @@ def test_commands_are_told_as_this_one_was_started(tmp_path, monkeypatch, argv, 
     assert output.program() == said.format(**places)
 
 
-def test_the_demo_is_plain_text_where_there_is_no_terminal():
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-m", "toolsearch", "demo"]
+def test_the_demo_is_plain_text_where_there_is_no_terminal(run_python):
+    done = run_python("-m", "toolsearch", "demo")
 
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\x1b" not in done.stdout
+    assert (done.code, done.err) == (0, "")
+    assert "\x1b" not in done.out

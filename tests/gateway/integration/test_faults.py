@@ -218,7 +218,7 @@ def resident_kb() -> int:
 
 
 def test_the_figures_that_are_told_are_those_that_were_stored():
-    folder = Path(__file__).parents[2] / "benchmarks"
+    folder = Path(__file__).parents[3] / "benchmarks"
     told = (folder / "README.md").read_text("utf-8")
 
     for row in json.loads((folder / "figures" / "gateway_faults.json").read_text("utf-8")):

@@ -31,7 +31,7 @@ import pytest
 from toolsearch.cli.app import app
 from toolsearch.cli.exits import ExitCode
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = PAGES[0].read_text(encoding="utf-8")
 FIGURES = ROOT / "benchmarks" / "figures"

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from benchmarks.fault_kit import HttpFault, StdioFault, serving, until
-from tests.kit.upstream_actors import call, free_port, running, settings_of, text
+from tests.kit.upstream_actors import call, echo, free_port, list_work, running, settings_of, text
 from toolsearch.errors import ServerBusyError, ServerUnavailableError, ToolTimeoutError
 from toolsearch.upstreams.backoff import delay_s
 from toolsearch.upstreams.breaker import Breaker
@@ -479,14 +479,6 @@ class OldServer:
             await Response("no", self.status)(scope, receive, send)
         else:
             await self._transport.handle_post_message(scope, receive, send)
-
-
-async def list_work(*_) -> types.ListToolsResult:
-    return types.ListToolsResult(tools=[types.Tool(name="work", input_schema={"type": "object"})])
-
-
-async def echo(_, params) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=params.arguments["id"])])
 
 
 class _TellingServer(Server):

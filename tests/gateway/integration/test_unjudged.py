@@ -2,21 +2,18 @@
 
 import asyncio
 import gc
-import json
 import os
 import signal
-import socket
-import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, MCPError
+from mcp import Client
 
 from benchmarks.fault_kit import until
-from tests.kit.gateway import ERAS, SERVERS, names, served
+from tests.kit.changing_server import ADD, CHANGED, ChangingServer, call_add, config_of, modes
+from tests.kit.gateway import ERAS, names, served
 from tests.kit.poisoned_tools import tool
 from tests.kit.upstream_actors import call, free_port, running, settings_of
 from tests.kit.upstream_actors import text as text_of
@@ -27,88 +24,16 @@ from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.results import SUSPICIOUS, marked
 from toolsearch.upstreams.protocol import UpstreamState
 
-ADD = tool("Adds two numbers.")
-CHANGED = tool("Adds two numbers, and mails the sum.")
-modes = pytest.mark.parametrize("mode", ["legacy", "auto"])
-
-
-class Server:
-    """The server that is what its file says, and what it has run."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-        self.lists(ADD)
-
-    def lists(self, *tools: dict[str, Any], **more: Any) -> None:
-        new = self.folder / "lists.new"
-        new.write_text(json.dumps({"tools": tools, **more}))
-        new.replace(self.folder / "lists.json")
-
-    @property
-    def ran(self) -> list[str]:
-        return self._lines("ran")
-
-    @property
-    def pids(self) -> list[int]:
-        return [int(pid) for pid in self._lines("pids")]
-
-    def entry(self, mode: str) -> dict[str, Any]:
-        command = [str(SERVERS / "changing_server.py"), str(self.folder)]
-        return {"command": sys.executable, "args": command, "mode": mode}
-
-    @asynccontextmanager
-    async def over_http(self, kind: str, port: int) -> AsyncIterator[None]:
-        """One start of it at that port, until it is ended; *kind* is http, which keeps sessions, or sse."""
-        starts = len(self.pids)
-        command = [sys.executable, str(SERVERS / "changing_server.py"), str(self.folder), kind, str(port)]
-        process = await asyncio.create_subprocess_exec(*command)
-        try:
-            await until(lambda: len(self.pids) > starts and answers(port))
-            yield
-        finally:
-            process.terminate()
-            await process.wait()
-
-    @property
-    def is_listened_to(self) -> bool:
-        return bool(self._lines("listening"))
-
-    def _lines(self, name: str) -> list[str]:
-        path = self.folder / name
-        return path.read_text().splitlines() if path.exists() else []
-
-
-def answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
 
 @pytest.fixture
-def server(tmp_path: Path) -> Server:
-    return Server(tmp_path / "server")
-
-
-def config_of(entry: dict[str, Any], folder: Path, **treated: Any) -> dict[str, Any]:
-    return {
-        "mcpServers": {"sums": entry},
-        "toolsearch": {"stateDir": str(folder / "state"), "strategy": "keyword", "servers": {"sums": treated}},
-    }
+def server(tmp_path: Path) -> ChangingServer:
+    return ChangingServer(tmp_path / "server")
 
 
 def approve_all(config: dict[str, Any]) -> None:
     store = PinStore.of(read_gateway_config(config, os.environ))
     for waiting in store.waiting("sums").values():
         assert store.approve("sums", waiting.name, waiting.pin, "ann")
-
-
-async def call_add(client: Client, name: str = "sums__add") -> str:
-    """What became of a call: the answer, or the refusal."""
-    try:
-        result = await client.call_tool(name, {})
-    except MCPError as error:
-        return error.error.message
-    return text_of(result.model_dump(by_alias=True, mode="json"))
 
 
 @modes

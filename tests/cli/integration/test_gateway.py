@@ -8,15 +8,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
+from tests.kit.commands import Ran
 from tests.kit.gateway import raw_server, served
 from toolsearch.access.principals import LOCAL
-from toolsearch.cli import main
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.reports.running import announced, running_gateways
@@ -28,27 +28,11 @@ from toolsearch.upstreams.pinned import tool_entry
 from toolsearch.wire.mcp.eras import Era
 
 
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
 @pytest.fixture
-def run(capsys, monkeypatch) -> Callable[..., Ran]:
-    """Run a command as a shell would, on a screen that cuts nothing off."""
+def run(command, monkeypatch) -> Callable[..., Ran]:
+    """Run a command of the gateway on a screen that cuts nothing off."""
     monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: str) -> Ran:
-        code = main(["gateway", *arguments])
-        return Ran(code, *capsys.readouterr())
-
-    return run
+    return partial(command, "gateway")
 
 
 @pytest.fixture
@@ -117,6 +101,7 @@ def test_a_command_without_a_configuration_says_how_to_give_one(run):
 
 def test_every_command_that_needs_the_protocol_says_what_to_install_for_it(run_python):
     said = run_python(
+        "-c",
         """
 import contextlib, io, sys
 for package in ("mcp", "mcp_types", "starlette", "uvicorn", "jwt", "httpx2"):
@@ -126,8 +111,8 @@ for command in ([], ["check"], ["approve"], ["login", "git"], ["status"]):
     with contextlib.redirect_stderr(io.StringIO()) as told:
         code = main(["gateway", *command, "--config", "mcp.json"])
     print(code, told.getvalue().rpartition("run: ")[2], end="")
-"""
-    )
+""",
+    ).out
     assert said.splitlines() == ["3 pip install 'toolsearch[mcp]'"] * 5
 
 
@@ -217,26 +202,20 @@ def test_login_names_the_servers_there_are(run, held):
     assert "there are: sums, more" in ran.err
 
 
-def spoken(process: subprocess.Popen[bytes], request: dict[str, Any]) -> dict[str, Any]:
+def spoken(process: subprocess.Popen[str], request: dict[str, Any]) -> dict[str, Any]:
     """Send a request, and take the next line of stdout as its answer."""
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(json.dumps({"jsonrpc": "2.0", **request}).encode() + b"\n")
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **request}) + "\n")
     process.stdin.flush()
     return json.loads(process.stdout.readline())
 
 
 @pytest.fixture
-def served_over_stdio(configured) -> Iterator[subprocess.Popen[bytes]]:
+def served_over_stdio(configured, start_python) -> subprocess.Popen[str]:
     """The real command, logging all it can, before a server that writes junk to its stdout."""
     config = configured({"raw": raw_server("junk")})
-    command = [sys.executable, "-m", "toolsearch", "gateway", "--log-level", "debug", "--config", config]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-    ) as process:
-        yield process
-        process.kill()
+    return start_python("-m", "toolsearch", "gateway", "--log-level", "debug", "--config", config)
 
 
 HELLO = {
@@ -270,11 +249,11 @@ def test_stdout_carries_the_protocol_alone_and_no_server_outlives_the_gateway(
     process.wait(20)
 
     assert [answer["id"] for answer in answers] == [1, 2, 3]
-    assert process.stdout.read() == b""
+    assert process.stdout.read() == ""
     assert process.returncode == code
     assert not is_alive(server_pid)
     assert list((tmp_path / "state" / "running").iterdir()) == []
-    assert b"debug: " in process.stderr.read()
+    assert "debug: " in process.stderr.read()
 
 
 async def test_status_shows_the_gateways_that_run(run, configured, tmp_path):

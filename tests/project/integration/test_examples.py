@@ -1,16 +1,10 @@
 """Every example, started as its reader starts it; the agents talk to an API on the loopback interface."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
-from tests.kit.loopback import Call, LoopbackApi, Reply, api
+from tests.kit.examples import EXAMPLES, run_example
+from tests.kit.loopback import Call, LoopbackApi, Reply
 
-__all__ = ["api"]  # a fixture
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
 SEARCH = "toolSearchTool"
 MEDIAN = "statistics__median"
 MEDIAN_SCRIPT = (
@@ -20,22 +14,8 @@ MEDIAN_SCRIPT = (
 )
 
 
-def run(*arguments: str, **environment: str) -> str:
-    """Run Python with *arguments*, as if the package were installed, and return what it prints."""
-    commands = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": _path_with_python(), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, *arguments], env=os.environ | commands | environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def _path_with_python() -> str:
-    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-
-
 def test_the_quickstart_searches_discovers_and_calls():
-    lines = run(str(EXAMPLES / "quickstart.py")).splitlines()
+    lines = run_example(str(EXAMPLES / "quickstart.py")).splitlines()
 
     assert lines[0].endswith("convert_time: Convert a moment from one time zone to another.")
     assert lines.index(f"['{SEARCH}']") < lines.index(f"['{SEARCH}', '{MEDIAN}', '{MEDIAN}_high']")
@@ -45,7 +25,9 @@ def test_the_quickstart_searches_discovers_and_calls():
 def test_the_openai_agent_finds_a_tool_calls_it_and_answers(api: LoopbackApi):
     api.script(*MEDIAN_SCRIPT)
 
-    said = run(str(EXAMPLES / "openai_agent.py"), OPENAI_API_KEY="k", OPENAI_BASE_URL=api.openai_url, OPENAI_MODEL="m")
+    said = run_example(
+        str(EXAMPLES / "openai_agent.py"), OPENAI_API_KEY="k", OPENAI_BASE_URL=api.openai_url, OPENAI_MODEL="m"
+    )
 
     assert said == "The median is 3.\n"
     assert api.refusals == []
@@ -57,7 +39,7 @@ def test_the_openai_agent_finds_a_tool_calls_it_and_answers(api: LoopbackApi):
 def test_the_anthropic_agent_finds_a_tool_calls_it_and_answers(api: LoopbackApi):
     api.script(*MEDIAN_SCRIPT)
 
-    said = run(
+    said = run_example(
         str(EXAMPLES / "anthropic_agent.py"), ANTHROPIC_API_KEY="k", ANTHROPIC_BASE_URL=api.url, ANTHROPIC_MODEL="m"
     )
 
@@ -69,7 +51,7 @@ def test_the_anthropic_agent_finds_a_tool_calls_it_and_answers(api: LoopbackApi)
 
 
 def test_the_mcp_servers_start_and_give_tools():
-    told = json.loads(run("-m", "toolsearch", "sources", str(EXAMPLES / "mcp_servers.json"), "--json"))
+    told = json.loads(run_example("-m", "toolsearch", "sources", str(EXAMPLES / "mcp_servers.json"), "--json"))
 
     [source] = told["sources"]
     assert [(server["name"], server["state"]) for server in source["servers"]] == [("git", "ready"), ("time", "ready")]

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.loopback import LoopbackApi, Reply, api
-from tests.project.test_examples import EXAMPLES, run
-
-__all__ = ["api"]  # a fixture
+from tests.kit.examples import EXAMPLES, run_example
+from tests.kit.loopback import LoopbackApi, Reply
 
 PRINTED = Path(__file__).parent / "example_outputs"
 NAMES = sorted(path.stem for path in PRINTED.glob("*.txt"))
@@ -17,7 +15,7 @@ NO_KEYS = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""}
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_prints_what_its_reader_is_to_see(name):
-    printed = run("-W", "error", str(EXAMPLES / f"{name}.py"), **NO_KEYS)
+    printed = run_example("-W", "error", str(EXAMPLES / f"{name}.py"), **NO_KEYS)
 
     assert printed == (PRINTED / f"{name}.txt").read_text(encoding="utf-8")
 
@@ -32,7 +30,7 @@ def test_an_example_asks_a_real_model_where_there_is_a_key(api: LoopbackApi, pro
     name, url = provider.upper(), api.openai_url if provider == "openai" else api.url
     keys = NO_KEYS | {f"{name}_API_KEY": "k", f"{name}_BASE_URL": url, f"{name}_MODEL": "m"}
 
-    said = run(str(EXAMPLES / "chat_quickstart.py"), **keys)
+    said = run_example(str(EXAMPLES / "chat_quickstart.py"), **keys)
 
     assert [line.split()[-1] for line in said.splitlines()] == ["No."] * 3
     assert api.refusals == []

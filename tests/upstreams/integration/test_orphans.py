@@ -27,7 +27,7 @@ def pipe(tmp_path: Path) -> Path:
     return tmp_path / "pipe"
 
 
-def wait_for_the_end_of(pipe: Path, kill: "subprocess.Popen[bytes]") -> None:
+def wait_for_the_end_of(pipe: Path, kill: subprocess.Popen[str]) -> None:
     """Kill a parent once the server and the child of the server are there; returns when both have ended."""
     with pipe.open() as reading:
         assert reading.readline() + reading.readline() == "here\nhere\n"
@@ -36,28 +36,21 @@ def wait_for_the_end_of(pipe: Path, kill: "subprocess.Popen[bytes]") -> None:
         assert reading.read() == ""
 
 
-def test_after_a_kill_of_the_gateway_no_server_stays_that_ignores_the_end_of_its_input(pipe, tmp_path):
+def test_after_a_kill_of_the_gateway_no_server_stays_that_ignores_the_end_of_its_input(pipe, tmp_path, start_python):
     config = tmp_path / "mcp.json"
     stubborn = {"command": sys.executable, "args": ["-c", STUBBORN, str(pipe)]}
     config.write_text(json.dumps({"mcpServers": {"stubborn": stubborn}}))
-    gateway = subprocess.Popen(
-        [sys.executable, "-m", "toolsearch", "gateway", "--config", str(config)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    with gateway:
-        wait_for_the_end_of(pipe, gateway)
+
+    wait_for_the_end_of(pipe, start_python("-m", "toolsearch", "gateway", "--config", str(config)))
 
 
-def test_after_a_kill_of_a_program_that_uses_the_library_no_server_stays_either(pipe):
+def test_after_a_kill_of_a_program_that_uses_the_library_no_server_stays_either(pipe, start_python):
     entry = {"command": sys.executable, "args": ["-c", STUBBORN, str(pipe)]}
     program = f"""
 from toolsearch.catalog.sources.mcp import McpSource
 McpSource({{"mcpServers": {{"s": {entry!r}}}}}).load()
 """
-    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL) as parent:
-        wait_for_the_end_of(pipe, parent)
+    wait_for_the_end_of(pipe, start_python("-c", program))
 
 
 def test_only_groups_that_are_still_there_are_ended(pipe):

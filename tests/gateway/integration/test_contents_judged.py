@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError, types
 
-from tests.gateway.test_unjudged import ADD, Server, config_of, modes
+from tests.kit.changing_server import ADD, ChangingServer, config_of, modes
 from tests.kit.gateway import ERAS, served
 from toolsearch.cli import main
 from toolsearch.gateway.gateway import Gateway
@@ -27,8 +27,8 @@ TEMPLATE = {"uriTemplate": "note:///by-id/{id}", "name": "by id"}
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Server:
-    return Server(tmp_path / "server")
+def server(tmp_path: Path) -> ChangingServer:
+    return ChangingServer(tmp_path / "server")
 
 
 def poisoned(entry: dict[str, Any]) -> dict[str, Any]:

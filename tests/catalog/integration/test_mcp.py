@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from toolsearch.tools.definition import NO_PARAMETERS, ToolContext, ToolDefiniti
 from toolsearch.tools.output import ToolOutput
 from toolsearch.tools.refusal import Refusal
 
-RAW_SERVER = str(Path(__file__).parents[1] / "mcp_servers" / "raw_server.py")
+RAW_SERVER = str(Path(__file__).parents[2] / "mcp_servers" / "raw_server.py")
 OpenSource = Callable[..., McpSource]
 
 
@@ -301,7 +300,7 @@ def test_tools_outlive_a_forgotten_source_and_processes_do_not_outlive_the_tools
     assert not is_running(pid)
 
 
-def test_the_end_of_the_interpreter_ends_the_processes():
+def test_the_end_of_the_interpreter_ends_the_processes(run_python):
     program = (
         "import asyncio, sys\n"
         "from toolsearch.catalog.sources.mcp import McpSource\n"
@@ -309,12 +308,11 @@ def test_the_end_of_the_interpreter_ends_the_processes():
         "pid = next(tool for tool in tools if tool.name == 's__pid')\n"
         "print(asyncio.run(pid.callback.call({}, {})).content[0]['text'])\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    done = run_python("-c", program)
 
-    assert done.stderr == ""
-    assert not is_running(int(done.stdout))
+    assert done.err == ""
+    assert not is_running(int(done.out))
 
 
 def test_without_the_extra_the_error_says_what_to_install(open_source, monkeypatch):

@@ -1,0 +1,81 @@
+"""Two lanes: a fast test is quick and needs this process alone; a slow one starts others, or works for long.
+
+A test is slow by where it stands or by a fixture that it uses, and by nothing else, so that nobody has to remember a
+mark. Any other test that starts a process or listens on a socket fails, in whichever lane it is run.
+
+integration/  starts processes and servers
+properties/   tries out hundreds of made-up cases
+"""
+
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MARK = "slow"
+_FOLDERS = frozenset({"benchmarks", "integration", "properties", "training"})
+_FIXTURES = frozenset({"api", "processes", "run_python", "start_python"})
+
+_STARTS = frozenset(
+    {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "socket.bind", "subprocess.Popen"}
+)
+_OF_PYTHON = "uname"  # the platform module asks this command for the processor's name, once in a process
+_BREACHES: list[str] = []  # of the test that runs
+_WATCHED: list[str] = []  # that test, unless it may start what it wants
+
+
+class NotAloneError(Exception):
+    """A fast test started a process or a server."""
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _STARTS and _WATCHED and arguments[:1] != (_OF_PYTHON,):
+        _BREACHES.append(event)
+        raise NotAloneError(_remedy(event))
+
+
+sys.addaudithook(_audit)  # stays for the life of the process
+
+
+def _remedy(event: str) -> str:
+    fixtures = ", ".join(sorted(_FIXTURES))
+    return (
+        f"a fast test did {event}: a test that starts a process or a server stands in a folder "
+        f"'integration' of its package, or uses one of the fixtures {fixtures}"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"{MARK}: starts processes or works for long; set by tests/kit/lanes.py alone")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import nothing that the fast lane would leave out."""
+    return True if config.getoption("markexpr") == f"not {MARK}" and collection_path.name in _FOLDERS else None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    folders = item.path.relative_to(item.config.rootpath).parts
+    if _FOLDERS.intersection(folders) or _FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        item.add_marker(MARK)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    if not item.get_closest_marker(MARK):
+        _WATCHED.append(item.nodeid)
+    try:
+        return (yield)
+    finally:
+        _WATCHED.clear()
+        _BREACHES.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, Any, Any]:
+    result = yield
+    if _BREACHES:  # whoever caught the error has not undone it
+        raise NotAloneError(_remedy(_BREACHES[0]))
+    return result
