@@ -121,7 +121,7 @@ class ToolSearch:
         self.sessions = sessions or SessionStore(budget=self.options.budget, clock=clock)
         self.definitions = ShownDefinitions(self.counter, self._note)
         self.notes: list[str] = []
-        self._strategy = strategy
+        self._strategy: Strategy = strategy
         directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
         self._owns_cache = cache is None
         self._cache = cache or own_cache(directory, encoder)

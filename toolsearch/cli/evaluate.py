@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolsearch.engine import ToolSearch
     from toolsearch.evaluation.evaluation import Evaluation, QueryAnswer, StrategyResult
     from toolsearch.evaluation.queries import LabelledQuery, QueryFile
+    from toolsearch_indexes.strategies import Strategy
 
 _MOST_WARNINGS = 20
 _ROUNDING = 1e-9  # of a mean: what equals the bar is not below it
@@ -88,7 +89,7 @@ def evaluate(
             write_queries(out, given.queries)
             stderr().print(f"Wrote {len(given.queries):,} queries, {_FLATTERY}.")
             return ExitCode.OK
-        strategies = [read_strategy(name) for name in strategy] if strategy else None
+        strategies: list[Strategy] | None = [read_strategy(name) for name in strategy] if strategy else None
         evaluation = measured(engine, given.queries, strategies, reach=reach)
         notes = engine.notes
     is_below = _is_below(evaluation, min_recall)
