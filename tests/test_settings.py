@@ -214,6 +214,28 @@ def test_a_name_of_0_1_0_is_read_as_the_name_of_now_and_that_is_logged(old, text
     assert f"is called {current} now" in caplog.text
 
 
+def test_an_old_name_beside_the_name_of_now_is_refused():
+    with pytest.raises(
+        BadSettingError, match="LIMITS__ON_BREACH and TOOLSEARCH_LIMITS__ON_EXCEEDED are the same setting"
+    ):
+        Settings.from_environment({"TOOLSEARCH_LIMITS__ON_BREACH": "error", "TOOLSEARCH_LIMITS__ON_EXCEEDED": "raise"})
+
+
+def test_a_name_of_now_in_the_environment_wins_over_the_old_one_in_the_file(tmp_path):
+    file = tmp_path / "toolsearch.toml"
+    file.write_text('[toolsearch.limits]\non_exceeded = "raise"\n')
+
+    assert Settings.from_environment({"TOOLSEARCH_LIMITS__ON_BREACH": "error"}, file).limits.on_breach == "error"
+
+
+def test_overrides_win_over_the_environment_and_one_that_is_none_changes_nothing():
+    overrides = {"search.limit": 7, "index.strategy": None}
+
+    settings = Settings.from_environment({"TOOLSEARCH_SEARCH__LIMIT": "3"}, overrides=overrides)
+
+    assert (settings.search.limit, settings.index.strategy) == (7, "auto")
+
+
 def test_an_old_name_in_the_file_is_read_too(tmp_path):
     file = tmp_path / "toolsearch.toml"
     file.write_text('[toolsearch.limits]\non_exceeded = "raise"\n[toolsearch.limits.tools]\ngit = 1\n')

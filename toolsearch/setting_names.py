@@ -1,4 +1,4 @@
-"""Settings that an older version called otherwise: a file that was written for it goes on working."""
+"""Renamed settings: a file that was written for an older version goes on working."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every section of a configuration has in common: names as JSON writes them, and no name that means nothing."""
+"""The base of every section of settings: names may be written in camelCase, and an unknown name is an error."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ UNKNOWN_SETTING: Final = "unknown_setting"  # as pydantic's kinds of errors are 
 
 
 class SettingsSection(BaseModel):
-    """Its fields may be dataclasses of options, which are then sections like any other: they get this configuration."""
+    """A section. Fields that are dataclasses of options are sections, too: they get the same configuration."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     @model_validator(mode="before")
     @classmethod
     def _of_known_names(cls, given: object) -> object:
-        """Raises PydanticCustomError for a name that the section does not have, with those that it may be a slip of."""
+        """Raises PydanticCustomError for a name that the section does not have, with the names that are near it."""
         _require_known(given, cls.model_fields)
         for name, field in cls.model_fields.items():
             if is_object(given) and is_dataclass(field.annotation):

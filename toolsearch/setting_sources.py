@@ -1,4 +1,4 @@
-"""Reading settings: what a file and the environment give, name by name, and every problem with it at once."""
+"""Reads settings by name, from a file, the environment and options, and reports all problems with them at once."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ SettingsT = TypeVar("SettingsT", bound=BaseModel)
 
 
 class GivenSettings:
-    """What was given so far: values by section and name, where each came from, and what was wrong with names."""
+    """The values that were given so far, where each came from, and the problems that were found."""
 
     def __init__(self, settings: Iterable[Setting], *, old_names: Mapping[str, str] | None = None) -> None:
-        """*old_names* are still read, each as the name that it has now; that is logged."""
+        """*old_names* maps names of older versions to those of now. They are still read, with a warning in the log."""
         self._settings = {setting.name: setting for setting in settings}
         self._old_names = old_names or {}
         self._values: dict[str, Any] = {}
         self._origins: dict[str, str] = {}
+        self._given_here: set[str] = set()  # names that the source that is being read has given
         self._problems: list[str] = []
 
     def add_file(self, path: Path) -> None:
+        self._given_here.clear()
         try:
             document = tomllib.loads(path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -54,6 +56,7 @@ class GivenSettings:
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
         """Read the variables in the order of their names, so that whole tables come before their entries."""
+        self._given_here.clear()
         for variable in sorted(environ):
             if not variable.upper().startswith(PREFIX) or variable == GATEWAY_TOKEN:
                 continue
@@ -73,6 +76,7 @@ class GivenSettings:
         """Take *values* by the names of their settings; one that is None is not given."""
         for name, value in values.items():
             if value is not None:
+                self._given_here.discard(name)
                 self._add(name, value, name)
 
     def build(self, settings: type[SettingsT]) -> SettingsT:
@@ -94,6 +98,9 @@ class GivenSettings:
         if setting is None:
             self._unknown(name, origin, "")
             return
+        if name in self._given_here:
+            self._problems.append(f"{self._origins[name]} and {origin} are the same setting; give it once")
+        self._given_here.add(name)
         try:
             self._values[name] = _read(value, setting)
         except json.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""The command ``toolsearch``: every failure is one line on stderr and an exit code that means something."""
+"""The command ``toolsearch``. A failure is one line on stderr and an exit code; see `ExitCode`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line *argv* (None: this process's) and return its exit code; `ExitCode` says what they mean.
 
-    A reader of stdout that goes away ends it by SystemExit(1).
+    Raises SystemExit(1) if the reader of stdout goes away.
     """
     from typer.exceptions import TyperException
 
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_error(error.code, str(error), as_json=as_json)
         return exit_code_of(error)
     except TyperException as error:
-        if message := error.format_message():  # none where the help was printed instead, for want of a command
+        if message := error.format_message():  # empty if no command was given: the help was printed then
             print_error("usage", message, as_json=as_json)
         return ExitCode.USAGE
     except OSError as error:

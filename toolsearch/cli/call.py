@@ -1,4 +1,4 @@
-"""``toolsearch call``: run one tool, as a model's call of it would run."""
+"""``toolsearch call``: run one tool in the same way as a model's call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def call(
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Call a tool and print its result. Only what the tool needs is started: of MCP servers, its own.
+    """Call a tool and print its result. Of MCP servers, only the tool's own one is started.
 
     What a tool itself prints goes to stderr. Exit code 1 if the tool fails, 2 if the arguments do not fit.
     """
@@ -63,7 +63,7 @@ async def _call(session: Session, name: str, arguments: str) -> ToolResult:
 
 
 class _UnawaitedThreads(ThreadPoolExecutor):
-    """The threads that async tools may use by `asyncio.to_thread`: Ctrl-C must not wait for one to end."""
+    """Threads for `asyncio.to_thread` in async tools. Ctrl-C does not wait for them."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
         super().shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""``toolsearch demo``: the whole of it in one run, on real tools, without anything to prepare."""
+"""``toolsearch demo``: searches, calls and savings on real tools, without any preparation."""
 
 from __future__ import annotations
 

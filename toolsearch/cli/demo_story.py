@@ -27,8 +27,8 @@ from toolsearch_indexes.strategies import Ranking, Strategy
 if TYPE_CHECKING:
     from toolsearch.catalog.catalog import Catalog
 
-# Of the standard library, what has functions that JSON arguments can reach. They are indexed; only a few are called,
-# and those compute.
+# Modules of the standard library whose functions take JSON values. All are indexed. Only a few are called, and those
+# have no side effects.
 MODULES = (
     "base64", "binascii", "calendar", "cmath", "colorsys", "copy", "csv", "difflib", "email.utils", "fnmatch",
     "functools", "glob", "gzip", "hashlib", "heapq", "hmac", "html", "ipaddress", "json", "locale", "math",
@@ -42,7 +42,7 @@ _FOUND_PER_SEARCH = 3
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One search. *unavailable* says why it could not be made, or is ""."""
+    """One search. *unavailable* is the reason if it could not be made, else ""."""
 
     strategy: str
     query: str
@@ -59,7 +59,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a user asks, what the model calls, request by request, and what it says at last."""
+    """A user's question, what the model calls in each request, and its final answer."""
 
     user: str
     calls: tuple[tuple[Call, ...], ...]
@@ -74,7 +74,7 @@ class Exchange:
     tokens   of their definitions
     reply    the model's message, as OpenAI's API has it
     appended the messages that answer its calls
-    evicted  the tools that went when this reply ended a turn
+    evicted  the tools that were evicted when this reply ended a turn
     """
 
     user: str
@@ -133,7 +133,7 @@ def open_engine(catalog: Catalog, encoder: str | None) -> ToolSearch:
 
 
 def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], float]) -> Iterator[Search]:
-    """Search in every way there is, or say why one cannot be. *servers* are those of a configuration."""
+    """Search once in each way; where one is not available, say why. *servers* are names of MCP servers."""
     words = "shorten a text to a width"
     rankings: tuple[Ranking, ...] = ("keyword", "semantic", "hybrid")
     asked: list[tuple[str, str, Strategy, str | None]] = [
@@ -194,7 +194,7 @@ def savings_facts(savings: Savings) -> dict[str, Any]:
 
 
 def _reply(calls: Sequence[Call], answer: str, *, first_id: int) -> dict[str, Any]:
-    """A chat completion, as far as its reader looks at it."""
+    """A chat completion, with only those fields that are read."""
     message: dict[str, Any] = {"role": "assistant", "content": None if calls else answer}
     if calls:
         message["tool_calls"] = [

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from toolsearch_indexes.strategies import Strategy
 
 _MOST_WARNINGS = 20
-_ROUNDING = 1e-9  # of a mean: what equals the bar is not below it
-_SHOWN_INSTEAD = 3  # of what was found in place of the expected
+_ROUNDING = 1e-9  # the rounding error of a mean: a recall that equals --min-recall passes
+_SHOWN_INSTEAD = 3  # found tools that are listed for each miss
 _FLATTERY = "made from the tools' own words, which flatters: trust queries of people or models more"
 
 
@@ -128,7 +128,7 @@ def _proposed(engine: ToolSearch, reach: Reach, count: int, seed: int) -> tuple[
 
 
 def _is_below(evaluation: Evaluation, min_recall: float | None) -> bool:
-    """Whether the bar is missed, which is told on stderr."""
+    """Whether recall is below *min_recall*; if so, say it on stderr."""
     if min_recall is None:
         return False
     result = evaluation.main

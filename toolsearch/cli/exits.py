@@ -1,4 +1,4 @@
-"""What the exit codes mean, and which error of the tree gives which."""
+"""What the exit codes mean, and which error has which."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from toolsearch.errors import (
 
 class ExitCode(IntEnum):
     OK = 0
-    NOTHING = 1  # nothing fits, there is no such tool, the called tool failed; or nobody read on
+    NOTHING = 1  # nothing fits, there is no such tool, the called tool failed; or the reader of stdout went away
     USAGE = 2  # an option, a query, a rule or arguments that cannot be used
     UNREADABLE = 3  # a source, an index, a store, an encoder or a package that cannot be read or is not there
-    BELOW = 4  # 'evaluate --min-recall': the search works, and is worse than it has to be
-    INTERNAL = 70  # a fault of ours, as sysexits.h has it
+    BELOW = 4  # 'evaluate --min-recall': recall is below the given value
+    INTERNAL = 70  # an error in toolsearch itself; the number is that of sysexits.h
     INTERRUPTED = 130  # Ctrl-C
 
 

@@ -60,7 +60,7 @@ gateway.command("import")(import_servers)
 
 
 async def _serve(made: Gateway, address: tuple[str, int] | None) -> None:
-    """SIGTERM ends it as the client's going away does: servers end, and the exit code is 0."""
+    """End on SIGTERM as when the client disconnects: stop the servers and exit with 0."""
     from toolsearch.gateway.reports.running import announced
 
     if address is None:
@@ -72,23 +72,23 @@ async def _serve(made: Gateway, address: tuple[str, int] | None) -> None:
         from toolsearch.gateway.http import serve_http
 
         host, port = address
-        signal.signal(signal.SIGTERM, _take_note)  # uvicorn ends by it, and then raises it again
+        signal.signal(signal.SIGTERM, _take_note)  # uvicorn stops on the signal, and then raises it again
         async with announced(made, f"http://{f'[{host}]' if ':' in host else host}:{port}"):
             await serve_http(made, host=host, port=port)
 
 
 def _take_note(_: int, __: FrameType | None) -> None:
-    """A handler that leaves the process to end by itself."""
+    """Do nothing: the process ends by itself."""
 
 
 async def _until_terminated(serving: Coroutine[None, None, None]) -> None:
     task = asyncio.create_task(serving)
-    with suppress(NotImplementedError):  # on Windows a process cannot be asked to end
+    with suppress(NotImplementedError):  # Windows has no signal that asks a process to end
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:
         await task
     except asyncio.CancelledError:
-        if (own := asyncio.current_task()) is not None and own.cancelling():  # by Ctrl-C, which is told
+        if (own := asyncio.current_task()) is not None and own.cancelling():  # cancelled by Ctrl-C, which is reported
             raise
 
 

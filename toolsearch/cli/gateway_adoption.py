@@ -22,7 +22,7 @@ _SECRET_WORD = re.compile(r"token|key|secret|passw|credential|auth", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """*moved* is in the words of ``mcpServers``; *stays* maps the names of those that are left alone to why."""
+    """*moved* has the format of ``mcpServers``; *stays* says of each server that is left alone why it is."""
 
     moved: Mapping[str, JsonObject]
     stays: Mapping[str, str]
@@ -55,12 +55,12 @@ def adopt(
 
 
 def redacted(servers: Mapping[str, JsonObject]) -> dict[str, Json]:
-    """*servers* to be looked at: no value of ``env`` or a header, and nothing of an argument that looks secret."""
+    """*servers* for display: without values of ``env`` and headers, and without arguments that look secret."""
     return {name: _redacted(entry) for name, entry in servers.items()}
 
 
 def _unusable(name: str, entry: JsonObject) -> str:
-    """Why the gateway could not use it, if so. A variable that is not set here may be set where the gateway runs."""
+    """Why the gateway could not use it, or "". A variable that is not set here may be set where the gateway runs."""
     read = read_mcp_config({"mcpServers": {name: entry}}, _AllSet())
     return read.refused[0].reason if read.refused else ""
 
@@ -82,7 +82,7 @@ def _entry(client: KnownClient, command: Sequence[str], variables: Sequence[str]
 
 
 def _from_codex(entry: JsonObject) -> JsonObject:
-    """The same server in the words of ``mcpServers``."""
+    """The same server in the format of ``mcpServers``."""
     meant = {key: entry[key] for key in ("command", "args", "cwd", "url") if key in entry}
     env = {str(name): f"${{{name}}}" for name in _listed(entry.get("env_vars"))} | _mapped(entry.get("env"))
     headers = _mapped(entry.get("http_headers"))
@@ -119,7 +119,7 @@ def _redacted(entry: JsonObject) -> Json:
 
 
 def _hidden(value: Json) -> Json:
-    """What only names variables is no secret; nor is the scheme before one."""
+    """*value*, or asterisks if it is more than the name of a variable and the scheme before it."""
     rest = _VARIABLE.sub("", value).strip() if isinstance(value, str) else "?"
     return value if rest in {"", "Bearer", "Basic", "token"} else "***"
 

@@ -73,13 +73,13 @@ class JsonText:
 
 
 def _plain_json(text: str) -> str:
-    """*text* without comments and trailing commas, which are blanked so that every place stays where it is."""
+    """*text* with comments and trailing commas replaced by blanks, so that positions stay the same."""
     without = _SKIPPED.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
     return _TRAILING_COMMA.sub(lambda found: found[1] or " ", without)
 
 
 def _value_span(text: str, key: str) -> tuple[int, int] | None:
-    """Where the value of *key* of the outermost object stands in *text*."""
+    """The start and the end of the value of *key* in the outermost object of *text*."""
     plain = _plain_json(text)
     decoder = json.JSONDecoder()
     place = plain.find("{") + 1
@@ -100,7 +100,7 @@ def _after_space(text: str, place: int) -> int:
 
 
 class TomlText:
-    """Codex's TOML. Its ways of naming variables are read as those of ``mcpServers``, and written as they were."""
+    """Codex's TOML. Variables are read into the format of ``mcpServers``; servers that stay keep what they have."""
 
     def __init__(self, section: str) -> None:
         self._section = section
@@ -150,4 +150,4 @@ def _toml_value(value: Json) -> str:
         return "{ " + ", ".join(f"{_toml_key(key)} = {_toml_value(inner)}" for key, inner in value.items()) + " }"
     if is_list(value):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
-    return json.dumps(value)  # strings, numbers and truth are written alike in both
+    return json.dumps(value)  # strings, numbers and booleans are written alike in both

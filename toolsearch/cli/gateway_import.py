@@ -26,7 +26,7 @@ from toolsearch.tools.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A client that has a file, and what it says."""
+    """A client that has a configuration file, with its text."""
 
     client: KnownClient
     text: str
@@ -140,14 +140,14 @@ def _show_change(path: Path, after: str, config: ConfigText) -> None:
 
 
 def _text_of(path: Path) -> str:
-    """With its own line ends; "" if it is not there."""
+    """The text of the file, with its own line ends; "" if there is none."""
     return path.read_bytes().decode("utf-8-sig") if path.exists() else ""
 
 
 def _replace(path: Path, text: str) -> Path | None:
     """Write *text* to *path*, whole or not at all, with the mode it had; gives the copy of what was there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    target = path.resolve()  # a file that somebody keeps elsewhere and links to stays where it is
+    target = path.resolve()  # if the path is a link, the file that it points to is replaced
     backup = _backup(target)
     fresh = target.with_name(f".{target.name}.new")
     fresh.touch(mode=0o600)  # an entry may hold a secret

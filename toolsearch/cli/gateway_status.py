@@ -58,7 +58,7 @@ def status(
 
 
 def _asked(url: str) -> Any:
-    """What the gateway at *url* says of itself."""
+    """The status of the gateway at *url*."""
     import httpx2
 
     parts = urlsplit(url)

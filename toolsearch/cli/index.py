@@ -1,4 +1,4 @@
-"""``toolsearch index``: sources into an index directory, of which a later start reads all it needs."""
+"""``toolsearch index``: read sources, and keep an index of their tools in a directory."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def index(
 
 
 def _bytes_in(folder: Path) -> int:
-    """Another process may just be replacing the index; what it removes does not count."""
+    """Another process may be replacing the index; files that it removes meanwhile are not counted."""
     total = 0
     for where, _, names in os.walk(folder):
         for name in names:

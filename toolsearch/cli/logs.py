@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from toolsearch.cli.output import legible
 
 _PACKAGES = ("toolsearch", "toolsearch_indexes")
-# How many tools a source had refused, and how a call failed: the commands themselves tell it, and better.
+# The commands themselves report refused tools and failed calls, in more detail.
 _TOLD_BY_THE_COMMANDS = ("toolsearch.catalog.catalog", "toolsearch.calling.model_face")
 
 

@@ -1,4 +1,4 @@
-"""From what the command line names to an engine: sources read one by one, or a stored index."""
+"""Opens the engine that a command works with: over sources, read one by one, or over a stored index."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class _UnreadSource:
 
 
 def read_settings(file: Path | None, **options: object) -> Settings:
-    """The settings of the environment and of *file*; *options*, as ``section__name``, win over both where given.
+    """Read the settings of the environment and of *file*. *options*, as ``section__name``, win over both if given.
 
     Raises BadSettingError.
     """
@@ -168,7 +168,7 @@ def opened_engine(
 
 
 def index_folder(settings: Settings) -> Path:
-    """Where the index is that a command reads. Raises BadSettingError if nothing says so and there is none here."""
+    """The folder of the index to read. Raises BadSettingError if none is set and there is no .toolsearch here."""
     if settings.index.index_dir is not None:
         return settings.index.index_dir
     if not DEFAULT_INDEX.is_dir():

@@ -43,21 +43,21 @@ def _console(*, is_stderr: bool) -> Console:
 
 
 def escape_what_cannot_be_written() -> None:
-    """Let stdout and stderr write any text; what their encoding lacks comes out escaped."""
+    """Let stdout and stderr write any text: characters that their encoding lacks are escaped."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON value; readable, and in the characters that stdout can take."""
+    """Print one JSON value, indented; characters that stdout cannot encode are escaped."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not is_unicode) + "\n")
     sys.stdout.flush()
 
 
 def print_text(text: str) -> None:
-    """Print *text* as it is to a file or a pipe, and without what could steer a terminal to a terminal."""
+    """Print *text*: unchanged to a file or a pipe, and without control characters to a terminal."""
     sys.stdout.write((legible(text) if sys.stdout.isatty() else text) + "\n")
     sys.stdout.flush()
 
@@ -75,7 +75,7 @@ def warn(message: str) -> None:
 
 
 def legible(text: str) -> str:
-    """Replace what is not printable: what tools and servers say must not steer the terminal it is shown on."""
+    """Replace control characters: the text of a tool or server must not control the terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

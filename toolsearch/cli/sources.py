@@ -85,7 +85,7 @@ def _read_index(directory: Path, *, as_json: bool) -> int:
 
 
 def _spec_of(tool: Tool) -> str:
-    """The argument that the tool was indexed by, where it is kept."""
+    """The source argument by which the tool was indexed, if it is known."""
     from toolsearch.catalog.reopening import ReopenedCallback
 
     return tool.callback.spec if isinstance(tool.callback, ReopenedCallback) else tool.source.partition("#")[0]

@@ -1,4 +1,4 @@
-"""``toolsearch tokens``: what a model is charged for reading a catalog, and where it goes."""
+"""``toolsearch tokens``: what the definitions of a catalog cost in tokens, in all, by server and by tool."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tokens(
         report: dict[str, Any] = {
             "tools": len(costs),
             "tokens": total,
-            # with all strategies: the most that it can be
+            # with all strategies, so this is the largest that it can be
             "search_tool_tokens": view.tokens_of(search_tool_definition(view.servers)),
             "is_shown_whole": engine.options.pass_through.covers(tools=len(costs), tokens=total),
             "is_estimate": engine.counter.estimate,

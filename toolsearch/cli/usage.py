@@ -1,4 +1,4 @@
-"""``toolsearch usage``: what searches have learnt from use, to be looked at or forgotten."""
+"""``toolsearch usage``: show or delete what searches have learnt from use."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What ``mcp.json`` says to the gateway: the servers as every client knows them, and the section ``toolsearch``.
+"""The gateway's settings, and how they are read from ``mcp.json``, beside the servers that every client knows.
 
-What is ours stands in a section of its own and never in the servers' entries, so that the same file goes on serving
-every other client:
+They have a section of their own, ``toolsearch``, and never stand in the entries of servers. So other clients can go on
+using the same file:
 
     {"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"]}},
      "toolsearch": {"rules": {"deny": ["class:destructive"]}, "servers": {"git": {"callTimeoutS": 20}}}}
@@ -156,8 +156,8 @@ class HttpSettings(SettingsSection):
     )
 
 
-def _naming_somebody(principals: Mapping[str, PrincipalSettings]) -> Mapping[str, PrincipalSettings]:
-    """Whoever takes the last principal out of the file does not mean to let everybody in. Not asked of the default."""
+def _require_principals(principals: Mapping[str, PrincipalSettings]) -> Mapping[str, PrincipalSettings]:
+    """Refuse an empty table: who removes the last principal does not want to let everybody in."""
     if not principals:
         raise PydanticCustomError(_NOBODY, "it names nobody; leave it out if nobody has to say who they are")
     return principals
@@ -177,7 +177,7 @@ class GatewaySettings(RankingSettings):
     rules: RuleSettings = RuleSettings()
     trust: TrustSettings = TrustSettings()
     limits: CallLimitSettings = CallLimitSettings()
-    principals: Annotated[Mapping[str, PrincipalSettings], AfterValidator(_naming_somebody)] = Field(
+    principals: Annotated[Mapping[str, PrincipalSettings], AfterValidator(_require_principals)] = Field(
         default={}, description="Without any, everybody is 'local'."
     )
     jwt: JwtSettings | None = None
@@ -208,7 +208,11 @@ class GatewaySettings(RankingSettings):
 
 @dataclass(frozen=True, slots=True)
 class GatewayConfig:
-    """A configuration, read. *refused* are servers that cannot be used as written, *warnings* what was left alone."""
+    """A configuration that was read.
+
+    refused   servers that cannot be used as they are written
+    warnings  what was ignored, and names of an older version
+    """
 
     origin: str
     upstreams: tuple[UpstreamSettings, ...]
@@ -218,10 +222,10 @@ class GatewayConfig:
 
 
 def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
-    """Read a configuration, a path or the document itself.
+    """Read a configuration from a path, or from the document itself.
 
-    Raises SourceError if it holds no servers, and BadSettingError, which names the place, for a setting that cannot be
-    used: a rule or a limit that was left out by mistake would be worse than a gateway that does not start.
+    Raises SourceError if there are no servers in it. Raises BadSettingError, with the place, for a setting that cannot
+    be used: it is better that a gateway does not start than that it starts without a rule or a limit.
     """
     document = config if isinstance(config, Mapping) else read_document(Path(config))
     section: object = document.get(SECTION, {}) if is_object(document) else {}
@@ -237,7 +241,9 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
         for name in settings.servers
         if name not in known
     ]
-    warnings += [f"{mcp.origin}: the rule {rule!r} is about no server" for rule in _pointless_rules(settings, known)]
+    warnings += [
+        f"{mcp.origin}: the rule {rule!r} is about no server" for rule in _rules_of_unknown_servers(settings, known)
+    ]
     return GatewayConfig(
         mcp.origin,
         tuple(UpstreamSettings(server, settings.of_server(server.name), settings.state_folder) for server in kept),
@@ -248,14 +254,14 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
 
 
 def _require_section_name(document: Mapping[str, Any]) -> None:
-    """``toolSearch`` or ``tool_search`` would be left alone as any other client's key, and with it all rules."""
+    """Refuse ``toolSearch`` and ``tool_search``: they would be ignored like other clients' keys, with all rules."""
     for key in document:
         if key != SECTION and "".join(filter(str.isalnum, key)).casefold() == SECTION:
             raise BadSettingError(f"the section {key!r} must be spelt {SECTION!r}: as it is, none of it would hold")
 
 
-def _pointless_rules(settings: GatewaySettings, servers: Collection[str]) -> list[str]:
-    """The rules that name a server which there is not: a deny rule with a typo denies nothing."""
+def _rules_of_unknown_servers(settings: GatewaySettings, servers: Collection[str]) -> list[str]:
+    """The rules that name a server that does not exist: a deny rule with a typing error denies nothing."""
     texts = [*settings.rules.allow, *settings.rules.deny]
     for principal in settings.principals.values():
         texts += [*principal.allow, *principal.deny]
@@ -275,14 +281,14 @@ def _read_section(section: object) -> GatewaySettings:
 
 
 def _bad_setting(place: str, error: ValidationError) -> BadSettingError:
-    first = error.errors(include_input=False, include_url=False)[0]  # what was put in may be a secret
+    first = error.errors(include_input=False, include_url=False)[0]  # the value may be a secret
     unknown = [first["ctx"]["name"][:_MAX_SHOWN]] if first["type"] == UNKNOWN_SETTING and "ctx" in first else []
     where = ".".join([place, *map(str, first["loc"]), *unknown])
     return BadSettingError(f"the setting {where} cannot be used: {first['msg'].removeprefix('Value error, ')}")
 
 
 def _without_ambiguous(servers: tuple[McpServer, ...], origin: str) -> tuple[list[McpServer], list[Refusal]]:
-    """Refuse the later of two servers where ``a__b__c`` could be a tool of either: a name has to say whose it is."""
+    """Refuse the second of two servers that could both have a tool ``a__b__c``: a name must belong to one server."""
     refused: dict[str, Refusal] = {}
     for first, second in combinations(servers, 2):
         one, other = (legal_name(server.name) + SEPARATOR for server in (first, second))
