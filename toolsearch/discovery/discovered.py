@@ -176,7 +176,7 @@ class DiscoveredTools:
             self._tools = {name: max(tools, key=lambda tool: tool.used_s) for name, tools in known.items()}
             self._found_now.intersection_update(present)
             kept = [name for name in ours if name in self._tools]
-            self.cache_breaks += present[: len(kept)] != kept  # what they found stands before what was found here
+            self.cache_breaks += present[: len(kept)] != kept  # their finds come first, so ours have moved
 
     def keep_budget(self) -> tuple[str, ...]:
         """Evict as `end_turn` does. If a turn is under way, its end will do that."""
@@ -215,7 +215,7 @@ class DiscoveredTools:
         surplus: set[str] = set()
         if not self._budget.is_crossed_by(count, tokens):
             return surplus
-        # The sort is stable: of what was used at the same time, the tool that came first goes first.
+        # The sort is stable: of tools that were used at the same time, the one that was found first is evicted first.
         for name in sorted(evictable, key=lambda name: self._tools[name].used_s):
             if not self._budget.is_crossed_by(count, tokens, share=self._budget.low_water):
                 break

@@ -18,12 +18,12 @@ MAX_LIMIT = 10
 
 _MAX_QUERY_CHARACTERS = 1_000
 _SELECT = "select:"
-_ANY_SERVER = ("any", "all", "*")  # what models send where their client has made every argument required
+_ANY_SERVER = ("any", "all", "*")  # sent by models whose client makes every argument required
 _MAX_DIGITS = 18
-_MAX_SERVERS_BYTES = 64  # UTF-8 of the server names in the definition, which every request pays for
+_MAX_SERVERS_BYTES = 64  # of the server names (UTF-8) in the definition, which is sent with every request
 
-# Asking for one short query per capability is worth more than any ranking: measured, such queries find .86 of the
-# tools that a task needs, the task's own words .68.
+# Asking for one short query per capability helps more than any ranking: such queries find 86 % of the tools that a task
+# needs, the words of the task itself 68 %.
 _DESCRIPTION = (
     "Finds tools beyond those in your tool list and makes them callable. Use it whenever you see no tool for what a "
     "task needs, before saying that you cannot do it. Send ONE short query per capability, such as "

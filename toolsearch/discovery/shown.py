@@ -18,11 +18,11 @@ from toolsearch.tools.safety import HINTS
 from toolsearch.tools.schema_walk import rebuilt
 from toolsearch.wire.mcp.definitions import KEYS_LENGTH, entry_of, write_tool
 
-_MOST_CHARACTERS_PER_TOKEN = 16  # what is longer than this is too long whatever it counts, and need not be counted
-_LEAST_DESCRIPTION = 50  # tokens; before a description is cut to less, those of parameters go
+_MOST_CHARACTERS_PER_TOKEN = 16  # a text with more is too long in any case, and is not counted
+_LEAST_DESCRIPTION = 50  # tokens; rather than cut a description below, the descriptions of parameters are left out
 _MAX_TITLE = 200  # characters
-_MARGINS = (0, 5, 25)  # tokens: two texts together may be a few more than each alone
-_FOR_READING = ("description", "title", "examples", "$comment")  # of a schema; nothing is validated by them
+_MARGINS = (0, 5, 25)  # tokens: two texts together may take a few more than the sum of both
+_FOR_READING = ("description", "title", "examples", "$comment")  # keywords of a schema that nothing is validated by
 
 logger = logging.getLogger(__name__)
 
@@ -107,14 +107,14 @@ def _fits(definition: ToolDefinition, max_tokens: int, counter: TokenCounter) ->
         definition.name, definition.title, definition.description, definition.input_schema, definition.output_schema,
         definition.annotations,
     )  # fmt: skip
-    if _most_bytes(parts) + KEYS_LENGTH <= max_tokens:  # as with nearly all, which are not written out for it
+    if _most_bytes(parts) + KEYS_LENGTH <= max_tokens:  # true of nearly all definitions, so these are never written out
         return True
     return _is_within(write_tool(definition), max_tokens, counter)
 
 
 def _is_within(value: Json, max_tokens: int, counter: TokenCounter) -> bool:
     most_bytes = _most_bytes(value)
-    if most_bytes <= max_tokens:  # a token is a byte at least
+    if most_bytes <= max_tokens:  # a token has at least one byte
         return True
     return most_bytes <= max_tokens * _MOST_CHARACTERS_PER_TOKEN and count_json(value, counter) <= max_tokens
 

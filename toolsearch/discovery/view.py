@@ -18,8 +18,8 @@ from toolsearch.tools.naming import near_names
 from toolsearch_indexes.selection import Selection
 
 _MAX_COUNTED = 500_000  # characters of a description: counting 5 MB takes a second, and all of them are too many
-_MAX_VIEWS = 256  # different reaches that are remembered; what an index keeps for each is bounded there
-_MAX_DECISIONS = 4_096  # views, in use or not, of which it is remembered whether they were shown whole
+_MAX_VIEWS = 256  # different reaches that are remembered; an index bounds by itself what it keeps for each
+_MAX_DECISIONS = 4_096  # views, also past ones, whose pass-through decisions are remembered
 
 
 class View:

@@ -1,17 +1,17 @@
 """The MCP gateway: one server in front of many. Nothing is imported here, since the SDK is heavy and optional.
 
-Who knows what, from the bottom; arrows point down, and `lint-imports` holds them:
+The modules from the bottom up. Each may only import those above it in this list; `lint-imports` checks that:
 
     settings       what ``mcp.json`` says: the servers, and the section ``toolsearch``
-    trust          may this definition be shown: pins, findings of the scan, a person's word
-    registry       what of the servers' listings is admitted to the catalog; contents: what is not tools
-    exposure       what a client of that era and name is shown, and what a search answers it
-    status         how all of it fares, as plain data
-    proxy          a call, a resource, a prompt: there and back without a loss
-    gateway        all of it put together; knows nothing of transports
-    request_caller, downstream, unexpected   the client of a request, and what it gets when that fails
-    changes, content, instructions    the lists that change, and what there is beside tools, as the SDK's handlers
-    server         the SDK's server around it
-    reports        what people are shown: the check, what waits for approval, which gateways run, the page
-    http, stdio    how the server is reached
+    trust          whether a definition may be shown: pins, the scan, and approvals by a person
+    registry       which listed tools enter the catalog; contents: prompts, resources and instructions
+    exposure       what a client is shown and what a search answers, by its protocol era and its name
+    status         the state of the gateway as plain data
+    proxy          passes calls, resources and prompts to the servers, and their answers back
+    gateway        puts all of it together; knows nothing of transports
+    request_caller, downstream, unexpected   the client of a request, and the answer if the request fails
+    changes, content, instructions    tells clients of changed lists; handlers for what is not tools
+    server         the SDK's server around the gateway
+    reports        what people are shown: the check, what awaits approval, which gateways run, the status page
+    http, stdio    the transports
 """

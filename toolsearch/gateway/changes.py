@@ -65,13 +65,13 @@ class ListChanges:
         self._is_stale = False
         self._telling: asyncio.Task[None] | None = None
         gateway.registry.on_change(self._lists_changed)
-        gateway.first_listings.on_complete(self._lists_changed)  # few tools are listed whole from then on
+        gateway.first_listings.on_complete(self._lists_changed)  # only then may a small catalog be listed whole
 
     def following(self, handler: Handler[_Params]) -> Handler[_Params]:
         """Wrap the *handler* of a list: whoever asks for the list is told from then on when it changes."""
 
         async def followed(ctx: Context, params: _Params) -> Any:
-            await self.follow(ctx, caller_of(ctx))  # first, so that no change is lost in between
+            await self.follow(ctx, caller_of(ctx))  # before the list is made, so that no change is missed
             return await handler(ctx, params)
 
         return followed
@@ -140,11 +140,11 @@ class ListChanges:
                 audience.told = now
                 for kind in changed:
                     await audience.tell(kind)
-            except Exception:  # one client that is gone must not keep the others from hearing
+            except Exception:  # if one client is gone, the others still have to be told
                 logger.warning("a client could not be told that its list has changed", exc_info=True)
 
     async def _digests(self, caller: Caller) -> dict[str, str]:
-        await self._gateway.lists_settled()  # what is listed before that is no list that anybody has seen
+        await self._gateway.lists_settled()  # nobody has seen the list before that
         content = self._gateway.content
         return {
             "tools": await asyncio.to_thread(lambda: _digest(self._gateway.surface.entries(caller))),

@@ -20,7 +20,7 @@ from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.mcp.questions import ASKABLE, check_askable
 
 _LOG_LEVEL = "toolsearch/log-level"
-_requests = count(1)  # the client's own ids are not unique over clients
+_requests = count(1)  # clients choose their own ids, so two clients may use the same
 
 
 @dataclass(frozen=True, slots=True)

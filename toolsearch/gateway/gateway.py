@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
 
 USAGE_FILE: Final = "usage.db"  # in the state folder
-_FIRST_USE_S = 10.0  # after the start: a search or a call is worth waiting for, and clients give those a minute
+_FIRST_USE_S = 10.0  # after the start; clients wait a minute for a search or a call
 
 
 class Gateway:
@@ -107,7 +107,7 @@ class Gateway:
         links = SeenLinks()
         self.relay = Relay(
             self.upstreams,
-            StateSeal(os.urandom(32), clock),  # a state that a client brings back is of this process
+            StateSeal(os.urandom(32), clock),  # so only this process accepts the states that it has sealed
             links,
             secrets={each.name: each.server.secrets for each in config.upstreams},
             inspect=marked if settings.trust.results == "flag" else None,

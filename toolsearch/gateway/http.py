@@ -35,8 +35,8 @@ from toolsearch.gateway.settings import HttpSettings
 _PATH = "/mcp"
 _HEALTH = "/healthz"
 _METADATA = "/.well-known/oauth-protected-resource"
-_KEEP_ALIVE_S = 75  # longer than clients keep idle connections: one that both ends close at once costs a call
-_RETRY_AFTER_S = 60  # sessions end when clients do: nobody can know when, but not each second
+_KEEP_ALIVE_S = 75  # longer than clients keep idle connections: if both ends close one at the same time, a call is lost
+_RETRY_AFTER_S = 60  # sessions end when clients leave, which nobody can predict; trying each second is no use
 
 
 def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = None) -> Starlette:

@@ -31,7 +31,9 @@ class _BoundedProtocol(H11Protocol):
 
     timeout_s: float
     most: int
-    unfinished: dict[_BoundedProtocol, asyncio.TimerHandle]  # of all connections, the oldest first
+    unfinished: dict[
+        _BoundedProtocol, asyncio.TimerHandle
+    ]  # connections whose request has not arrived whole, the oldest first
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -66,7 +68,7 @@ class _BoundedProtocol(H11Protocol):
 def _files_for_connections() -> int:
     """Half of the files that this process may open. The other half is for the servers and for storage."""
     if sys.platform == "win32":
-        return sys.maxsize  # it knows no such limit
+        return sys.maxsize  # the system has no such limit
     import resource
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

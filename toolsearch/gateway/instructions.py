@@ -33,7 +33,7 @@ def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
         if not theirs:
             return result
         told = {**result, "instructions": joined(result.get("instructions") or "", theirs)}
-        return as_private(told)  # another caller is told of others
+        return as_private(told)  # other callers get the instructions of other servers
 
     return middleware
 

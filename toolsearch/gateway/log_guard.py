@@ -8,7 +8,7 @@ from urllib.parse import quote, quote_plus
 
 from toolsearch.upstreams.secrets import redacted
 
-# Each by its own name, since a filter does not see what comes up from the loggers below it.
+# Every logger by its own name: a filter does not see the records of child loggers.
 _LOGGERS = (
     "client",
     "httpcore2.connection",

@@ -29,7 +29,7 @@ from toolsearch.wire.mcp.methods import CALL_TOOL, LIST_TOOLS
 from toolsearch.wire.mcp.results import text_result
 
 _LIST_TTL_MS = 60_000
-_INSTRUCTIONS = (  # true of few tools too, which are listed without it
+_INSTRUCTIONS = (  # has to be true as well where few tools are listed without the search tool
     f"If you have {TOOL_NAME}, many more tools are behind it: "
     "search for what you need in a few words before you say that you cannot do it."
 )
@@ -77,7 +77,7 @@ def make_server(gateway: Gateway) -> Server[Any]:
         version=_version(),
         instructions=_INSTRUCTIONS,
         lifespan=lifespan,
-        # The SDK would list our tools for every call instead.
+        # Without this, the SDK would list all tools for every call.
         get_tool_input_schema=lambda name: gateway.surface.input_schema(name, reach_of_request()),
         on_list_tools=guard.around(changes.following(handlers.list_tools)),
         on_call_tool=guard.around(handlers.call_tool),
@@ -125,4 +125,4 @@ def _version() -> str:
     try:
         return version("toolsearch")
     except PackageNotFoundError:
-        return "0"  # not installed; the protocol wants one
+        return "0"  # the package is not installed; the protocol requires a version

@@ -25,7 +25,7 @@ async def serve_stdio(gateway: Gateway) -> None:
     meanwhile.
     """
     server = make_server(gateway)
-    lines = cast("anyio.AsyncFile[str]", _Lines(sys.stdin.fileno()))  # it is only ever iterated over
+    lines = cast("anyio.AsyncFile[str]", _Lines(sys.stdin.fileno()))  # the SDK only iterates over it
     async with stdio_server(stdin=lines) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
@@ -50,5 +50,5 @@ class _Lines:
                 asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()
                 if not line:
                     return
-        except RuntimeError:  # the loop is closed, and with it all that could be asked
+        except RuntimeError:  # the event loop is closed, and nobody reads any more
             return

@@ -60,7 +60,7 @@ class Conversation:
         self._options = options or host.options
         self._policy = ExposurePolicy(self._options.pass_through, APPEND)
         self._view: tuple[Reach, View] | None = None
-        self._used: list[str] = []  # tools whose calls are to be learnt from when this is saved
+        self._used: list[str] = []  # called tools, to be learnt from when the session is saved
 
     @property
     def id(self) -> str:
@@ -152,7 +152,7 @@ class Conversation:
             if not self._options.expand_undiscovered:
                 raise UndiscoveredToolError(name)
             self.expand(name)
-        return tool  # the whole of it, for arguments are validated by its schema
+        return tool  # unshortened, since arguments are validated by its schema
 
     def expand(self, name: str) -> None:
         """Show the tool *name* from now on, if it is in reach."""

@@ -25,7 +25,7 @@ class LoadedSessions:
         self._lock = threading.Lock()
         self._states: dict[str, SessionState] = {}
         self._leaving: dict[str, SessionState] = {}
-        # Those that have not ended, also while only some work holds them, so that there are no two states of a session.
+        # Every session that has not ended, also one that only running work still holds: each has exactly one state.
         self._living: WeakValueDictionary[str, SessionState] = WeakValueDictionary()
 
     def __len__(self) -> int:

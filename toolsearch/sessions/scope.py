@@ -24,7 +24,7 @@ class ConversationScope:
         tool = self.conversation.resolve(name)
         if name != TOOL_NAME:
             return tool
-        # SearchArguments is the one judge of what models send, and takes more than the schema asks of them.
+        # SearchArguments checks what models send, and it accepts more than the schema does.
         definition = replace(tool.definition, input_schema=NO_PARAMETERS)
         return replace(tool, definition=definition, callback=_SearchCallback(self.conversation, self.searching))
 

@@ -16,7 +16,7 @@ from toolsearch.storage.sessions import StoredSession
 
 _VERSION = 3  # of the JSON
 _BEFORE_PRINCIPALS = 2  # had a "tenant", "" for none
-_BEFORE_EMPTY_REACH = 1  # had no way to say that nothing is allowed: no allow rules at all allowed everything
+_BEFORE_EMPTY_REACH = 1  # could not say that nothing is allowed: without allow rules everything was
 
 
 @dataclass(slots=True)
@@ -27,13 +27,13 @@ class SessionCounters:
     """
 
     requests: int = 0  # lists of tools handed out, one for each model request
-    search_rounds: int = 0  # requests whose reply did nothing but search: without a search tool they would not be
+    search_rounds: int = 0  # requests whose reply only searched; they would not exist without a search tool
     searches: int = 0
     empty_searches: int = 0  # of these, the ones that found nothing
     calls: int = 0  # of other tools than the search tool
     failed_calls: int = 0
     history_tokens: int = 0  # of the search tool's calls and answers, which stay in the conversation
-    sent_tokens: int = 0  # over all requests: the definitions, and the history so far, which is sent again each time
+    sent_tokens: int = 0  # of all requests: the definitions, and the search history, which is sent again each time
     written_tokens: int = 0  # by the model, to call the search tool
 
 
@@ -48,8 +48,8 @@ class SessionState:
     used_s: float
     counters: SessionCounters = field(default_factory=SessionCounters)
     unused: set[str] = field(default_factory=set[str])  # found by a search and not called since; not kept
-    principal: str = LOCAL.id  # whose it is; what this one may reach comes with each opening, and is not kept
-    saved: StoredSession | None = None  # what was last read or written of it, of which the state has grown since
+    principal: str = LOCAL.id  # the owner's id; its reach is given with each opening and not stored
+    saved: StoredSession | None = None  # the version that was last read or written, from which this state has developed
 
     @classmethod
     def new(

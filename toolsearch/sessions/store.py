@@ -24,8 +24,8 @@ _Outcome = TypeVar("_Outcome")
 
 Settle: TypeAlias = Callable[[SessionState], None]  # applies reach and budget to what was merged
 
-_MAX_ATTEMPTS = 20  # of one saving: each that fails means that somebody else's went through
-_UNREADABLE = "{}"  # stands for a text that cannot be read, and is replaced
+_MAX_ATTEMPTS = 20  # to save; an attempt only fails if another process's succeeds
+_UNREADABLE = "{}"  # stands for a stored text that cannot be read and will be replaced
 
 
 def _unsettled(_: SessionState) -> None:
@@ -67,7 +67,7 @@ class SessionStore:
         # The lock of a session is held while it is read or written, so that it cannot be saved after its end, or read
         # before its saving. Nobody holds two of them.
         self._locks: WeakValueDictionary[str, FairLock] = WeakValueDictionary()
-        self._lock = threading.Lock()  # of the locks
+        self._lock = threading.Lock()  # guards the dict of locks
 
     async def run(self, step: Callable[[], _Outcome]) -> _Outcome:
         """Run a *step* that reads or writes a session. It runs in a thread unless everything is in memory."""
@@ -206,7 +206,7 @@ class SessionStore:
         stored = self._persistence.load(session_id) if self._persistence is not None else None
         if stored is None:
             if self._persistence is not None and state is not None and state.saved is not None:
-                self._loaded.end(session_id)  # as another process has ended it
+                self._loaded.end(session_id)  # another process has ended it
                 return None
             return state
         if state is not None and state.saved is not None and state.saved.version == stored.version:
@@ -254,7 +254,7 @@ class SessionStore:
                 if settle is None:
                     raise
                 if self._read(state.id, state, None, settle, None) is not state:
-                    return  # it has ended, and may have been opened anew
+                    return  # it has ended, and may have been opened again
             else:
                 state.saved = StoredSession(text, version)
                 return
@@ -279,7 +279,7 @@ class SessionStore:
             self._write(state, None)
         except SessionConflictError:
             _logger.info("the evicted session %r stays as another process has written it since", state.id)
-        except SessionStoreError as error:  # it must not fail the session that happens to be in use
+        except SessionStoreError as error:  # the session that is being used must not fail because of another one
             _logger.error("the evicted session %r could not be saved: %s", state.id, error)  # noqa: TRY400
         self._loaded.has_left(state)
 

@@ -51,7 +51,7 @@ class ClientSessions:
                 async with session.conversation() as conversation:
                     conversation.note_call(name, is_error=is_error)
                 return
-        except UnknownSessionError:  # a client whose list does not grow needs none
+        except UnknownSessionError:  # a client whose list does not grow has no session
             pass
         except SessionStoreError as error:
             logger.warning("a use of a tool is not noted: %s", error)

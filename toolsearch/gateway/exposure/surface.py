@@ -184,7 +184,7 @@ class Surface:
         before = conversation.discovered
         found = conversation.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
         if conversation.discovered != before:
-            conversation.end_turn()  # MCP does not tell of turns
+            conversation.end_turn()  # MCP does not say when a turn ends
         return found.shown
 
     def _note(self, caller: Caller, asked: SearchArguments, found: list[ToolReference]) -> str:

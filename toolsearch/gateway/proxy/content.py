@@ -118,7 +118,9 @@ class ContentProxy:
         return is_held(self._registry.contents[address.server], address.uri)
 
     def _known(self, caller: Caller) -> list[Contents]:
-        contents = self._registry.contents  # in the order in which they came, which is another one each time
+        contents = (
+            self._registry.contents
+        )  # in the order in which the servers listed, which differs from start to start
         return [contents[server] for server in sorted(contents) if self._knows(caller, contents[server])]
 
     def _knows(self, caller: Caller, contents: Contents) -> bool:

@@ -84,7 +84,7 @@ class Conversations:
     def _ended(self, task: asyncio.Task[dict[str, Any]]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # nobody may be left to hear of it
+            task.exception()  # marks it as seen: there may be nobody left to tell
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class _Conversation:
             self._questions.pop(key, None)
             if not self._questions:
                 self._asked.clear()
-            if question.answer.cancelled():  # nobody has answered in time
+            if question.answer.cancelled():  # there was no answer in time
                 self.on_expiry()
 
     def answer(self, answers: Mapping[str, Any]) -> None:

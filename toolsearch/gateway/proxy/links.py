@@ -9,7 +9,7 @@ from typing import Any
 from toolsearch.tools.blocks import link_uri
 from toolsearch.wire.mcp.results import all_content_of
 
-MAX_LINKS = 10_000  # of all principals together; the one that was seen longest ago goes first
+MAX_LINKS = 10_000  # of all principals together; the oldest is dropped first
 _MAX_URI_CHARACTERS = 4_096
 
 

@@ -35,7 +35,7 @@ class ServerLevels:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, tuple[int, str]] = {}  # by server: at which of its starts, and what
+        self._told: dict[str, tuple[int, str]] = {}  # by server: the start at which it was told, and the level
         self._telling: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ask_for(self, upstream: Upstream, level: str) -> None:
@@ -48,6 +48,6 @@ class ServerLevels:
                 return
             try:
                 await upstream.request(UpstreamRequest(SET_LOG_LEVEL, {"level": level}, timeout_s=_TIMEOUT_S))
-            except (MCPError, ToolSearchError) as error:  # what is wrong with it, the request itself will find out
+            except (MCPError, ToolSearchError) as error:  # if the server is in trouble, the request itself will show it
                 logger.debug("%s was not asked for its log: %s", upstream.name, error)
             self._told[upstream.name] = (upstream.status().starts, level)

@@ -44,7 +44,7 @@ from toolsearch.wire.mcp.questions import (
 from toolsearch.wire.mcp.requests import meta_beyond_the_hop, target_of
 
 MOST_ROUNDS = 8
-_ROUND_BACKOFF_S = 0.05  # between rounds in which a server asks for nothing but to be called again
+_ROUND_BACKOFF_S = 0.05  # before the next round, if a server asks nothing and only wants to be called again
 Inspect: TypeAlias = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 _Request: TypeAlias = Callable[[Mapping[str, Any], Downstream], Coroutine[Any, Any, dict[str, Any]]]
 

@@ -45,7 +45,7 @@ class StateSeal:
             raise bad_state()
         expires_s: float
         state: dict[str, Any]
-        expires_s, state = json.loads(base64.urlsafe_b64decode(body))  # our own words from here on
+        expires_s, state = json.loads(base64.urlsafe_b64decode(body))  # it was signed by us, so it is well-formed
         if self._clock() >= expires_s:
             raise bad_state()
         return state

@@ -28,7 +28,7 @@ class Subscriptions:
     def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
         self._upstreams = upstreams
         self._sessions: defaultdict[Address, dict[str, Tell]] = defaultdict(dict)
-        self._asked: dict[Address, int] = {}  # and at which of its starts
+        self._asked: dict[Address, int] = {}  # the start of the server at which it was subscribed to
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._chores: set[asyncio.Task[None]] = set()
 

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 _FOLDER = "running"
 _EVERY_S = 2.0
-_STALE_S = 15.0  # a file that nobody has touched for so long is of a gateway that was killed
+_STALE_S = 15.0  # a file that was not touched for so long belongs to a gateway that was killed
 
 
 @asynccontextmanager
@@ -45,7 +45,7 @@ def running_gateways(state_folder: Path, *, clock: Callable[[], float] = time.ti
     """
     found: list[dict[str, Any]] = []
     for path in (state_folder / _FOLDER).glob("*.json"):
-        with suppress(OSError, ValueError):  # it ends at this moment, or is no file of ours
+        with suppress(OSError, ValueError):  # the gateway is just ending, or the file is not ours
             if clock() - path.stat().st_mtime > _STALE_S:
                 path.unlink()
             elif is_object(document := json.loads(path.read_bytes())):

@@ -10,7 +10,7 @@ from typing import Any
 from toolsearch.tokens import TokenCounter
 from toolsearch.wire.mcp.definitions import schema_of
 
-_KEPT = 4_096  # texts whose count is remembered, all lists taken together
+_KEPT = 4_096  # texts whose token count is remembered, of all lists together
 
 
 class WireCosts:

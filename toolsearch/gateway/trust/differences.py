@@ -36,6 +36,6 @@ def _differences(before: Json, after: Json) -> list[tuple[str, str]]:
                     stack.append((inner, one[key], other[key]))
         elif is_list(one) and is_list(other) and len(one) == len(other):
             stack += [(f"{place}[{index}]", *pair) for index, pair in enumerate(zip(one, other, strict=True))]
-        elif one != other or isinstance(one, bool) != isinstance(other, bool):  # 1 is no true, whatever Python says
+        elif one != other or isinstance(one, bool) != isinstance(other, bool):  # in Python, 1 == True
             found.append(("~", place))
     return found

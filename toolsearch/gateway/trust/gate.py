@@ -19,7 +19,7 @@ from toolsearch.upstreams.pinned import Entry, Kind
 
 logger = logging.getLogger(__name__)
 
-_BLIND = -1  # a version that no store has
+_BLIND = -1  # a version that no store ever has: the approvals cannot be read
 _Key: TypeAlias = tuple[Kind, str]
 
 
@@ -43,7 +43,7 @@ class PinGate:
         self._store = PinStore.of(config)
         self._settings = config.settings.trust
         self._scanner = Scanner(ScanCache(config.settings.state_folder / "scans"))
-        self._is_blind = False  # the last judgement could not tell what is approved
+        self._is_blind = False  # whether the approvals could not be read for the last judgement
 
     def version(self) -> int:
         try:

@@ -99,5 +99,7 @@ class PinStore:
         if server not in self._identities:
             known = ", ".join(sorted(self._identities)) or "none"
             raise BadSettingError(f"there is no server {server!r} in the configuration; there are: {known}")
-        identity = self._identities[server]  # which ends with a hash, so that what is added here is no other's
+        identity = self._identities[
+            server
+        ]  # it ends with a hash, so the suffix cannot make it equal to another server's
         return identity if kind is Kind.TOOL else f"{identity} {kind.value}"

@@ -16,8 +16,8 @@ from toolsearch.gateway.trust.verdicts import Finding
 _re2: Any = untyped_re2
 
 _MAX_TEXT_CHARACTERS = 20_000
-_MAX_UNPACKED_CHARACTERS = 65_536  # as much of one text as is unpacked
-_FEWEST_WORDS = 4  # of what was unpacked, to be a text
+_MAX_UNPACKED_CHARACTERS = 65_536  # decoded of one text
+_FEWEST_WORDS = 4  # words that decoded data has to have to count as text
 
 
 def _from_base64(packed: bytes) -> bytes:
@@ -54,7 +54,7 @@ def _words(unpack: Callable[[bytes], bytes], packed: bytes) -> str:
     """What *packed* says, or "" if it says nothing."""
     try:
         words = unpack(packed).decode()
-    except ValueError:  # binascii's and unicode's errors are such
+    except ValueError:  # the base class of the errors of binascii and of decoding
         return ""
     readable = all(character.isprintable() or character.isspace() for character in words)
     return words if readable and len(words.split()) >= _FEWEST_WORDS else ""

@@ -25,7 +25,7 @@ _BEFORE = 16  # bytes of context before a phrase
 _NOT_IN_NAMES = "exfiltration"  # `read_private_key` says what the tool is for, and what becomes of the key is not said
 _LETTERS_APART = _re2.compile(rb"(?:\b[a-z]\b\W+){7}\b[a-z]\b")  # so many in a row; "a, b, c, d" is a list of choices
 _DIGIT_IN_WORD = _re2.compile(rb"[a-z][013457@$!]|[013457@$!][a-z]")
-_RARE = (  # ideas without which no shape is complete, and which English texts hardly ever have
+_RARE = (  # every pattern needs one of these ideas, and harmless English texts hardly ever have one
     *("earlier", "role", "user", "hide", "secretly", "first", "agree", "secret", "said", "keys"),
 )
 
@@ -45,7 +45,7 @@ def steering_words(text: Text) -> Iterator[Finding]:
 
 def _readings(text: Text) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
     """Each way to read *text*, with what to look for in it: an expression for each rule."""
-    folded = text.folded.encode(errors="replace")  # the binding is several times slower on str
+    folded = text.folded.encode(errors="replace")  # RE2's binding is several times slower on str
     yield folded, _english()
     if _DIGIT_IN_WORD.search(folded):
         yield text.spelt.encode(errors="replace"), _english()

@@ -16,7 +16,7 @@ from toolsearch.gateway.trust.verdicts import Finding
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.pinned import Entry, Kind
 
-_MAX_FINDINGS = 8  # of one definition; one is enough to hold it
+_MAX_FINDINGS = 8  # reported for one definition; one is enough to hold it
 
 _SHORTEST_PHRASE = len("sidenote")
 

@@ -15,7 +15,7 @@ from toolsearch.wire.mcp.definitions import PICTURES
 _EVIDENCE_CHARACTERS = 80
 _CONTEXT_CHARACTERS = 16
 
-# Letters of other scripts that look like Latin ones, after NFKC and in lower case; what is not here stands as it is.
+# Letters of other scripts that look like Latin ones, after NFKC and in lower case; other letters stay as they are.
 _LOOKS_LIKE: Final = str.maketrans(
     dict(
         zip(

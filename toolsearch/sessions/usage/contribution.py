@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from toolsearch.sessions.usage.vocabulary import Terms
 
-_REMEMBERED_SEARCHES = 20  # a call is put down to one of these, or to none
-_LEAST_WEIGHT = 1 / 8  # of a credit; below, it is not worth the writing
+_REMEMBERED_SEARCHES = 20  # a call is credited to one of these, or to none
+_LEAST_WEIGHT = 1 / 8  # a credit below this is not stored
 _MOST_CREDITS = 40
 
 

@@ -25,14 +25,14 @@ from toolsearch.sessions.usage.vocabulary import Terms
 from toolsearch.storage.usage import UsageCell
 
 _N_HALF = 3.0
-_LIFT = 2.0  # so what is called for half of all queries gets no favour for any
-_SMOOTHING = 5.0  # sessions that a tool's words are assumed from, before its own are seen: called as any tool is
-_OTHER_QUERIES = 20.0  # that led to other tools, assumed before any was seen
-_OTHER_TOOLS = 5.0  # calls of tools not called so far, that the next one may be of
+_LIFT = 2.0  # a tool that is called for half of all queries is never favoured
+_SMOOTHING = 5.0  # sessions assumed for each tool at first, with the words for which any tool is called
+_OTHER_QUERIES = 20.0  # queries that led to other tools, assumed at first
+_OTHER_TOOLS = 5.0  # calls, assumed at first, of tools that were not called so far
 _ONCE = 0.5, 1.5  # sessions: less has faded, and from there on a tool was called again
 _LEAST_FAVOUR = 0.01
 _KEPT_SHARE = 0.9  # of the cells, after some were dropped
-_FORGOTTEN = 64.0  # half-lives; what is older counts for nothing, and floats are far from their ends
+_FORGOTTEN = 64.0  # half-lives after which an event is forgotten, long before floats overflow
 _FADED = 1e-9
 _MOST_LOG_ODDS = 300.0
 
@@ -92,7 +92,7 @@ class Evidence:
         rows = [self._rows[term] for term in sorted(terms) if term in self._rows]
         if not rows:
             return {}
-        unit = max(1.0, self._unit(now_s))  # of a clock that was set back nothing counts the more
+        unit = max(1.0, self._unit(now_s))  # nothing counts more because the clock was set back
         calls = self._rows[_ALL]
         queries = calls[_ALL] + _OTHER_QUERIES * unit
         once, again = self._tools_called(unit)
@@ -101,7 +101,7 @@ class Evidence:
         odds = self._odds(rows, len(terms), unit)
         whole = (
             sum(odds.values()) + _OTHER_TOOLS + once
-        )  # Good and Turing: the next tool is as likely new as called once so far
+        )  # Good-Turing: a new tool is as likely next as all that were called once
         favour: dict[str, float] = {}
         for tool in sorted(odds):
             support = sum(row.get(tool, 0.0) for row in rows) / len(terms)
@@ -112,7 +112,7 @@ class Evidence:
 
     def learnt(self, now_s: float) -> list[LearntUse]:
         """Everything that is known, the strongest first, ties by term and tool."""
-        unit = max(1.0, self._unit(now_s))  # of a clock that was set back nothing counts the more
+        unit = max(1.0, self._unit(now_s))  # nothing counts more because the clock was set back
         learnt = [
             LearntUse(term, tool, called / unit, row[_ALL] / unit)
             for term, row in self._rows.items()

@@ -15,7 +15,7 @@ from toolsearch_indexes.tool_index import ToolIndex
 
 Terms: TypeAlias = frozenset[str]
 
-_MOST_TERMS = 16  # of one query; a longer one is known by its rarest words
+_MOST_TERMS = 16  # kept of one query; of a longer one the rarest words are kept
 
 
 class Vocabulary(Protocol):
