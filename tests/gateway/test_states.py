@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from toolsearch.gateway.proxy.conversations import Conversations, Pending
 from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
+from toolsearch.gateway.proxy.suspended_calls import Pending, SuspendedCalls
 
 ANNS = Binding("ann", "files", "tools/call", "delete")
 FORM = {"mode": "form", "message": "Really?", "requestedSchema": {"type": "object"}}
@@ -78,17 +78,17 @@ async def test_two_questions_asked_at_once_can_be_answered_one_by_one():
         answers = await asyncio.gather(*(client.ask("elicitation/create", {**FORM, "message": m}) for m in "ab"))
         return {"content": answers}
 
-    conversations = Conversations()
-    first = await conversations.begin(ANNS, send, Client())
+    suspended = SuspendedCalls()
+    first = await suspended.begin(ANNS, send, Client())
     assert isinstance(first, Pending)
     assert {key: each["params"]["message"] for key, each in first.requests.items()} == {
         "elicitation-1": "a",
         "elicitation-2": "b",
     }
-    second = await conversations.go_on(ANNS, first.id, first.round, {"elicitation-2": {"action": "decline"}}, Client())
+    second = await suspended.go_on(ANNS, first.id, first.round, {"elicitation-2": {"action": "decline"}}, Client())
     assert isinstance(second, Pending)
     assert list(second.requests) == ["elicitation-1"]
-    result = await conversations.go_on(ANNS, second.id, second.round, {"elicitation-1": {"action": "cancel"}}, Client())
+    result = await suspended.go_on(ANNS, second.id, second.round, {"elicitation-1": {"action": "cancel"}}, Client())
     assert result == {"content": [{"action": "cancel"}, {"action": "decline"}]}
 
 
@@ -96,13 +96,13 @@ async def test_only_so_many_questions_of_one_principal_wait_at_the_same_time():
     async def send(client: Any) -> dict[str, Any]:
         return await client.ask("elicitation/create", FORM)
 
-    conversations = Conversations(max_open=1)
+    suspended = SuspendedCalls(max_open=1)
     bobs = Binding("bob", "files", "tools/call", "delete")
-    assert isinstance(await conversations.begin(ANNS, send, Client()), Pending)
+    assert isinstance(await suspended.begin(ANNS, send, Client()), Pending)
     with pytest.raises(MCPError, match="too many questions"):
-        await conversations.begin(ANNS, send, Client())
-    assert isinstance(await conversations.begin(bobs, send, Client()), Pending)
-    await conversations.aclose()
+        await suspended.begin(ANNS, send, Client())
+    assert isinstance(await suspended.begin(bobs, send, Client()), Pending)
+    await suspended.aclose()
 
 
 async def test_a_question_that_the_server_no_longer_waits_for_cannot_be_answered():
@@ -117,13 +117,13 @@ async def test_a_question_that_the_server_no_longer_waits_for_cannot_be_answered
         return {"content": []}
 
     given_up = asyncio.Event()
-    conversations = Conversations()
-    pending = await conversations.begin(ANNS, send, Client())
+    suspended = SuspendedCalls()
+    pending = await suspended.begin(ANNS, send, Client())
     give_up.set()
     await given_up.wait()
     assert isinstance(pending, Pending)
     with pytest.raises(MCPError, match="Invalid or expired"):
-        await conversations.go_on(ANNS, pending.id, pending.round, {"elicitation-1": {"action": "accept"}}, Client())
+        await suspended.go_on(ANNS, pending.id, pending.round, {"elicitation-1": {"action": "accept"}}, Client())
 
 
 async def test_cancelling_the_request_cancels_the_call():
@@ -137,7 +137,7 @@ async def test_cancelling_the_request_cancels_the_call():
             cancelled.set()
         return {}
 
-    request = asyncio.create_task(Conversations().begin(ANNS, send, Client()))
+    request = asyncio.create_task(SuspendedCalls().begin(ANNS, send, Client()))
     await started.wait()
     request.cancel()
     with pytest.raises(asyncio.CancelledError):

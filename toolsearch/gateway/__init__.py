@@ -4,13 +4,13 @@ The modules from the bottom up. Each may only import those above it in this list
 
     settings       what ``mcp.json`` says: the servers, and the section ``toolsearch``
     trust          whether a definition may be shown: pins, the scan, and approvals by a person
-    registry       which listed tools enter the catalog; contents: prompts, resources and instructions
+    registry       which listed tools enter the catalog; server_contents: prompts, resources and instructions
     exposure       what a client is shown and what a search answers, by its protocol era and its name
     status         the state of the gateway as plain data
     proxy          passes calls, resources and prompts to the servers, and their answers back
     gateway        puts all of it together; knows nothing of transports
     request_caller, downstream, unexpected   the client of a request, and the answer if the request fails
-    changes, content, instructions    tells clients of changed lists; handlers for what is not tools
+    changes, content_handlers, instructions    tells clients of changed lists; handlers for what is not tools
     server         the SDK's server around the gateway
     reports        what people are shown: the check, what awaits approval, which gateways run, the status page
     http, stdio    the transports

@@ -15,7 +15,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.exposure.surface import Found, Surface
+from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
 from toolsearch.gateway.first_listings import FirstListings
 from toolsearch.gateway.log_guard import LogGuard
 from toolsearch.gateway.proxy.calls import CallProxy
@@ -162,7 +162,7 @@ class Gateway:
         self.ledger.listed(caller, tools=len(entries), shown_tokens=shown, all_tools_tokens=everything)
         return entries
 
-    async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
+    async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
         """As `Surface.search`."""
         await self.settled()
         started_s = self._clock()
@@ -191,7 +191,7 @@ class Gateway:
             await self.surface.called(caller, params, is_error=failed)
         return result
 
-    def _wake_for(self, found: Found) -> None:
+    def _wake_for(self, found: SearchOutcome) -> None:
         """Start the server of the best tool while the model reads the answer, as that tool is the likeliest to be
         called next.
         """
@@ -229,7 +229,7 @@ class Gateway:
         entries = self.surface.entries(caller)
         return entries, self._costs.of_list(entries), self.engine.view(caller.principal.reach).tokens
 
-    def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[Found, int]:
+    def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[SearchOutcome, int]:
         found = self.surface.search(caller, arguments)
         return found, self._costs.of_text(found.answer.text)
 

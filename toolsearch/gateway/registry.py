@@ -12,7 +12,7 @@ from types import MappingProxyType
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.taking import sift
-from toolsearch.gateway.contents import Contents, content_entries, contents_of
+from toolsearch.gateway.server_contents import Contents, content_entries, contents_of
 from toolsearch.gateway.trust.verdicts import ReviewItem, ToolGate
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.refusal import Refusal

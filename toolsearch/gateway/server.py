@@ -16,7 +16,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.changes import ListChanges
-from toolsearch.gateway.content import add_logging, content_handlers, require_first_page
+from toolsearch.gateway.content_handlers import add_logging, content_handlers, require_first_page
 from toolsearch.gateway.downstream import SdkDownstream
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.instructions import pass_on_instructions

@@ -28,7 +28,7 @@ from toolsearch.wire.mcp.eras import entry_for
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchOutcome:
     """An answer to a search. *list_changed* says whether the search has changed the list of the caller."""
 
     answer: SearchAnswer
@@ -79,7 +79,7 @@ class Surface:
         tools = map(self._shown, self._listed(caller, view, exposure))
         return [*own, *(entry_for(tool, caller.era) for tool in tools if tool is not None)]
 
-    def search(self, caller: Caller, arguments: Mapping[str, Any]) -> Found:
+    def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
         """Search for the caller, and add what is found to its list, if that grows.
 
         Raises BadQueryError or BadPatternError, written for the model.
@@ -94,14 +94,14 @@ class Surface:
         )
         if not exposure.grows:
             found = self._find(caller, asked)
-            return Found(self._answers.write(exposure, found, note=self._note(caller, asked, found)))
+            return SearchOutcome(self._answers.write(exposure, found, note=self._note(caller, asked, found)))
         with self._sessions.conversation(caller) as conversation:
             before = self._names(exposure, view, conversation)
             found = self._discover(conversation, asked)
             after = self._names(exposure, view, conversation)
         note = self._note(caller, asked, found)
         answer = self._answers.write(exposure, found, listed_before=before, note=note)
-        return Found(answer, list_changed=set(before) != set(after))
+        return SearchOutcome(answer, list_changed=set(before) != set(after))
 
     def resolve(self, caller: Caller, name: str) -> Tool:
         """Return the tool of that name in the caller's reach.

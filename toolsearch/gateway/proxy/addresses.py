@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
-from toolsearch.gateway.contents import Contents
+from toolsearch.gateway.server_contents import Contents
 from toolsearch.wire.mcp.lists import RESOURCES, TEMPLATES, ListOf
 
 _WRAPPED = "toolsearch:"

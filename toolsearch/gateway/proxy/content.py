@@ -11,11 +11,11 @@ from mcp.types import INVALID_PARAMS
 
 from toolsearch.access.reach import Reach
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.contents import Contents
 from toolsearch.gateway.proxy.addresses import Address, Addresses, is_held
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.server_contents import Contents
 from toolsearch.tools.definition import ToolDefinition, legal_name
 from toolsearch.tools.naming import all_namespaced
 from toolsearch.upstreams.protocol import Downstream

@@ -6,7 +6,7 @@ Each of the two protocol eras has its own way to ask:
     older   older    the server asks while the request runs, and its talkback finds the client
     older   of 2026  the result holds the questions; the client is asked, and the request is made again with the answers
     of 2026 of 2026  the result is passed on; only the state that the client has to bring back is sealed
-    of 2026 older    the call goes on in a conversation, and its questions are sent as such results
+    of 2026 older    the call is suspended while its client answers; its questions are sent as such results
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY
 
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.proxy.conversations import Conversations, Pending
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.log_levels import ServerLevels
 from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
+from toolsearch.gateway.proxy.suspended_calls import Pending, SuspendedCalls
 from toolsearch.upstreams.protocol import Downstream, Upstream, UpstreamRequest
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.wire.mcp.envelope import asks_for_input, with_meta
@@ -62,7 +62,7 @@ class Relay:
         *,
         secrets: Mapping[str, Collection[str]] | None = None,
         inspect: Inspect | None = None,
-        conversations: Conversations | None = None,
+        suspended: SuspendedCalls | None = None,
         backoff_s: float = _ROUND_BACKOFF_S,
     ) -> None:
         """*links* remembers the links in all results. *secrets* holds each server's credentials, which are removed from
@@ -73,7 +73,7 @@ class Relay:
         self._links = links
         self._secrets = secrets or {}
         self._inspect = inspect
-        self._conversations = conversations or Conversations()
+        self._suspended = suspended or SuspendedCalls()
         self._levels = ServerLevels()
         self._asked = count(1)
         self._backoff_s = backoff_s
@@ -109,7 +109,7 @@ class Relay:
 
     async def aclose(self) -> None:
         """Cancel the calls that still wait for an answer of their client."""
-        await self._conversations.aclose()
+        await self._suspended.aclose()
 
     async def _sent(
         self,
@@ -164,10 +164,8 @@ class Relay:
         answers = answers_in(params)
         sealed = state_in(params)
         state = self._seal.unseal(binding, sealed) if isinstance(sealed, str) else {}
-        if "conversation" in state:
-            outcome = await self._conversations.go_on(
-                binding, state["conversation"], state["round"], answers or {}, downstream
-            )
+        if "call" in state:
+            outcome = await self._suspended.go_on(binding, state["call"], state["round"], answers or {}, downstream)
         else:
             if answers is not None:
                 asked = with_answers(asked, answers)
@@ -175,11 +173,11 @@ class Relay:
                 asked = with_state(asked, state["server"])
             can_be_asked = not upstream.is_modern and any(name in downstream.capabilities for name in ASKABLE)
             if can_be_asked:
-                outcome = await self._conversations.begin(binding, lambda client: request(asked, client), downstream)
+                outcome = await self._suspended.begin(binding, lambda client: request(asked, client), downstream)
             else:
                 outcome = await request(asked, downstream)
         if isinstance(outcome, Pending):
-            state = {"conversation": outcome.id, "round": outcome.round}
+            state = {"call": outcome.id, "round": outcome.round}
             return input_required(outcome.requests, self._seal.seal(binding, state))
         if asks_for_input(outcome) and has_state(outcome):
             return with_state(outcome, self._seal.seal(binding, {"server": state_in(outcome)}))

@@ -25,44 +25,46 @@ MAX_OPEN = 8
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The questions that a client has to answer: *requests* by key, in the conversation *id* at its *round*."""
+    """The questions that a client has to answer: *requests* by key, asked by the call *id* in its *round*."""
 
     requests: dict[str, Any]
     id: int
     round: int
 
 
-class Conversations:
-    """At most *max_open* conversations of one principal may wait for an answer at a time; further questions are
-    refused.
+class SuspendedCalls:
+    """The calls that wait for an answer of their client. At most *max_open* of one principal may wait at the same time;
+    further questions are refused.
     """
 
     def __init__(self, *, max_open: int = MAX_OPEN) -> None:
         self._max_open = max_open
         self._ids = count(1)
-        self._open: dict[int, _Conversation] = {}
+        self._open: dict[int, _SuspendedCall] = {}
         self._tasks: set[asyncio.Task[dict[str, Any]]] = set()
 
     async def begin(
         self, binding: Binding, send: Callable[[Downstream], Awaitable[dict[str, Any]]], live: Downstream
     ) -> dict[str, Any] | Pending:
-        """Make a call with *send*, and return its result or what it first asks the client of *live*."""
-        conversation = _Conversation(next(self._ids), binding, live, self._has_room)
-        task = asyncio.ensure_future(send(conversation))
-        conversation.task = task
+        """Make a call with *send*; return its result, or the first questions to the client of *live*."""
+        call = _SuspendedCall(next(self._ids), binding, live, self._has_room)
+        task = asyncio.ensure_future(send(call))
+        call.task = task
         self._tasks.add(task)
         task.add_done_callback(self._ended)
-        return await self._step(conversation, live)
+        return await self._step(call, live)
 
     async def go_on(
-        self, binding: Binding, conversation_id: int, asked_in: int, answers: Mapping[str, Any], live: Downstream
+        self, binding: Binding, call_id: int, asked_in: int, answers: Mapping[str, Any], live: Downstream
     ) -> dict[str, Any] | Pending:
-        """Answer what was asked in the round *asked_in*. Raises MCPError if nobody waits for that any more."""
-        conversation = self._open.get(conversation_id)
-        if conversation is None or conversation.binding != binding or conversation.round != asked_in:
+        """Give the answers to the questions of the round *asked_in*. Raises MCPError if no call waits for them any
+        more.
+        """
+        call = self._open.get(call_id)
+        if call is None or call.binding != binding or call.round != asked_in:
             raise bad_state()
-        conversation.answer(answers)
-        return await self._step(conversation, live)
+        call.answer(answers)
+        return await self._step(call, live)
 
     async def aclose(self) -> None:
         for task in self._tasks:
@@ -70,12 +72,12 @@ class Conversations:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _step(self, conversation: _Conversation, live: Downstream) -> dict[str, Any] | Pending:
-        self._open.pop(conversation.id, None)
-        outcome = await conversation.step(live)
+    async def _step(self, call: _SuspendedCall, live: Downstream) -> dict[str, Any] | Pending:
+        self._open.pop(call.id, None)
+        outcome = await call.step(live)
         if isinstance(outcome, Pending):
-            self._open[conversation.id] = conversation
-            conversation.on_expiry = lambda: self._open.pop(conversation.id, None)
+            self._open[call.id] = call
+            call.on_expiry = lambda: self._open.pop(call.id, None)
         return outcome
 
     def _has_room(self, principal: str) -> bool:
@@ -94,7 +96,7 @@ class _Question:
     answer: asyncio.Future[dict[str, Any]]
 
 
-class _Conversation:
+class _SuspendedCall:
     """A `Downstream` for one call. It passes questions to whichever request of the client is there at the moment."""
 
     task: asyncio.Future[dict[str, Any]]
@@ -114,7 +116,7 @@ class _Conversation:
 
     @property
     def session_key(self) -> str:
-        return f"conversation {self.id}"
+        return f"call {self.id}"
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         if self._live is not None:
