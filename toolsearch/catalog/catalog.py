@@ -350,11 +350,13 @@ class Catalog:
             self._feed.append(replace(change, version=self._version))
 
 
-def catalog_over(tools: CopyableMapping, *, refused: Iterable[Refusal], source: Source) -> Catalog:
-    """Take *tools* as they are, with what came of loading them; for the store, which checked them when it wrote."""
-    catalog = Catalog()
-    catalog._tools, catalog._refused, catalog._sources = tools, {source: tuple(refused)}, [source]
-    return catalog
+class StoredCatalog(Catalog):
+    """A catalog of tools that were stored. They are taken as they are: the store checked them when it wrote."""
+
+    def __init__(self, tools: CopyableMapping, *, refused: Iterable[Refusal], source: Source) -> None:
+        """*source* is what runs the tools, and *refused* what could not be taken when they were loaded."""
+        super().__init__()
+        self._tools, self._refused, self._sources = tools, {source: tuple(refused)}, [source]
 
 
 def _is_defined_by(tool: Tool | None, definition: ToolDefinition) -> bool:

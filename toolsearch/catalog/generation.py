@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolsearch.catalog.catalog import Catalog, catalog_over
+from toolsearch.catalog.catalog import Catalog, StoredCatalog
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.stored import CATALOG_FILE, StoredTools, save_catalog
 from toolsearch.errors import IndexStoreError
@@ -48,7 +48,7 @@ class Generation:
 
     def catalog(self) -> Catalog:
         """Return the stored catalog. Close it: a call may have started servers. Raises IndexStoreError."""
-        return catalog_over(self.tools, refused=self.tools.refused(), source=self.tools.sources)
+        return StoredCatalog(self.tools, refused=self.tools.refused(), source=self.tools.sources)
 
     def index(self, *, encoder: Encoder | None, cache: VectorCache | None) -> ToolSearchIndex:
         """Raises IndexStoreError if the index is damaged, older, or was made with another encoder."""

@@ -101,7 +101,8 @@ def _measurable(engine: ToolSearch, strategies: Sequence[Strategy] | None) -> li
     if strategies is None:
         return [strategy for strategy in engine.strategies if strategy != "regex"]
     given = name_list(strategies, "strategies", error=BadQueryError)
-    names = list(dict.fromkeys(engine.index.resolve_strategy(each) for each in given))
+    once: dict[Ranking, None] = {engine.index.resolve_strategy(each): None for each in given}
+    names = list(once)
     if "regex" in names or not names:
         raise BadQueryError("evaluate measures hybrid, keyword and semantic; regex takes patterns, and words are none")
     return names

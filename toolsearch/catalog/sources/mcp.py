@@ -176,7 +176,7 @@ class McpSource:
         if self._pool is None:
             from toolsearch.upstreams.pool import UpstreamPool
 
-            sinks = UpstreamSinks(_listing_sink(weakref.ref(self)), _ignore_state)
+            sinks = UpstreamSinks(self._sink(weakref.ref(self)), _ignore_state)
             self._pool = UpstreamPool([server.settings for server in self._servers.values()], sinks)
         return self._pool
 
@@ -200,21 +200,21 @@ class McpSource:
         self._servers[listing.server].listing = listing
         self._tell()
 
+    @staticmethod
+    def _sink(source: weakref.ref[McpSource]) -> Callable[[Listing], Awaitable[None]]:
+        """For a thread that must not keep *source*, and with it all of its connections, from being forgotten."""
+
+        async def listed(listing: Listing) -> None:
+            if (follower := source()) is not None:
+                follower._listed(listing)
+
+        return listed
+
     def _tell(self) -> None:
         """Tell who follows, unless it knows already; in the pool's thread, and so in order."""
         if self._pool is not None and self._changed is not None and (report := self._report(self._pool)) != self._told:
             self._told = report
             self._changed(report)
-
-
-def _listing_sink(source: weakref.ref[McpSource]) -> Callable[[Listing], Awaitable[None]]:
-    """For a thread that must not keep *source*, and with it all of its connections, from being forgotten."""
-
-    async def listed(listing: Listing) -> None:
-        if (follower := source()) is not None:
-            follower._listed(listing)
-
-    return listed
 
 
 def _ignore_state(_server: str, _state: UpstreamState) -> None:
