@@ -89,7 +89,7 @@ class ToolSearch:
 
     def __init__(
         self,
-        catalog: Catalog | Iterable[ToolLike] | Generation,
+        catalog: Catalog | Iterable[ToolLike],
         *,
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,

@@ -1,33 +1,56 @@
-"""MCP's names of fields and methods are written in one place only."""
+"""The names of a format's fields, and its words for things, are written in one place only."""
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import toolsearch
 
 PACKAGE = Path(toolsearch.__file__).parent
-AT_HOME = ("wire", "tools/blocks.py", "tools/safety.py")  # the last two have MCP's shape for whatever tool it is
-WORDS = (
+MCP = (
     *("inputSchema", "outputSchema", "isError", "structuredContent", "resultType", "cacheScope", "ttlMs", "nextCursor"),
     *("inputRequests", "inputResponses", "requestState", "resourceTemplates", "uriTemplate", "mimeType", "_meta"),
     *("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint", "resource_link", "lastModified"),
     *("tools/list", "tools/call", "prompts/list", "prompts/get", "resources/list", "resources/read"),
 )
-FOR_PEOPLE = {  # what is said to people, who know the field by its name
+MODEL_APIS = (
+    *("tool_use", "tool_result", "tool_reference", "function_call", "tool_search_call", "tool_search_output"),
+    *("tool_calls", "tool_call_id", "call_id", "invalid_tool_call", "input_schema", "output_schema", "defer_loading"),
+    *("tool_choice", "finish_reason", "stop_reason", "end_turn", "pause_turn", "incomplete_details"),
+    *("input_text", "output_text", "input_image", "image_url", "media_type", "prompt_tokens", "chat.completion"),
+    *("output_config", "additional_tools", "encrypted_content", "cache_control"),
+)
+# Modules that may write any of them. Blocks and hints have MCP's shape for whatever tool it is; names of fields on
+# spans are OpenTelemetry's.
+AT_HOME = {
+    MCP: ("wire/", "tools/blocks.py", "tools/safety.py"),
+    MODEL_APIS: ("wire/", "chat/telemetry_model.py", "spans.py", "telemetry.py"),
+}
+OURS_AS_WELL = {  # what is said to people, who know the field by its name, and what has this name here too
+    "__init__.py": {"tool_calls"},  # parse_tool_calls
+    "chat/message_json.py": {"tool_calls"},  # a field of our messages, as they are stored
+    "chat/models/scripted.py": {"tool_calls"},  # a finish reason
+    "cli/demo_view.py": {"tool_calls"},
+    "cli/show.py": {"input_schema", "output_schema"},  # what the command prints of a definition
     "gateway/proxy/sealed_state.py": {"requestState"},
     "gateway/settings.py": {"_meta"},
+    "gateway/status/costs.py": {"input_schema"},  # a definition as its tokens are counted, in no API's format
+    "tokens.py": {"input_schema"},  # the same
+    "tools/given_schema.py": {"input_schema"},  # a parameter
 }
 
 
-def test_no_module_but_those_of_the_wire_knows_a_field_of_mcp_by_name() -> None:
+@pytest.mark.parametrize("words", AT_HOME, ids=["mcp", "model apis"])
+def test_no_module_but_those_of_the_wire_knows_a_format_by_its_names(words: tuple[str, ...]) -> None:
     found = {
         (place, word)
         for path in PACKAGE.rglob("*.py")
-        if not (place := path.relative_to(PACKAGE).as_posix()).startswith(AT_HOME)
+        if not (place := path.relative_to(PACKAGE).as_posix()).startswith(AT_HOME[words])
         for text in _texts(path)
-        for word in WORDS
-        if word in text and not text.startswith("__") and word not in FOR_PEOPLE.get(place, ())
+        for word in words
+        if word in text and not text.startswith("__") and word not in OURS_AS_WELL.get(place, ())
     }
 
     assert found == set()

@@ -10,7 +10,7 @@ Whoever names a generation keeps the digest of its ``generation.json``, so that 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from toolsearch.catalog.catalog import Catalog, StoredCatalog
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.stored import CATALOG_FILE, StoredTools, save_catalog
 from toolsearch.errors import IndexStoreError
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.refusal import Refusal
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
@@ -45,6 +46,10 @@ class Generation:
     @property
     def is_whole(self) -> bool:
         return isinstance(self.stored_index, StoredIndex)
+
+    def __iter__(self) -> Iterator[Tool]:
+        """The stored tools: what is opened from a directory is one more thing that an engine takes tools from."""
+        return iter(self.tools.values())
 
     def catalog(self) -> Catalog:
         """Return the stored catalog. Close it: a call may have started servers. Raises IndexStoreError."""

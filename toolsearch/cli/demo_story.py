@@ -18,7 +18,10 @@ from toolsearch.errors import BadQueryError, EncoderError
 from toolsearch.session import Session
 from toolsearch.sessions.savings import Savings
 from toolsearch.settings import IndexSettings, Settings
+from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire import openai_chat
+from toolsearch.wire.messages import AssistantMessage
 from toolsearch.wire.replies import parse_tool_calls
 from toolsearch.wiring import build_engine
 from toolsearch_indexes.encoders.opening import BUILT_IN
@@ -83,6 +86,10 @@ class Exchange:
     reply: dict[str, Any]
     appended: tuple[dict[str, Any], ...]
     evicted: tuple[str, ...] = ()
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        return parse_tool_calls(self.reply)[1]
 
 
 def _search(query: str) -> Call:
@@ -165,9 +172,9 @@ async def converse(engine: ToolSearch, session: Session) -> list[Exchange]:
             exchanges.append(
                 Exchange(
                     user=turn.user if calls == turn.calls[0] else "",
-                    shown=tuple(tool["function"]["name"] for tool in shown),
+                    shown=tuple(openai_chat.read_tool(tool).name for tool in shown),
                     tokens=_definition_tokens(engine, session, shown),
-                    reply=reply["choices"][0]["message"],
+                    reply=reply,
                     appended=tuple(appended),
                     evicted=() if calls else tuple(session.end_turn()),
                 )
@@ -194,22 +201,15 @@ def savings_facts(savings: Savings) -> dict[str, Any]:
 
 
 def _reply(calls: Sequence[Call], answer: str, *, first_id: int) -> dict[str, Any]:
-    """A chat completion, with only those fields that are read."""
-    message: dict[str, Any] = {"role": "assistant", "content": None if calls else answer}
-    if calls:
-        message["tool_calls"] = [
-            {
-                "id": f"call_{number}",
-                "type": "function",
-                "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
-            }
-            for number, call in enumerate(calls, first_id)
-        ]
-    return {"choices": [{"message": message, "finish_reason": "tool_calls" if calls else "stop"}]}
+    """The message of a chat completion."""
+    asked = [
+        ToolCall(f"call_{number}", call.name, json.dumps(call.arguments)) for number, call in enumerate(calls, first_id)
+    ]
+    return openai_chat.write_assistant(AssistantMessage("" if calls else answer, tuple(asked)))
 
 
 def _calls_so_far(exchanges: Sequence[Exchange]) -> int:
-    return sum(len(parse_tool_calls(exchange.reply)[1]) for exchange in exchanges)
+    return sum(len(exchange.calls) for exchange in exchanges)
 
 
 def _definition_tokens(engine: ToolSearch, session: Session, shown: Sequence[dict[str, Any]]) -> int:

@@ -13,6 +13,9 @@ from rich.text import Text
 
 from toolsearch.cli.demo_story import Exchange, Search
 from toolsearch.cli.output import legible, line, program, seconds, stdout, table
+from toolsearch.tools.calls import ToolCall
+from toolsearch.wire.arguments import arguments_object
+from toolsearch.wire.openai_chat import write_calls
 
 _NEXT = (  # each works where nothing but the package is installed, the last two after the one before them
     ("search any module", 'search "parse a web address" --source urllib.parse'),
@@ -100,18 +103,17 @@ def _conversation(exchanges: Sequence[Exchange]) -> RenderableType:
 
 
 def _said_and_got(exchange: Exchange) -> list[tuple[str, str]]:
-    calls = exchange.reply.get("tool_calls")
-    if calls:
+    if exchange.calls:
         gets = [_short(_gist(message["content"])) for message in exchange.appended]
-        return list(zip(map(_call, calls), gets, strict=True))
+        return list(zip(map(_call, exchange.calls), gets, strict=True))
     evicted = f"evicted: {', '.join(exchange.evicted)}" if exchange.evicted else ""
     return [(f"answers: {exchange.reply['content']}", evicted)]
 
 
-def _call(call: dict[str, Any]) -> str:
-    arguments: dict[str, Any] = json.loads(call["function"]["arguments"])
+def _call(call: ToolCall) -> str:
+    arguments = arguments_object(call)
     written = ", ".join(json.dumps(value) for key, value in arguments.items() if key != "limit")
-    return f"{call['function']['name']}({_short(written)})"
+    return f"{call.name}({_short(written)})"
 
 
 def _gist(result: str) -> str:
@@ -129,7 +131,7 @@ def _one_round(exchange: Exchange) -> RenderableType:
         "Request 1 in OpenAI's format",
         "dim",
         Text("tool_calls of the reply", "bold"),
-        line(json.dumps(exchange.reply["tool_calls"]), "cyan"),
+        line(json.dumps(write_calls(exchange.calls)), "cyan"),
         Text("messages that session.execute appends", "bold"),
         *(line(json.dumps(message)) for message in exchange.appended),
     )

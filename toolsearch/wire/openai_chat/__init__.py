@@ -6,7 +6,13 @@ Answers are read and written in `answers` and `stream`, which take long to impor
 from __future__ import annotations
 
 from toolsearch.wire.openai_chat.calls import read_call, read_calls, reply_items, write_calls
-from toolsearch.wire.openai_chat.messages import read_messages, read_results, write_messages, write_results
+from toolsearch.wire.openai_chat.messages import (
+    read_messages,
+    read_results,
+    write_assistant,
+    write_messages,
+    write_results,
+)
 from toolsearch.wire.openai_chat.names import PROVIDER
 from toolsearch.wire.openai_chat.response_format import write_response_format
 from toolsearch.wire.openai_chat.tools import (
@@ -28,6 +34,7 @@ __all__ = [
     "read_tool_choice",
     "reply_items",
     "tool_fields",
+    "write_assistant",
     "write_calls",
     "write_messages",
     "write_response_format",
