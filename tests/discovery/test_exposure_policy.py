@@ -26,7 +26,7 @@ from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.upstreams.entries import read_listing
-from toolsearch.upstreams.protocol import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.upstreams.interface import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.messages import ToolMessage, UserMessage

@@ -19,7 +19,7 @@ from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
-from toolsearch.upstreams.protocol import Listing
+from toolsearch.upstreams.interface import Listing
 from toolsearch.wire.mcp.eras import Era
 
 

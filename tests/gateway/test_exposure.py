@@ -22,7 +22,7 @@ from toolsearch.gateway.trust.verdicts import OpenGate, ReviewItem, ReviewReason
 from toolsearch.tokens import O200kTokenCounter
 from toolsearch.tools.definition import Tool
 from toolsearch.upstreams.entries import read_listing
-from toolsearch.upstreams.protocol import (
+from toolsearch.upstreams.interface import (
     UpstreamState,
 )
 from toolsearch.wire.mcp.eras import Era, entry_for

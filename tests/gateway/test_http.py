@@ -28,7 +28,7 @@ from toolsearch.gateway.http_guard import HostPort
 from toolsearch.gateway.log_guard import LogGuard
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
-from toolsearch.upstreams.protocol import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
+from toolsearch.upstreams.interface import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
 
 ALICE, BOB = "alice-token-0123456789", "bob-token-abcdefghij"
 ENVIRONMENT = {"ALICE": ALICE, "BOB": BOB}

@@ -16,8 +16,8 @@ from toolsearch.gateway.trust.verdicts import OpenGate, ReviewItem, ReviewReason
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import is_legal_name
 from toolsearch.upstreams.entries import read_listing
+from toolsearch.upstreams.interface import Listing
 from toolsearch.upstreams.pinned import Entry
-from toolsearch.upstreams.protocol import Listing
 
 # Few characters, so that names often differ only in what cannot be kept of them, or in their ends.
 server_names = st.text("ab_- .é", min_size=1, max_size=40).filter(str.strip)

@@ -11,7 +11,7 @@ from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import MOST_ROUNDS, Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
-from toolsearch.upstreams.protocol import UpstreamRequest
+from toolsearch.upstreams.interface import UpstreamRequest
 from toolsearch.wire.mcp.eras import Era, result_for
 
 CALL = {"name": "tool", "arguments": {}}

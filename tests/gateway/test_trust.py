@@ -30,8 +30,8 @@ from toolsearch.storage.sqlite.schema import _TABLES
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.identity import server_identity
+from toolsearch.upstreams.interface import Listing
 from toolsearch.upstreams.pinned import Kind, content_entry, tool_entry
-from toolsearch.upstreams.protocol import Listing
 
 PLAIN = tool("Adds two numbers.")
 OTHER = tool("Adds two numbers, and rounds.")

@@ -12,7 +12,7 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate, ToolGate
 from toolsearch.upstreams.entries import read_listing
-from toolsearch.upstreams.protocol import (
+from toolsearch.upstreams.interface import (
     Listing,
     UpstreamRequest,
     UpstreamSinks,

@@ -12,7 +12,7 @@ from mcp.types import TextContent
 
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.upstreams.actor import UpstreamActor
-from toolsearch.upstreams.protocol import Listing, UpstreamRequest, UpstreamSinks, UpstreamState
+from toolsearch.upstreams.interface import Listing, UpstreamRequest, UpstreamSinks, UpstreamState
 from toolsearch.upstreams.settings import UpstreamSettings
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.kit.clock import Clock
 from toolsearch.upstreams.health import TRANSITIONS, Event, Health
-from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.interface import UpstreamState
 
 WAYS = {  # to each state, from the first
     UpstreamState.IDLE: [],
@@ -15,7 +15,7 @@ WAYS = {  # to each state, from the first
     UpstreamState.NEEDS_LOGIN: [Event.CONNECTING, Event.LOGIN_REFUSED],
 }
 TABLE = """
-             CONNECTING  OPENED  UNREACHABLE  LOGIN_REFUSED  LOST  FAULT     FAILING   ANSWERED  RESTED
+             CONNECTING  OPENED  UNREACHABLE  LOGIN_REFUSED  LOST  FAULT     FAILING   ANSWERED  IDLED
 IDLE         STARTING    READY   DOWN         NEEDS_LOGIN    -     -         -         -         -
 STARTING     -           READY   DOWN         NEEDS_LOGIN    -     -         -         -         -
 READY        -           -       -            NEEDS_LOGIN    DOWN  -         DEGRADED  -         -

@@ -57,7 +57,7 @@ def name_in(answer: Any) -> str | None:
 
 async def test_a_turn_that_is_free_goes_past_one_who_has_just_given_up_waiting():
     turns = Turns()
-    turns.apart = True
+    turns.one_session_at_a_time = True
 
     async def go(key: str, order: list[str]) -> None:
         async with turns.turn(Session(key), None):
@@ -200,7 +200,7 @@ async def test_the_clock_of_a_request_stands_still_while_a_person_thinks():
 
 async def test_a_request_that_waits_too_long_for_its_turn_is_out_of_time():
     turns = Turns()
-    turns.apart = True
+    turns.one_session_at_a_time = True
     async with turns.turn(Session("ann"), None):
         with pytest.raises(TimeoutError):
             async with turns.turn(Session("bob"), 0):
@@ -209,7 +209,7 @@ async def test_a_request_that_waits_too_long_for_its_turn_is_out_of_time():
 
 async def test_sessions_take_turns_in_the_order_they_came_and_one_that_gives_up_holds_nobody_up():
     turns = Turns()
-    turns.apart = True
+    turns.one_session_at_a_time = True
     order: list[str] = []
     until = asyncio.Event()
 

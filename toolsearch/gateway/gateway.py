@@ -38,7 +38,7 @@ from toolsearch.storage.sqlite.usage import SqliteUsageStore
 from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.upstreams.actor import UpstreamActor
-from toolsearch.upstreams.protocol import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
+from toolsearch.upstreams.interface import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
 from toolsearch.upstreams.repeated import RepeatedWarning
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.envelope import asks_for_input

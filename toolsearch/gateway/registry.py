@@ -16,8 +16,8 @@ from toolsearch.gateway.server_contents import Contents, content_entries, conten
 from toolsearch.gateway.trust.verdicts import ReviewItem, ToolGate
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.refusal import Refusal
+from toolsearch.upstreams.interface import Listing
 from toolsearch.upstreams.pinned import Kind, tool_entry
-from toolsearch.upstreams.protocol import Listing
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.interface import Listing
 from toolsearch.upstreams.pinned import Entry, Kind, content_entry
-from toolsearch.upstreams.protocol import Listing
 from toolsearch.wire.mcp.lists import RESOURCES, ListOf
 
 

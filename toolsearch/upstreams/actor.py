@@ -1,4 +1,4 @@
-"""Keeps one server connected, lists it, and sends it requests; what befalls it stays its own."""
+"""Keeps one server connected, lists what it has, and sends it requests. Its failures reach no other server."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from toolsearch.upstreams.connector import Connector
 from toolsearch.upstreams.faults import Fault, FaultKind
 from toolsearch.upstreams.follower import ListingFollower
 from toolsearch.upstreams.health import Event, Health
+from toolsearch.upstreams.idle_gate import IdleGate
+from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
 from toolsearch.upstreams.oauth import stored_tokens
-from toolsearch.upstreams.protocol import UpstreamRequest, UpstreamSinks, UpstreamState, UpstreamStatus
 from toolsearch.upstreams.repeated import RepeatedWarning
-from toolsearch.upstreams.rests import Rests
 from toolsearch.upstreams.sender import Sender
+from toolsearch.upstreams.server_errors import ServerErrors
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.upstreams.talkback import Talkback
-from toolsearch.upstreams.words import Words
 
 logger = logging.getLogger(__name__)
 
-_STEADY_S = 10.0  # a session that lived so long was no failure to connect
-_WANTED_S = 600.0  # a lazy server that nobody has used for so long is left alone when it goes
-_GONE = (0, 502, 503, 504)  # what a server that is being restarted, or a proxy in front of it, answers with; 0: nothing
+_STEADY_S = 10.0  # a session that ended earlier counts as a failure to connect
+_WANTED_S = 600.0  # a lazy server that nobody has used for so long is not reconnected when it goes
+_GONE = (0, 502, 503, 504)  # what a server that restarts, or a proxy before it, answers with; 0: no answer
 _DEGRADED_FAULTS = 2
 _DEGRADED_JUNK = 50  # lines in a row
 
@@ -54,8 +54,8 @@ _CHANGES = (
 class UpstreamActor:
     """An `Upstream` over stdio or HTTP.
 
-    One task keeps it up: connects, lists, follows its changes, and after a loss begins anew, each time later. Whoever
-    uses it meanwhile has it tried at once. *random* gives numbers in [0, 1).
+    One task keeps the server up: it connects, lists, follows changes, and starts again after a loss, waiting longer
+    each time. A request in the meantime tries to connect at once. *random* gives numbers in [0, 1).
     """
 
     def __init__(
@@ -72,44 +72,44 @@ class UpstreamActor:
         self._random = random
         self._talkback = Talkback(ask_timeout_s=settings.policy.ask_timeout_s, has_clients=settings.relays)
         self._tokens = stored_tokens(settings)
-        self._words = Words(settings, can_log_in=self._tokens is not None, clock=clock)
+        self._errors = ServerErrors(settings, can_log_in=self._tokens is not None, clock=clock)
         self._warning = RepeatedWarning(logger)
         self._health = Health(lambda state: sinks.state(settings.name, state), clock)
         self._connection = Connection(
             Connector(
                 settings.server,
-                lambda: self._talkback.peer(self._heard),
+                lambda: self._talkback.peer(self._on_message),
                 timeout_s=settings.policy.connect_timeout_s,
                 auth=self._tokens.auth() if self._tokens else None,
             ),
-            self._words,
+            self._errors,
             self._health,
             Breaker(clock=clock, random=random),
-            on_open=self._opened,
+            on_open=self._on_open,
             clock=clock,
         )
         self._listings = ListingFollower(
             settings,
-            self._words,
+            self._errors,
             publish=sinks.listing,
-            listed=self._answered,
-            failed=self._failing,
+            on_listed=self._on_answered,
+            on_listing_failed=self._on_failed,
             warning=self._warning,
             random=random,
             clock=clock,
         )
         self._sender = Sender(
             settings,
-            self._words,
+            self._errors,
             self._talkback,
             Breaker(clock=clock, random=random),
             connect=self._connection.get,
             judged=self._listings.judged,
-            answered=self._answered,
-            suffered=self._failing,
+            on_answered=self._on_answered,
+            on_request_failed=self._on_failed,
         )
         self._keeping: asyncio.Task[None] | None = None
-        self._rests = Rests(clock=clock, is_in_use=lambda: self._connection.is_in_use)
+        self._idle_gate = IdleGate(clock=clock, is_in_use=lambda: self._connection.is_in_use)
         self._losses = 0  # of sessions that did not last, in a row
         self._calls = self._failed = self._junk_lines = self._junk_in_a_row = 0
 
@@ -128,21 +128,21 @@ class UpstreamActor:
 
     def status(self) -> UpstreamStatus:
         session = self._connection.live
-        breaker, lanes = self._sender.breaker, self._sender.lanes
+        breaker, limit = self._sender.breaker, self._sender.limit
         return UpstreamStatus(
             self.name,
             self._settings.server.transport,
             self.state,
             last_error=self._health.reason,
             since_s=self._health.since_s,
-            retry_at_s=breaker.retry_at_s if session and breaker.is_open else self._rests.ends_at_s,
+            retry_at_s=breaker.retry_at_s if session and breaker.is_open else self._idle_gate.opens_at_s,
             connect_s=self._connection.connect_s,
             starts=self._connection.starts,
             calls=self._calls,
             failed=self._failed,
-            shed=lanes.shed,
-            running=lanes.running,
-            waiting=lanes.waiting,
+            shed=limit.shed,
+            running=limit.running,
+            waiting=limit.waiting,
             junk_lines=self._junk_lines,
             protocol_version=session.sdk.protocol_version or "" if session else "",
         )
@@ -153,18 +153,18 @@ class UpstreamActor:
 
     def wake(self) -> None:
         if self.state is UpstreamState.IDLE:
-            self._rests.end()
+            self._idle_gate.open()
 
     async def request(self, request: UpstreamRequest) -> dict[str, Any]:
         self._calls += 1
-        self._rests.stir()
+        self._idle_gate.wake()
         try:
             return await self._sender.send(request)
         except (ToolSearchError, MCPError):
             self._failed += 1
             raise
         finally:
-            self._rests.note_use()
+            self._idle_gate.note_use()
 
     async def listed(self) -> None:
         """Connect where need be, and wait until what it lists was judged, as long as connecting may take.
@@ -178,10 +178,10 @@ class UpstreamActor:
             async with asyncio.timeout_at(ends_at):
                 await self._listings.judged(session)
         except TimeoutError as error:
-            raise self._words.unavailable(f"it did not list its tools within {timeout_s:g} s") from error
+            raise self._errors.unavailable(f"it did not list its tools within {timeout_s:g} s") from error
 
     async def relist(self) -> None:
-        self._rests.stir()
+        self._idle_gate.wake()
         await self._listings.relist(await self._connection.get())
 
     async def aclose(self) -> None:
@@ -192,7 +192,7 @@ class UpstreamActor:
         await self._listings.aclose()
         await self._connection.aclose()
 
-    # ---- kept up
+    # ---- keeping it up
 
     async def _keep(self) -> None:
         is_known = await self._listings.publish_kept(is_old=self._connection.remember_as_old)
@@ -203,49 +203,51 @@ class UpstreamActor:
                 session = await self._connection.get()
             except LoginRequiredError as error:
                 self._warning.warn(str(error))
-                await self._rests.until_changed(self._tokens.stamp if self._tokens else _no_tokens)
+                await self._idle_gate.until_changed(self._tokens.stamp if self._tokens else _no_tokens)
                 continue
             except ServerUnavailableError as error:
                 self._warning.warn(str(error))
                 if not self._is_wanted():
                     await self._idle()
                     continue
-                await self._rests.until(self._connection.retry_at_s or self._clock())
+                await self._idle_gate.until(self._connection.retry_at_s or self._clock())
                 continue
-            await self._listings.follow(session, self._connection.over)
+            await self._listings.follow(session, self._connection.session_retired)
             await self._recover()
 
     async def _recover(self) -> None:
-        """After a loss: wait a while, longer if sessions keep ending; or until it is used, if it is not wanted."""
+        """After a loss, wait before the next attempt: longer if sessions keep ending, and until the next use if nobody
+        needs the server now.
+        """
         if self._connection.live is None:
             self._health.note(Event.LOST)
         self._losses = 1 if self._connection.age_s >= _STEADY_S else self._losses + 1
         if self._is_wanted():
-            await self._rests.until(self._clock() + delay_s(self._losses, self._random))
+            await self._idle_gate.until(self._clock() + delay_s(self._losses, self._random))
         else:
             await self._idle()
 
     def _is_wanted(self) -> bool:
-        """Whether it is to be up though nobody asks: a lazy server whose tools are known need not."""
+        """Whether to reconnect before the next use. A lazy server whose tools are known can wait for that."""
         if not self._settings.policy.lazy or not self._listings.is_listed:
             return True
-        return self._rests.was_used_within(_WANTED_S)
+        return self._idle_gate.was_used_within(_WANTED_S)
 
     async def _idle(self) -> None:
-        """Leave it alone until somebody uses it."""
+        """Do nothing until somebody uses it."""
         if not self._connection.is_in_use and not self._health.reason:
-            self._health.note(Event.RESTED)
-        await self._rests.until_used()
+            self._health.note(Event.IDLED)
+        await self._idle_gate.until_used()
 
-    # ---- asked, and told
+    # ---- what the server and the parts of the actor report
 
-    async def _heard(self, message: IncomingMessage) -> None:
+    async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, Exception):
             self._junk_lines += 1
             self._junk_in_a_row += 1
             if self._junk_in_a_row == _DEGRADED_JUNK:
                 self._health.note(
-                    Event.FAILING, str(self._words.unavailable("it sends what is no MCP, line after line"))
+                    Event.FAILING, str(self._errors.unavailable("it sends what is no MCP, line after line"))
                 )
             return
         self._junk_in_a_row = 0
@@ -254,17 +256,17 @@ class UpstreamActor:
         elif isinstance(message, types.ResourceUpdatedNotification):
             self._sinks.updated(self.name, message.params.uri)
 
-    def _opened(self) -> None:
+    def _on_open(self) -> None:
         self._junk_in_a_row = 0
         if self._is_failing():
             self._health.note(Event.FAILING)
 
-    def _answered(self) -> None:
+    def _on_answered(self) -> None:
         self._junk_in_a_row = 0
         self._health.note(Event.FAILING if self._is_failing() else Event.ANSWERED)
 
-    def _failing(self, fault: Fault | None, session: McpSession, error: Exception) -> None:
-        """A request or a listing over *session* came to nothing, for *fault* or by the server's own word."""
+    def _on_failed(self, fault: Fault | None, session: McpSession, error: Exception) -> None:
+        """A request or a listing over *session* failed, because of *fault* or, if None, by the server's own refusal."""
         if fault is not None and fault.kind is FaultKind.EXPIRED:
             if self._connection.drop(session):
                 self._health.note(Event.LOST)
@@ -273,7 +275,9 @@ class UpstreamActor:
             self._health.note(self._event_of(fault, session), str(error))
 
     def _event_of(self, fault: Fault | None, session: McpSession) -> Event:
-        """Over HTTP a loss is that of one answer, unless the server went down: it may come back with other tools."""
+        """A child process that is lost is gone. Over HTTP only one answer is lost, unless the server itself went down,
+        which may come back with other tools.
+        """
         if fault is not None and fault.kind is FaultKind.LOGIN:
             return Event.LOGIN_REFUSED
         if fault is not None and fault.kind is FaultKind.LOST:

@@ -11,7 +11,7 @@ _MOST_FAULTS = 5
 
 
 class Breaker:
-    """Counts faults in a row; the fifth opens it, and so does one that asks for patience. Reads time only when asked.
+    """A circuit breaker. Five faults in a row open it, and so does one where the server asks us to wait.
 
     closed ──5 faults──> open ──after the backoff──> half-open ──answered──> closed
                            ^                            │
@@ -23,12 +23,12 @@ class Breaker:
         self._random = random
         self._retry_at_s: float | None = None
         self._is_open = False
-        self.probe: Passage | None = None
+        self.probe: Permit | None = None
         self.faults = 0  # in a row
 
     @property
     def retry_at_s(self) -> float | None:
-        """When it is worth another try, on the clock; None where nothing speaks against one now."""
+        """When to try again, by the clock; None if that is possible now."""
         return self._retry_at_s
 
     @property
@@ -39,14 +39,14 @@ class Breaker:
         is_too_early = self._retry_at_s is not None and self._clock() < self._retry_at_s
         return is_too_early or self.probe is not None
 
-    def admit(self) -> Passage | None:
-        """A way through, on which the outcome is to be told; None while it is open."""
+    def admit(self) -> Permit | None:
+        """A permit for one request, which is to be told the outcome; None while the breaker is open."""
         if self.is_open:
             return None
-        passage = Passage(self)
+        permit = Permit(self)
         if self._is_open:
-            self.probe = passage
-        return passage
+            self.probe = permit
+        return permit
 
     def answered(self) -> None:
         self.faults = 0
@@ -54,23 +54,23 @@ class Breaker:
         self._retry_at_s = None
         self.probe = None
 
-    def failed(self, passage: Passage | None = None, *, asked_s: float = 0.0) -> None:
-        """One more fault; *asked_s* is for how long the server itself wants to be left alone."""
-        if self._is_open and self.probe is not passage:
-            return  # sent before it opened; counting it too would only prolong the wait
+    def failed(self, permit: Permit | None = None, *, asked_s: float = 0.0) -> None:
+        """Count one more fault; *asked_s* is how long the server itself asks us to wait."""
+        if self._is_open and self.probe is not permit:
+            return  # it was sent before the breaker opened; counting it would only prolong the wait
         self.probe = None
         self.faults += 1
         self._retry_at_s = self._clock() + delay_s(self.faults, self._random, asked_s=asked_s)
         self._is_open = self.faults >= _MOST_FAULTS or asked_s > 0
 
-    def left(self, passage: Passage) -> None:
-        """Nothing was learned on *passage*: whoever took it gave up."""
-        if self.probe is passage:
+    def given_up(self, permit: Permit) -> None:
+        """The holder of *permit* gave up before there was an outcome. Does nothing after one."""
+        if self.probe is permit:
             self.probe = None
 
 
-class Passage:
-    """One request's way through a breaker."""
+class Permit:
+    """Lets one request through a breaker, and is told what became of it."""
 
     def __init__(self, breaker: Breaker) -> None:
         self._breaker = breaker
@@ -85,5 +85,5 @@ class Passage:
     def failed(self, *, asked_s: float = 0.0) -> None:
         self._breaker.failed(self, asked_s=asked_s)
 
-    def left(self) -> None:
-        self._breaker.left(self)
+    def given_up(self) -> None:
+        self._breaker.given_up(self)

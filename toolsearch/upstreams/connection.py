@@ -1,4 +1,4 @@
-"""The one session with a server: opened for whoever needs it first, shared by all, and opened anew where it is lost."""
+"""The session with one server: opened when it is first needed, shared by all requests, and reopened after a loss."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import asyncio
 from collections.abc import Callable
 
 from toolsearch.errors import ServerUnavailableError
-from toolsearch.upstreams.breaker import Breaker, Passage
+from toolsearch.upstreams.breaker import Breaker, Permit
 from toolsearch.upstreams.connector import CannotConnectError, Connector
 from toolsearch.upstreams.faults import Fault, FaultKind
 from toolsearch.upstreams.health import Event, Health
+from toolsearch.upstreams.server_errors import ServerErrors
 from toolsearch.upstreams.session import McpSession
-from toolsearch.upstreams.words import Words
 
 
 class Connection:
-    """*health* is told of every attempt; *on_open* is called with each session, before anybody gets it."""
+    """*health* is told of every attempt; *on_open* is called for each new session, before any request gets it."""
 
     def __init__(
         self,
         connector: Connector,
-        words: Words,
+        errors: ServerErrors,
         health: Health,
         breaker: Breaker,
         *,
@@ -28,7 +28,7 @@ class Connection:
         clock: Callable[[], float],
     ) -> None:
         self._connector = connector
-        self._words = words
+        self._errors = errors
         self._health = health
         self._breaker = breaker
         self._on_open = on_open
@@ -37,7 +37,7 @@ class Connection:
         self._opening: asyncio.Task[McpSession] | None = None
         self._opened_at_s = 0.0
         self._closed = False
-        self.over = asyncio.Event()  # the session, for new requests
+        self.session_retired = asyncio.Event()  # set once the present session takes no new requests
         self.connect_s = 0.0
         self.starts = 0
 
@@ -60,7 +60,7 @@ class Connection:
 
     @property
     def retry_at_s(self) -> float | None:
-        """When it is worth another try, on the clock; None where nothing speaks against one now."""
+        """When to try again, by the clock; None if that is possible now."""
         return self._breaker.retry_at_s
 
     def remember_as_old(self) -> None:
@@ -68,7 +68,7 @@ class Connection:
         self._connector.remember_as_old()
 
     async def get(self) -> McpSession:
-        """The live session. All who wait for a new one share one attempt, and its ServerUnavailableError."""
+        """The live session. Callers that wait for a new one share one attempt, and its ServerUnavailableError."""
         if session := self.live:
             return session
         if self._opening is None or self._opening.done():
@@ -81,15 +81,15 @@ class Connection:
         return opening.result()
 
     def drop(self, session: McpSession) -> bool:
-        """Take *session* out of use, without ending it; whether it was in use."""
+        """Give *session* to no new request, without ending it. Returns whether it was the present one."""
         if session is not self._session:
             return False
         self._session = None
-        self.over.set()
+        self.session_retired.set()
         return True
 
     def close(self) -> None:
-        """Let nobody connect any more."""
+        """Refuse every further attempt to connect."""
         self._closed = True
         if self._opening is not None:
             self._opening.cancel()
@@ -104,19 +104,19 @@ class Connection:
     async def _open(self) -> McpSession:
         if self._closed:
             raise self._is_closed()
-        passage = self._breaker.admit()
-        if passage is None:
-            raise self._words.left_alone(self._breaker)
+        permit = self._breaker.admit()
+        if permit is None:
+            raise self._errors.breaker_open(self._breaker)
         self._health.note(Event.CONNECTING)
         started_s = self._clock()
         try:
             session = await self._connector.open()
         except CannotConnectError as error:
             words = f"; its last words: {error.last_words}" if error.last_words else ""
-            raise self._could_not(error.fault, f"{error.fault.reason}{words}", passage) from error
-        passage.answered()
+            raise self._could_not(error.fault, f"{error.fault.reason}{words}", permit) from error
+        permit.answered()
         self._session = session
-        self.over = asyncio.Event()
+        self.session_retired = asyncio.Event()
         self._opened_at_s = self._clock()
         self.connect_s = self._opened_at_s - started_s
         self.starts += 1
@@ -124,16 +124,16 @@ class Connection:
         self._on_open()
         return session
 
-    def _could_not(self, fault: Fault, reason: str, passage: Passage) -> ServerUnavailableError:
+    def _could_not(self, fault: Fault, reason: str, permit: Permit) -> ServerUnavailableError:
         if fault.kind is FaultKind.LOGIN:
-            passage.left()
-            error: ServerUnavailableError = self._words.login_required(fault)
+            permit.given_up()
+            error: ServerUnavailableError = self._errors.login_required(fault)
             self._health.note(Event.LOGIN_REFUSED, str(error))
         else:
-            passage.failed(asked_s=fault.asked_s)
-            error = self._words.unavailable(reason)
+            permit.failed(asked_s=fault.asked_s)
+            error = self._errors.unavailable(reason)
             self._health.note(Event.UNREACHABLE, str(error))
         return error
 
     def _is_closed(self) -> ServerUnavailableError:
-        return self._words.unavailable("the connection has been closed")
+        return self._errors.unavailable("the connection has been closed")

@@ -1,4 +1,4 @@
-"""Opens sessions with one server, and remembers what of the way there is not to be found out again."""
+"""Opens sessions with one server, and remembers which protocol and transport worked last time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TAKES_NO_POST = (404, 405)
 
 
 class CannotConnectError(Exception):
-    """Says why, and what a child process had to say last."""
+    """Has the fault, and the last lines that a child process wrote to stderr."""
 
     def __init__(self, fault: Fault, last_words: str) -> None:
         super().__init__(fault.reason)
@@ -41,7 +41,7 @@ class Connector:
 
     @property
     def is_old(self) -> bool:
-        """Whether the server shook hands last time: asking for the newer protocol can cost 10 s of its silence."""
+        """Whether the server spoke the older protocol last time. Asking it for the newer one can take 10 s."""
         return self._is_old
 
     def remember_as_old(self) -> None:
@@ -94,7 +94,7 @@ class Connector:
 
 
 def _older_way(server: McpServer, fault: Fault) -> HttpServer | None:
-    """The server by the HTTP of before 2025, where nothing but that it takes no POST speaks against it."""
+    """*server* over the HTTP of before 2025, if it failed only because it takes no POST; else None."""
     if not isinstance(server, HttpServer) or server.kind_is_given or server.kind == "sse":
         return None
     return replace(server, kind="sse") if fault.status in _TAKES_NO_POST else None

@@ -1,4 +1,4 @@
-"""What a failure of a server means: why it happened, did the request run, does somebody have to log in."""
+"""What a failure of a server means: why it happened, whether the request ran, whether somebody must log in."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _SDKS_OWN_WORDS = ("Connection closed", "SSE stream ")
 class FaultKind(Enum):
     LOST = "lost"  # the connection, or the way to it
     SILENT = "silent"
-    EXPIRED = "expired"  # the session: it was not run, and runs on a new one
+    EXPIRED = "expired"  # the session has expired: the request did not run, and can be sent on a new one
     LOGIN = "login"
-    REFUSED = "refused"  # by what stands before the server, and would be again
+    REFUSED = "refused"  # by something in front of the server, which would refuse it again
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A failure that is not the server's own word on a request.
+    """A failure that is not the server's own refusal of a request.
 
     reason    a clause, such as ``HTTP 503``
     status    of the HTTP answer; 0 where there was none
-    asked_s   how long the server wants to be left alone
+    asked_s   how long the server asks us to wait
     """
 
     kind: FaultKind
@@ -51,7 +51,7 @@ class Fault:
 
     @property
     def counts(self) -> bool:
-        """Whether it speaks against the server as a whole, rather than against this request or who sends it."""
+        """Whether the server as a whole fails, rather than this request or its sender."""
         return self.kind in (FaultKind.LOST, FaultKind.SILENT)
 
     @property
@@ -64,7 +64,7 @@ def silence(seconds: float) -> Fault:
 
 
 def fault_of_request(error: MCPError) -> Fault | None:
-    """None if the server itself has refused the request. Its silence is for the caller to notice."""
+    """The fault behind *error*; None if the server itself has refused the request. Timeouts are noticed elsewhere."""
     data: JsonObject = error.data if is_object(error.data) else {}
     if FAULT in data:
         return _fault_of_http(error.message, data)
@@ -74,7 +74,7 @@ def fault_of_request(error: MCPError) -> Fault | None:
 
 
 def fault_of_connecting(error: BaseException, server: McpServer) -> Fault:
-    """Nothing has run. *error* is whatever the SDK, the network or the system made of it."""
+    """The fault behind *error*, which the SDK, the network or the system raised. No request has run."""
     cause = _innermost(error)
     if isinstance(cause, MCPError) and is_object(cause.data) and FAULT in cause.data:
         return _fault_of_http(cause.message, {**cause.data, MAY_HAVE_RUN: False})

@@ -1,4 +1,4 @@
-"""Keeps what one server lists known and judged: from last time, on each connection, and after each change."""
+"""Keeps the listing of one server up to date and judged: from disk, on each new connection, and after each change."""
 
 from __future__ import annotations
 
@@ -15,46 +15,48 @@ from mcp import MCPError
 from toolsearch.errors import ServerUnavailableError, ToolSearchError
 from toolsearch.upstreams.backoff import delay_s
 from toolsearch.upstreams.faults import Fault, FaultKind, fault_of_request, silence
+from toolsearch.upstreams.interface import Listing
 from toolsearch.upstreams.listing import read_server
 from toolsearch.upstreams.listing_store import ListingStore
-from toolsearch.upstreams.protocol import Listing
 from toolsearch.upstreams.repeated import RepeatedWarning
+from toolsearch.upstreams.server_errors import ServerErrors
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.upstreams.subscription import hear_of_changes
 from toolsearch.upstreams.turns import outside_of_turns
-from toolsearch.upstreams.words import Words
 
 logger = logging.getLogger(__name__)
 
-_LEAST_TTL_S = 10.0  # a server may promise less, and is not listed without end for that
-_MOST_TTLS = 2  # what is older could not be renewed in time, and calls wait until it is
+_LEAST_TTL_S = 10.0  # a server that promises less is not listed more often
+_MOST_TTLS = 2  # calls wait for a new listing once the last is older than so many times its lifetime
 
 
 class ListingFollower:
-    """*publish* is told of every listing, in order, and raises ToolSearchError if it could not be judged; *listed* is
-    told of each time that the server could be listed, and *failed* of each that it could not: of the fault, if it was
-    not the server's own refusal, and of what is to be said.
+    """Of one server.
+
+    publish            given every listing, in order; raises ToolSearchError if it could not be judged
+    on_listed          called each time the server was listed and judged
+    on_listing_failed  called each time it was not, with the fault (None for the server's own refusal) and the error
     """
 
     def __init__(
         self,
         settings: UpstreamSettings,
-        words: Words,
+        errors: ServerErrors,
         *,
         publish: Callable[[Listing], Awaitable[None]],
-        listed: Callable[[], None],
-        failed: Callable[[Fault | None, McpSession, ToolSearchError], None],
+        on_listed: Callable[[], None],
+        on_listing_failed: Callable[[Fault | None, McpSession, ToolSearchError], None],
         warning: RepeatedWarning,
         random: Callable[[], float],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
         self._timeout_s = settings.policy.connect_timeout_s
-        self._words = words
+        self._errors = errors
         self._publish = publish
-        self._listed = listed
-        self._failed = failed
+        self._on_listed = on_listed
+        self._on_listing_failed = on_listing_failed
         self._warning = warning
         self._random = random
         self._clock = clock
@@ -63,8 +65,8 @@ class ListingFollower:
         self._judged: _Attempt | None = None  # the last that came to a judged listing
         self._listing: Listing | None = None  # the last that was judged
         self._due = asyncio.Event()
-        self._hints = 0  # that the server may list something else by now
-        self._announced = 0  # the last of them that calls wait for
+        self._hints = 0  # how often we learned that the list may have changed
+        self._announced = 0  # the last hint that calls wait for
         self.failures = 0  # in a row
 
     @property
@@ -72,28 +74,28 @@ class ListingFollower:
         return self._listing is not None
 
     def changed(self) -> None:
-        """Say that the server lists something else by now: no call is sent before that has been judged."""
+        """Note that the list has changed: it is listed again now, and no call is sent before that was judged."""
         self.doubt()
         self._due.set()
 
     def doubt(self) -> None:
-        """Say that it could be another server by now. It is listed again before the next call, if not by then."""
+        """Note that another server may answer by now: it is listed again before the next call at the latest."""
         self._hints += 1
         self._announced = self._hints
 
     def may_have_changed(self) -> None:
-        """Say that a change could have been missed. It is looked for at once, but calls do not wait for that."""
+        """Note that we may have missed a change: it is listed again now, but calls do not wait for that."""
         self._hints += 1
         self._due.set()
 
     async def publish_kept(self, *, is_old: Callable[[], None]) -> bool:
-        """Whether there is a listing from last time, which is now known to all; *is_old* is called if the server spoke
-        the older protocol then.
+        """Publish the listing that was kept on disk, and say whether there was one. *is_old* is called if the server
+        spoke the older protocol then.
         """
         if self._store is None:
             return False
         kept = await asyncio.to_thread(self._store.load)
-        if kept is None or self.is_listed:  # somebody was quicker
+        if kept is None or self.is_listed:  # it was listed in the meantime
             return False
         listing, was_old = kept
         if was_old:
@@ -101,13 +103,13 @@ class ListingFollower:
         try:
             await self._publish(listing)
         except ToolSearchError as error:
-            self._warning.warn(str(self._words.not_judged(error)))
+            self._warning.warn(str(self._errors.not_judged(error)))
             return False
         self._listing = listing
         return True
 
-    async def follow(self, session: McpSession, over: asyncio.Event) -> None:
-        """List the server over *session* now, and whenever it is called for, until that has ended or is *over*."""
+    async def follow(self, session: McpSession, retired: asyncio.Event) -> None:
+        """List the server over *session* now and whenever it is due, until that has ended or is *retired*."""
         changes = hear_of_changes(
             session,
             changed=self.changed,
@@ -116,12 +118,12 @@ class ListingFollower:
             timeout_s=self._timeout_s,
             random=self._random,
         )
-        await _until([session.ended, over], beside=[self._list_when_due(session), changes])
+        await _until([session.ended, retired], beside=[self._list_when_due(session), changes])
 
     async def judged(self, session: McpSession) -> None:
-        """Wait until what *session* lists has been judged: with all changes that it told of, and not long ago.
+        """Wait until what *session* lists has been judged, recently enough and after every change that it announced.
 
-        Raises ToolSearchError if that cannot be; then nothing may be sent, since nobody has looked at what it means.
+        Raises ToolSearchError if that fails. Nothing may be sent then: no one has checked what the tools are by now.
         """
         while not self._is_judged(session):
             await self.list(session)
@@ -129,7 +131,7 @@ class ListingFollower:
     async def list(self, session: McpSession) -> None:
         """List the server over *session*, and have that judged. Raises ToolSearchError.
 
-        Whoever asks for it meanwhile shares the attempt, unless it began before a change was told.
+        Calls in the meantime share the attempt, unless a change was announced after it began.
         """
         attempt = self._attempt
         if attempt is None or not attempt.serves(session, self._hints):
@@ -138,7 +140,7 @@ class ListingFollower:
         await asyncio.shield(attempt.outcome)
 
     async def relist(self, session: McpSession) -> None:
-        """The same, begun after this was asked."""
+        """The same with a new attempt, so that it shows the list as it is now."""
         self._hints += 1
         await self.list(session)
 
@@ -176,7 +178,7 @@ class ListingFollower:
         return min(filter(None, (self._settings.policy.listing_ttl_s, told_s)), default=None)
 
     async def _make(self, attempt: _Attempt) -> None:
-        outside_of_turns()  # whoever's call it is that waits for this, the server may not ask its client
+        outside_of_turns()  # a call may wait for this, but the server must not ask that call's client
         try:
             if attempt.before is not None:  # one at a time, so that listings come in order
                 await attempt.before.gone(is_given_up=attempt.before.session is not attempt.session)
@@ -185,7 +187,7 @@ class ListingFollower:
             listing = await self._read(attempt.session)
             await self._judge(listing, attempt.session)
         except asyncio.CancelledError:
-            attempt.fails(self._words.unavailable("its connection was closed before its tools were listed"))
+            attempt.fails(self._errors.unavailable("its connection was closed before its tools were listed"))
             raise
         except ToolSearchError as error:
             attempt.fails(error)
@@ -213,28 +215,28 @@ class ListingFollower:
             await self._publish(listing)
         except ToolSearchError as error:
             self.failures += 1
-            failure = self._words.not_judged(error)
-            self._failed(None, session, failure)
+            failure = self._errors.not_judged(error)
+            self._on_listing_failed(None, session, failure)
             raise failure from error
         self.failures = 0
         self._listing = listing
         self._warning.is_well()
-        self._listed()
+        self._on_listed()
 
     def _could_not(self, error: MCPError | TimeoutError, session: McpSession) -> ToolSearchError:
         fault = fault_of_request(error) if isinstance(error, MCPError) else silence(self._timeout_s)
         self.failures += 1
         if fault is not None and fault.kind is FaultKind.LOGIN:
-            failure: ServerUnavailableError = self._words.login_required(fault)
+            failure: ServerUnavailableError = self._errors.login_required(fault)
         else:
-            failure = self._words.unavailable(f"its tools could not be listed: {fault.reason if fault else error}")
-        self._failed(fault, session, failure)
+            failure = self._errors.unavailable(f"its tools could not be listed: {fault.reason if fault else error}")
+        self._on_listing_failed(fault, session, failure)
         return failure
 
 
 @dataclass(eq=False, slots=True)
 class _Attempt:
-    """One listing over *session*, on its way to be judged. *hints* is how many there were when it began."""
+    """One attempt to list over *session*. *hints* is how many hints there were when it began."""
 
     session: McpSession
     outcome: asyncio.Future[None]

@@ -1,15 +1,15 @@
-"""How one server fares: its states, what may befall it, and one table of what that makes of them."""
+"""The state of one server, the events that change it, and one table of all transitions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
 
-from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.interface import UpstreamState
 
 
 class Event(Enum):
-    """What befalls a server."""
+    """What can happen to a server."""
 
     CONNECTING = "an attempt to connect has begun"
     OPENED = "it is connected"
@@ -19,13 +19,13 @@ class Event(Enum):
     FAULT = "a request was not answered"
     FAILING = "requests, or listings of what it has, fail again and again"
     ANSWERED = "a request was answered, and nothing fails"
-    RESTED = "it is left alone until somebody uses it"
+    IDLED = "nothing is done for it until somebody uses it"
 
 
 _IDLE, _STARTING, _READY = UpstreamState.IDLE, UpstreamState.STARTING, UpstreamState.READY
 _DEGRADED, _DOWN, _NEEDS_LOGIN = UpstreamState.DEGRADED, UpstreamState.DOWN, UpstreamState.NEEDS_LOGIN
 
-# What is not here changes nothing: an answer that was under way when the connection ended, for one.
+# An event without an entry changes nothing, such as an answer that arrives after the connection has ended.
 TRANSITIONS: Mapping[UpstreamState, Mapping[Event, UpstreamState]] = {
     _IDLE: {
         Event.CONNECTING: _STARTING,
@@ -52,12 +52,12 @@ TRANSITIONS: Mapping[UpstreamState, Mapping[Event, UpstreamState]] = {
     _DOWN: {
         Event.OPENED: _READY,
         Event.LOGIN_REFUSED: _NEEDS_LOGIN,
-        Event.RESTED: _IDLE,
+        Event.IDLED: _IDLE,
     },
     _NEEDS_LOGIN: {
         Event.OPENED: _READY,
         Event.ANSWERED: _READY,
-        Event.FAULT: _DEGRADED,  # whatever is wrong now, it is not the login
+        Event.FAULT: _DEGRADED,  # it fails in another way now, so the login was accepted
         Event.FAILING: _DEGRADED,
         Event.UNREACHABLE: _DOWN,
     },
@@ -66,7 +66,7 @@ _IS_WELL = (Event.OPENED, Event.ANSWERED)
 
 
 class Health:
-    """The state, since when it is that, and what went wrong last, or "". *on_change* is told of each other state."""
+    """The present state, since when, and what went wrong last, or "". *on_change* is called after each change."""
 
     def __init__(self, on_change: Callable[[UpstreamState], None], clock: Callable[[], float]) -> None:
         self._on_change = on_change

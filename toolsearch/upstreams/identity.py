@@ -1,4 +1,4 @@
-"""Which server something is known of: its name, and where the configuration points that name."""
+"""Identifies a server by its name and by where the configuration points that name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _HASH_DIGITS = 16
 def server_identity(server: McpServer) -> str:
     """``<name>@<hash>``, where the hash is over the command and its arguments, or the URL, without any secret.
 
-    A name that is pointed elsewhere is another server, of which nothing was approved; a new password is none.
+    A name that points elsewhere is another server, for which nothing is approved. Changing only the credentials keeps
+    the identity.
     """
     where = json.dumps([redacted(part, server.credentials) for part in _where(server)])
     return f"{server.name}@{hashlib.sha256(where.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_DIGITS]}"

@@ -1,4 +1,4 @@
-"""One MCP session from first to last, in a task of its own: the SDK's scopes must be left by the task that entered."""
+"""One MCP session in a task of its own, since the SDK's scopes must be left by the task that entered them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _ENDING_S = 5.0  # for a polite end over HTTP; a child process has its own, shor
 class SessionLifetime:
     """Opens a session at once, and keeps it until the server or `end` ends it.
 
-    opened  the session once its handshake is done, or what it failed of; whoever waits for it may cancel it
-    stderr  what a child process had to say
+    opened  the session after its handshake, or the exception that prevented it; cancelling this gives up
+    stderr  the last lines that a child process wrote
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class SessionLifetime:
                         auth=self._auth,
                     ) as session:
                         if self.opened.cancelled():
-                            return  # too late: nobody waits any more
+                            return  # the caller gave up before the handshake was done
                         self._scope.deadline = math.inf
                         self.opened.set_result(session)
                         await session.ended.wait()

@@ -1,7 +1,7 @@
-"""Lists all that one server has, page by page; what is malformed costs only itself.
+"""Lists everything that one server has, page by page. A malformed entry costs only itself.
 
-A listing that goes in circles, or on without end, is cut and says so. What was known before and lies behind the cut is
-kept: that a server could not say it again does not mean that it is gone.
+A list that repeats itself or does not end is cut, and says so. Entries that were known before and lie behind the cut
+are kept, since they may well still exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.faults import fault_of_request
-from toolsearch.upstreams.protocol import Listing
+from toolsearch.upstreams.interface import Listing
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.upstreams.session import McpSession
 from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, ListOf, next_cursor, page_params, ttl_s

@@ -14,7 +14,7 @@ from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.identity import identity_hash
-from toolsearch.upstreams.protocol import Listing
+from toolsearch.upstreams.interface import Listing
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
-"""The tokens of a server that wants a login: kept for their owner's eyes only, refreshed, and never asked for here.
+"""The OAuth tokens of a server: kept in a private file, put on requests, and refreshed.
 
-A gateway has nobody before it who could log in: without usable tokens the server's 401 is passed on as it is. The one
-who logs in is a person at `login`.
+Nobody sits in front of a gateway who could log in. Without usable tokens, the server's 401 is passed on as it is; a
+person logs in with `toolsearch gateway login` (module `login`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class StoredTokens:
         return f"StoredTokens({self._server.name!r})"
 
     def stamp(self) -> float:
-        """Another one after each change; 0 where there is no file."""
+        """A number that differs after each change of the file; 0 if there is no file."""
         try:
             return self._path.stat().st_mtime_ns
         except OSError:
@@ -122,8 +122,9 @@ def stored_tokens(settings: UpstreamSettings) -> StoredTokens | None:
 
 
 class _StoredTokenAuth(httpx2.Auth):
-    """Puts the token on each request, and has it refreshed by the SDK's provider, which is told nothing of a 401: it
-    would begin a login, and it lets only one request run at a time.
+    """Puts the token on each request, and refreshes it with the SDK's provider.
+
+    The provider never sees the server's 401: it would begin a login, and let only one request run at a time.
     """
 
     requires_response_body = True

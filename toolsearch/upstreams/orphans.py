@@ -36,7 +36,7 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 class OrphanGuard:
     """Knows the groups of processes that must not outlive this process. Its shell runs while there are any.
 
-    For any thread. What it cannot do it leaves: a server must not fail for want of a guard.
+    May be used from any thread. If the guard itself fails, that is logged, and the servers run all the same.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What trust judges of a server: each entry that it lists, of whatever kind, by the name that the server gives it."""
+"""The entries of a server that are judged and pinned: tools, prompts, resources, templates and instructions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _LISTS: Mapping[Kind, ListOf] = {Kind.PROMPT: PROMPTS, Kind.RESOURCE: RESOURCES,
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry as its server sent it. *name* is what people are told.
+    """One entry as its server sent it.
 
-    remote_name  what the server knows it by: a name, the URI of a resource or template; empty for instructions
+    name         for people
+    remote_name  what the server calls it: a name, or the URI of a resource or template; empty for instructions
     """
 
     server: str
@@ -41,8 +42,9 @@ class Entry:
     raw: JsonObject
 
     def pin(self) -> str:
-        """SHA-256 (hex) over the server's name and the entry, and the kind of what is no tool. What follows a
-        resource's contents, its size and when it was last modified, does not count.
+        """SHA-256 (hex) over the server's name, the entry, and, except for tools, its kind.
+
+        The size of a resource and its date do not count, since they change with its contents.
         """
         if self.kind is Kind.TOOL:
             return pin_of([self.server, self.raw])
@@ -51,7 +53,7 @@ class Entry:
 
 
 def shown_name(server: str, kind: Kind, remote_name: str) -> str:
-    """What people are told, and may say themselves: ``git__log``, ``git__file:///README``, or the server's own name."""
+    """The name for people, who may also enter it: ``git__log``, ``git__file:///README``, or the server's own name."""
     if kind in (Kind.TOOL, Kind.PROMPT):
         return namespaced(server, remote_name)
     return f"{server}{SEPARATOR}{remote_name}" if remote_name else server
@@ -71,6 +73,6 @@ def tool_entry(tool: Tool) -> Entry:
 
 
 def content_entry(server: str, kind: Kind, raw: JsonObject) -> Entry:
-    """The entry *raw* of what is no tool, which has what its kind is known by."""
+    """The entry of a prompt, a resource, a template or instructions."""
     remote_name = (_LISTS[kind].name_of(raw) or "") if kind in _LISTS else ""
     return Entry(server, kind, remote_name, shown_name(server, kind, remote_name), raw)

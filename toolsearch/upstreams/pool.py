@@ -15,7 +15,7 @@ from toolsearch.errors import ServerUnavailableError, ToolExecutionError
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.output import ToolOutput
 from toolsearch.upstreams.actor import UpstreamActor
-from toolsearch.upstreams.protocol import UpstreamRequest, UpstreamSinks
+from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.envelope import asks_for_input

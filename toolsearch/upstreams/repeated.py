@@ -1,4 +1,4 @@
-"""Warns of what goes on being wrong once, and again only when something else is, or when it was well in between."""
+"""Logs a lasting problem once instead of at every look."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import logging
 
 
 class RepeatedWarning:
-    """One matter that is looked at again and again."""
+    """Warns when a problem begins, when it becomes another one, and when it comes back after it was solved."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
-        self._told = ""
+        self._last = ""
 
     def warn(self, text: str) -> None:
-        if text != self._told:
+        if text != self._last:
             self._logger.warning("%s", text)
-        self._told = text
+        self._last = text
 
     def is_well(self) -> None:
-        self._told = ""
+        self._last = ""

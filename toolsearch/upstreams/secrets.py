@@ -1,4 +1,4 @@
-"""Finds in a server's entry what no message may show: credentials are written into arguments and addresses as well.
+"""Finds the secrets in a server's entry, which no message may show. Many are written into arguments and addresses.
 
 What is meant as a secret is told by where it stands (``--api-key X``, ``PASSWORD=X``, ``Authorization: X``, in an
 address), or, elsewhere, by how it looks. A word too many is a ``***`` too many; a word too few is a leak.

@@ -1,7 +1,7 @@
-"""Sends requests to one server: in their turn, while it is worth it, within their time, and never twice.
+"""Sends requests to one server, each at most once.
 
-The one exception is a request that was refused for its session's sake alone: that has not run, and is sent anew.
-Nothing is sent before what the server lists on that very connection has been judged.
+The one exception is a request that was refused only because its session has expired: it has not run, and is sent once
+more on a new session. No request is sent before what the server lists on the same connection was judged.
 """
 
 from __future__ import annotations
@@ -15,49 +15,52 @@ from typing import Any
 from mcp import MCPError
 
 from toolsearch.errors import LoginRequiredError, ServerUnavailableError, ToolTimeoutError
-from toolsearch.upstreams.breaker import Breaker, Passage
+from toolsearch.upstreams.breaker import Breaker, Permit
+from toolsearch.upstreams.concurrency import ConcurrencyLimit
 from toolsearch.upstreams.config import StdioServer
 from toolsearch.upstreams.faults import Fault, FaultKind, fault_of_request, silence
-from toolsearch.upstreams.lanes import Lanes
-from toolsearch.upstreams.protocol import UpstreamRequest
+from toolsearch.upstreams.interface import UpstreamRequest
+from toolsearch.upstreams.server_errors import ServerErrors, as_not_sent
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.upstreams.talkback import Talkback
-from toolsearch.upstreams.words import Words, unsent
 
 
 class Sender:
-    """*connect* gives the live session, and raises ServerUnavailableError. So does *judged*, which returns once what a
-    session lists has been judged: nothing is sent before that.
+    """Of one server.
 
-    *answered* is told of each request that the server has answered, and *suffered* of each that it has not.
+    connect            gives the live session, or raises ServerUnavailableError
+    judged             returns once what a session lists has been judged, or raises ServerUnavailableError
+    on_answered        called for each request that the server has answered, if only with a refusal
+    on_request_failed  called for each request that it has not answered, with what went wrong and the error for whoever
+                       made the request
     """
 
     def __init__(
         self,
         settings: UpstreamSettings,
-        words: Words,
+        errors: ServerErrors,
         talkback: Talkback,
         breaker: Breaker,
         *,
         connect: Callable[[], Awaitable[McpSession]],
         judged: Callable[[McpSession], Awaitable[None]],
-        answered: Callable[[], None],
-        suffered: Callable[[Fault, McpSession, Exception], None],
+        on_answered: Callable[[], None],
+        on_request_failed: Callable[[Fault, McpSession, Exception], None],
     ) -> None:
         policy = settings.policy
         self._call_timeout_s = policy.call_timeout_s
         self._is_process = isinstance(settings.server, StdioServer)
-        self._words = words
+        self._errors = errors
         self._talkback = talkback
         self._connect = connect
         self._judged = judged
-        self._answered = answered
-        self._suffered = suffered
+        self._on_answered = on_answered
+        self._on_request_failed = on_request_failed
         self._in_flight: Counter[McpSession] = Counter()
         self._retired: set[McpSession] = set()
         self.breaker = breaker
-        self.lanes = Lanes(settings.name, max_running=policy.max_running, max_waiting=policy.max_waiting)
+        self.limit = ConcurrencyLimit(settings.name, max_running=policy.max_running, max_waiting=policy.max_waiting)
 
     async def send(self, request: UpstreamRequest) -> dict[str, Any]:
         """As `Upstream.request`."""
@@ -65,7 +68,7 @@ class Sender:
         ends_at = asyncio.get_running_loop().time() + timeout_s
         clock = asyncio.timeout_at(ends_at)
         try:
-            async with clock, self.lanes.lane():
+            async with clock, self.limit.slot():
                 try:
                     return await self._attempt(request, clock, ends_at, timeout_s)
                 except _SessionOverError:
@@ -73,14 +76,14 @@ class Sender:
                     return await self._attempt(request, clock, ends_at, timeout_s)
         except _SessionOverError as error:
             reason = "its session has ended before the request was sent, twice in a row; the request did not run"
-            raise self._words.unavailable(reason) from error
+            raise self._errors.unavailable(reason) from error
         except ToolTimeoutError:
             raise
         except TimeoutError as error:
-            raise self._words.not_sent_in(timeout_s, is_connected=bool(self._in_flight)) from error
+            raise self._errors.not_sent_within(timeout_s, is_connected=bool(self._in_flight)) from error
 
     def retire(self, session: McpSession) -> None:
-        """End *session*, which takes no new requests, as soon as those that run on it are answered."""
+        """End *session* as soon as the requests that run on it are answered. No new ones may be sent on it."""
         if self._in_flight[session]:
             self._retired.add(session)
         else:
@@ -89,13 +92,13 @@ class Sender:
     async def _attempt(
         self, request: UpstreamRequest, clock: asyncio.Timeout, ends_at: float, timeout_s: float
     ) -> dict[str, Any]:
-        passage = self.breaker.admit()
-        if passage is None:
-            raise unsent(self._words.left_alone(self.breaker))
+        permit = self.breaker.admit()
+        if permit is None:
+            raise as_not_sent(self._errors.breaker_open(self.breaker))
         is_sent = False
         try:
             session = await self._connected()
-            clock.reschedule(None)  # from here on the turn keeps the time
+            clock.reschedule(None)  # from here on the turn measures the time, which stops while a person is asked
             left_s = ends_at - asyncio.get_running_loop().time()
             with self._in_flight_on(session):
                 async with self._talkback.turn(request.downstream, timeout_s=left_s):
@@ -107,16 +110,16 @@ class Sender:
             if not is_sent:
                 raise
             if fault := fault_of_request(error):
-                raise self._unanswered(fault, passage, session) from error
-            self._note_answer(passage)  # if only a no
+                raise self._unanswered(fault, permit, session) from error
+            self._note_answer(permit)  # if only a no
             raise
         except TimeoutError as error:
             if not is_sent:
                 raise
-            raise self._unanswered(silence(timeout_s), passage, session) from error
+            raise self._unanswered(silence(timeout_s), permit, session) from error
         finally:
-            passage.left()  # unless something was learned on it by now
-        self._note_answer(passage)
+            permit.given_up()  # does nothing if the permit was told of an answer or a failure
+        self._note_answer(permit)
         return result
 
     async def _connected(self) -> McpSession:
@@ -125,12 +128,12 @@ class Sender:
         except LoginRequiredError:
             raise
         except ServerUnavailableError as error:
-            raise unsent(error) from error
+            raise as_not_sent(error) from error
 
     async def _judged_on(self, session: McpSession) -> None:
         """Wait until what the server lists on *session* was judged.
 
-        Whatever comes after this has to send the request without waiting for anything else.
+        After this, the request must be sent without waiting for anything: the list may change in between.
         """
         try:
             await self._judged(session)
@@ -139,7 +142,7 @@ class Sender:
         except ServerUnavailableError as error:
             if session.ended.is_set() or session in self._retired:
                 raise _SessionOverError from error
-            raise unsent(error) from error
+            raise as_not_sent(error) from error
 
     @contextmanager
     def _in_flight_on(self, session: McpSession) -> Generator[None]:
@@ -154,17 +157,17 @@ class Sender:
                     self._retired.discard(session)
                     session.ended.set()
 
-    def _note_answer(self, passage: Passage) -> None:
-        passage.answered()
-        self._answered()
+    def _note_answer(self, permit: Permit) -> None:
+        permit.answered()
+        self._on_answered()
 
-    def _unanswered(self, fault: Fault, passage: Passage, session: McpSession) -> Exception:
-        if passage.is_probe and fault.kind is FaultKind.SILENT and self._is_process:
-            session.ended.set()  # silent again after the wait: only another process can help
+    def _unanswered(self, fault: Fault, permit: Permit, session: McpSession) -> Exception:
+        if permit.is_probe and fault.kind is FaultKind.SILENT and self._is_process:
+            session.ended.set()  # it stayed silent after a pause as well, so only a new process can help
         if fault.counts or fault.asked_s:
-            passage.failed(asked_s=fault.asked_s)
-        error = self._words.unanswered(fault)
-        self._suffered(fault, session, error)
+            permit.failed(asked_s=fault.asked_s)
+        error = self._errors.unanswered(fault)
+        self._on_request_failed(fault, session, error)
         return _SessionOverError() if fault.kind is FaultKind.EXPIRED else error
 
 

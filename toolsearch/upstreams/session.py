@@ -1,4 +1,4 @@
-"""Opens one MCP session over stdio or HTTP, and hands results on as they came, however badly formed."""
+"""Opens one MCP session over stdio or HTTP, and returns results exactly as they came, even malformed ones."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ for _name in (
 
 @dataclass(frozen=True, slots=True)
 class SessionPeer:
-    """What a server may send to its client, and ask of it; what is None is not declared, and refused.
+    """The callbacks for what a server sends on its own. One that is None is not declared, and its requests are refused.
 
-    on_message  every notification but cancellations and progress, and what on the connection was no message at all
+    on_message  gets every notification except cancellations and progress, and exceptions for what is no message
     """
 
     on_message: MessageHandlerFnT | None = None

@@ -12,7 +12,7 @@ from typing import TextIO
 
 _KEPT_BYTES = 4_096
 _KEPT_LINES = 5
-_DRAIN_S = 0.5  # how long to wait for the words of a process that is already dead
+_DRAIN_S = 0.5  # how long to wait for the last output of a process that has ended
 
 
 class StderrTail:
@@ -53,6 +53,6 @@ class StderrTail:
 
 
 def _from_a_word_on(cut: bytes) -> bytes:
-    """*cut* without the rest of a line, or of a word, with which it begins: the end of a secret could not be told."""
+    """*cut* from its first whole line or word on: the tail of a secret could not be recognised as one."""
     _, newline, lines = cut.partition(b"\n")
     return lines if newline else b"".join(cut.split(None, 1)[1:])

@@ -1,6 +1,6 @@
-"""A child process as a transport, of which a line may have no end and no sense: what it takes of memory is bounded.
+"""A child process as a transport. Lines without end and lines that are no messages take a bounded amount of memory.
 
-The SDK's own keeps all that comes until a newline does, and logs every line of junk with a traceback.
+The SDK's own transport keeps everything up to the next newline, and logs every line of junk with a traceback.
 """
 
 from __future__ import annotations

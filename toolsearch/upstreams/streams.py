@@ -1,4 +1,4 @@
-"""What a transport is to a session: messages in and out, and of those that nobody asked for only so many a second."""
+"""The two streams of messages that a transport gives a session, with a limit on unrequested messages."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ Streams: TypeAlias = tuple[Reading, WriteStream[SessionMessage]]
 _HANDED_ON_PER_S = 500
 _READ_PER_S = 5_000
 _MOST_HELD = 1_000
-_PASSING = ("notifications/message", "notifications/progress")  # of which a later one makes up for an earlier one
+_DROPPABLE = ("notifications/message", "notifications/progress")  # a later one makes up for an earlier one
 
 
 class PacedReading:
-    """Reads on, but hands on no more than 500 messages a second that nobody asked for: notifications, a server's own
-    requests, and what is no message at all. Answers are never held up by these.
+    """Passes on at most 500 unrequested messages a second: notifications, the server's own requests, and junk.
 
-    Beyond that number logs and progress are left out, as is junk; the rest comes in the next second, the same
-    notification once. A server that sends more than 5,000 a second fills its own pipe, and waits; so do its own
-    answers, and nobody else's.
+    Answers are never delayed by these. Beyond the limit, log messages, progress and junk are dropped; the rest is
+    passed on in the next second, equal notifications once. Reading stops at 5,000 messages a second, so that the server has to
+    wait; this delays its own answers and no other server's.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -39,7 +38,7 @@ class PacedReading:
 
     @property
     def last_context(self) -> Context | None:
-        """The context that the last message was sent in, where the transport tells: whose stream it came on."""
+        """The context that the last message came in, if the transport has it: it shows on whose stream that was."""
         return self._context
 
     async def receive(self) -> SessionMessage | Exception:
@@ -57,7 +56,7 @@ class PacedReading:
                 await anyio.sleep(self._left_s)
 
     async def _arriving(self) -> SessionMessage | Exception | None:
-        """The next message, or None where it is time first for one that is held."""
+        """The next message, or None when it is time for one that was held back."""
         if not self._held:
             return await self._reading.receive()
         with anyio.move_on_after(self._left_s):
@@ -65,7 +64,7 @@ class PacedReading:
         return None
 
     def _may_pass(self, item: SessionMessage | Exception) -> bool:
-        """Whether *item* is one of the first so many of this second; another is held or left out."""
+        """Whether *item* is within this second's limit. Otherwise it is held back or dropped."""
         self._begin_second()
         self._read += 1
         if self._handed_on < _HANDED_ON_PER_S:
@@ -115,8 +114,8 @@ def _is_answer(item: SessionMessage | Exception) -> bool:
 
 
 def _key(item: SessionMessage) -> str | None:
-    """The same for messages of which one says it all; None for what is as well left out."""
+    """Equal for messages that say the same; None for one that may be dropped."""
     message = item.message
-    if isinstance(message, JSONRPCNotification) and message.method in _PASSING:
+    if isinstance(message, JSONRPCNotification) and message.method in _DROPPABLE:
         return None
     return message.model_dump_json(exclude_none=True)

@@ -1,4 +1,4 @@
-"""Hears of changed lists from servers of 2026, which tell only those who listen; listens again when that ends."""
+"""Subscribes to changed lists at servers of 2026, which announce them only to subscribers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,13 @@ async def hear_of_changes(
     timeout_s: float,
     random: Callable[[], float],
 ) -> None:
-    """Call *changed* after each change, *ended* when the stream ends, since what comes back may be another server, and
-    *may_have_changed* whenever we begin to listen, since the moments before that were missed. Returns where there is
-    nothing to listen to. Servers of the older protocol tell unasked.
+    """Listen until the session ends, and again after each time that the stream ends.
+
+    changed           called after each change that the server announces
+    ended             called when the stream ends, since another server may answer afterwards
+    may_have_changed  called whenever listening begins, since a change before that was not heard
+
+    Returns at once if the server announces nothing, or speaks the older protocol, which needs no subscription.
     """
     told = _told(session)
     if session.shook_hands or told == _Told():
@@ -55,7 +59,7 @@ async def hear_of_changes(
             fault = fault_of_request(error)
             if fault is None or not fault.counts:
                 logger.debug("%s", error)
-                return  # it declares what it does not do
+                return  # it declares subscriptions, and does not have them
         except (SubscriptionLost, TimeoutError):
             pass
         failures += 1
@@ -65,7 +69,7 @@ async def hear_of_changes(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Of which lists a server tells that they have changed."""
+    """The lists of which a server announces changes."""
 
     tools: bool = False
     prompts: bool = False

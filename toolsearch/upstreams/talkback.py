@@ -1,4 +1,4 @@
-"""Finds the client that a server means when it asks or tells something, and never a wrong one."""
+"""Finds the client that a question or a log message of a server is meant for, and never a wrong one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcp.client.session import IncomingMessage, MessageHandlerFnT
 from mcp.types import INTERNAL_ERROR
 from pydantic import BaseModel, ValidationError
 
-from toolsearch.upstreams.protocol import Downstream
+from toolsearch.upstreams.interface import Downstream
 from toolsearch.upstreams.session import SessionPeer
 from toolsearch.upstreams.turns import Turns, is_of_a_stream, outside_of_turns
 from toolsearch.wire.mcp.methods import ELICIT, LIST_ROOTS, SAMPLE
@@ -26,37 +26,43 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 class Talkback:
-    """Of one server, over all its sessions.
+    """Of one server, over all its connections.
 
-    What a server asks or tells belongs to a request that runs: the one on whose stream it came, where the transport
-    tells, or else any of the one session that has requests running, or has cancelled one of late. Where there are
-    several, nobody is asked: the server gets an error, and from then on the sessions' requests run one after the other,
-    so that its next try works.
+    A message belongs to a running request. Some transports show which one, by the stream that the message came on. On
+    others the message is for the client session that has requests running, or has recently cancelled one. If there are
+    several such sessions, nobody is asked: the server gets an error, and from then on only one session's requests run
+    at a time, so that the server's next question has one addressee.
     """
 
     def __init__(self, *, ask_timeout_s: float, has_clients: bool = True) -> None:
-        """A person may be slow, but a question that nobody sees must not hold a server for longer than that."""
+        """A question that nobody answers within *ask_timeout_s* is refused, so that it does not hold up the server.
+
+        *has_clients* says whether there are clients that could be asked.
+        """
         self._has_clients = has_clients
         self._turns = Turns()
         self._ask_timeout_s = ask_timeout_s
-        self.dropped_messages = 0  # of the log, that nobody could be told
+        self.dropped_messages = 0  # log messages that were for no client
 
     @property
     def asks(self) -> bool:
-        """Whether the server asks without saying whom, so that requests of different sessions wait for each other."""
-        return self._turns.apart
+        """Whether requests of different sessions wait for each other, because the server does not say whom it asks."""
+        return self._turns.one_session_at_a_time
 
     def turn(
         self, downstream: Downstream | None, *, timeout_s: float | None = None
     ) -> AbstractAsyncContextManager[object]:
-        """To be held while a request for *downstream* runs at the server; may wait until that can be told apart.
+        """To be held while a request for *downstream* runs at the server; waits until it may run.
 
-        Raises TimeoutError after *timeout_s*, in which the time that the server waits for a person does not count.
+        Raises TimeoutError after *timeout_s*. The time in which the server waits for a person does not count.
         """
         return self._turns.turn(downstream, timeout_s)
 
     def peer(self, on_message: MessageHandlerFnT) -> SessionPeer:
-        """What a session is opened with, in a task made for it; *on_message* hears what is not answered here."""
+        """The callbacks to open a session with. To be called in the task of the session.
+
+        *on_message* gets every message that is not handled here.
+        """
         outside_of_turns()
         self._turns.forget()
 
@@ -92,7 +98,7 @@ class Talkback:
         if not turns and is_of_a_stream():
             return _refused(f"{method}: the request that this belongs to is over")
         if not turns:
-            self._turns.apart = True
+            self._turns.one_session_at_a_time = True
             return _refused(f"{method}: it cannot be told which client is meant; a new call will be the only one")
         downstream = turns[-1].downstream
         if downstream is None:

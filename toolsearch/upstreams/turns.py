@@ -1,4 +1,4 @@
-"""Whose requests run at one server now, and, where it cannot be told whom the server means, one session at a time."""
+"""The requests that run at one server, and, where needed, only those of one client session at a time."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from toolsearch.upstreams.protocol import Downstream
+from toolsearch.upstreams.interface import Downstream
 
 
 @dataclass(eq=False, slots=True)
 class Turn:
-    """One request while it runs. Its clock measures the server, and so stops while that waits for a person."""
+    """One running request. Its clock stops while the server waits for a person to answer."""
 
     downstream: Downstream | None
     clock: asyncio.Timeout
     pauses: int = 0
-    left_s: float | None = None  # of the time that it may take, while paused
+    left_s: float | None = None  # the time that was left when it was paused
 
     @contextmanager
     def paused(self) -> Generator[None]:
@@ -42,24 +42,26 @@ class Turn:
 _turn: ContextVar[Turn | None] = ContextVar("toolsearch_turn", default=None)
 
 
-_LEFT_BEHIND_S = 60.0  # in which a server may yet ask about a request that was cancelled
+_LEFT_BEHIND_S = 60.0  # how long after a cancellation the server may still ask about the request
 
 
 class Turns:
-    """The requests that run at one server. Once *apart*, those of one session wait for those of another, first come
-    first served; the gateway's own, which nobody can be asked for, never wait.
+    """The requests that run at one server.
+
+    With *one_session_at_a_time*, requests of one session wait for those of another, in order of arrival. The gateway's
+    own requests never wait: the server can ask nobody about them.
     """
 
     def __init__(self) -> None:
-        self.apart = False
+        self.one_session_at_a_time = False
         self._running: list[Turn] = []  # oldest first
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
-        self._left: list[tuple[str, float]] = []  # the session of each that was given up, and until when that counts
-        self._admitted: list[str] = []  # the session of each turn that runs, or that has just been let in
+        self._left: list[tuple[str, float]] = []  # by cancelled request: its session, and until when that counts
+        self._admitted: list[str] = []  # the session of each request that runs or is about to
 
     @asynccontextmanager
     async def turn(self, downstream: Downstream | None, timeout_s: float | None) -> AsyncGenerator[Turn]:
-        """Held while a request for *downstream* runs. Raises TimeoutError; to wait for the turn counts too."""
+        """Held while a request for *downstream* runs. Raises TimeoutError after *timeout_s*, the wait included."""
         async with asyncio.timeout(timeout_s) as clock:
             turn = Turn(downstream, clock)
             key = downstream.session_key if downstream else None
@@ -69,7 +71,7 @@ class Turns:
             self._running.append(turn)
             try:
                 yield turn
-            except asyncio.CancelledError:  # and so no answer; it is of the timeout, too
+            except asyncio.CancelledError:  # by the caller or by the timeout: either way there was no answer
                 if key is not None:
                     self._left.append((key, asyncio.get_running_loop().time() + _LEFT_BEHIND_S))
                 raise
@@ -81,8 +83,10 @@ class Turns:
                     self._let_in()
 
     def meant(self) -> list[Turn]:
-        """The running requests that a message being handled now may belong to, all of one session, the newest last:
-        the one on whose own stream it came, where the transport tells, or else all, if they are all of one session.
+        """The running requests that the present message may belong to, all of one session, the newest last.
+
+        That is the request on whose stream it came, if the transport shows it, and otherwise all that run, if all of
+        them are of one session.
         """
         if is_of_a_stream():
             turn = _turn.get()
@@ -92,11 +96,11 @@ class Turns:
         return turns if len(keys | self._left_behind()) == 1 else []
 
     def forget(self) -> None:
-        """The server is another one from here on, and knows of no request of before."""
+        """Forget cancelled requests: the server has been restarted, and knows nothing of them."""
         self._left.clear()
 
     def _left_behind(self) -> set[str]:
-        """The sessions for which the server may be at work still, since it has not answered what they gave up."""
+        """The sessions with a recently cancelled request, at which the server may still be at work."""
         now_s = asyncio.get_running_loop().time()
         self._left = [(key, until_s) for key, until_s in self._left if until_s > now_s]
         return {key for key, _ in self._left}
@@ -113,27 +117,27 @@ class Turns:
         except asyncio.CancelledError:
             if ready.done() and not ready.cancelled():  # let in at the same moment
                 self._admitted.remove(key)
-            elif entry in self._waiting:  # `_let_in` may have passed over it already
+            elif entry in self._waiting:  # `_let_in` may have removed it
                 self._waiting.remove(entry)
             self._let_in()
             raise
 
     def _fits(self, key: str) -> bool:
-        return not self.apart or all(other == key for other in self._admitted)
+        return not self.one_session_at_a_time or all(other == key for other in self._admitted)
 
     def _let_in(self) -> None:
         while self._waiting and self._fits(self._waiting[0][0]):
             key, ready = self._waiting.popleft()
-            if not ready.done():  # else whoever waited has given up, and is about to say so
+            if not ready.done():  # otherwise its waiter was cancelled, and is about to run
                 self._admitted.append(key)
                 ready.set_result(None)
 
 
 def is_of_a_stream() -> bool:
-    """Whether the message being handled now came on the own stream of a request, running or not."""
+    """Whether the present message came on the stream of one request, which may be over."""
     return _turn.get() is not None
 
 
 def outside_of_turns() -> None:
-    """Have the tasks made from here on belong to no request, whoever's request it is that they are made in."""
+    """Make the tasks that are created from here on belong to no request, even if this one does."""
     _turn.set(None)

@@ -34,7 +34,7 @@ from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.storage.sqlite.usage import SqliteUsageStore
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
-from toolsearch.upstreams.protocol import UpstreamRequest
+from toolsearch.upstreams.interface import UpstreamRequest
 from toolsearch.wire.mcp.eras import Era
 
 PAY = {

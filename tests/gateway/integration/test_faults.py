@@ -12,7 +12,7 @@ import pytest
 from starlette.responses import Response
 
 from benchmarks.fault_kit import Bench, HttpFault, StdioFault, bench, is_true, recovered, until
-from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.interface import UpstreamState
 
 PATIENT = {"callTimeoutS": 20, "connectTimeoutS": 20}  # however busy the machine is
 IMPATIENT = {"callTimeoutS": 0.5, "connectTimeoutS": 20}

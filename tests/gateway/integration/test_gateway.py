@@ -8,7 +8,7 @@ from mcp import Client, types
 
 from benchmarks.fault_kit import StdioFault, until
 from tests.kit.gateway import ERAS, TRANSPORTS, connected, names, raw_server, served, text, time_server
-from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.interface import UpstreamState
 
 OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
 

@@ -22,7 +22,7 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.results import SUSPICIOUS, marked
-from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.interface import UpstreamState
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import ReviewItem, ReviewReason, Verdict
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
-from toolsearch.upstreams.protocol import (
+from toolsearch.upstreams.interface import (
     Listing,
     UpstreamRequest,
     UpstreamSinks,

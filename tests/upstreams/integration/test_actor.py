@@ -23,10 +23,10 @@ from tests.kit.upstream_actors import call, echo, free_port, list_work, running,
 from toolsearch.errors import ServerBusyError, ServerUnavailableError, ToolTimeoutError
 from toolsearch.upstreams.backoff import delay_s
 from toolsearch.upstreams.breaker import Breaker
+from toolsearch.upstreams.concurrency import ConcurrencyLimit
 from toolsearch.upstreams.connector import Connector
 from toolsearch.upstreams.identity import identity_hash
-from toolsearch.upstreams.lanes import Lanes
-from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.interface import UpstreamState
 from toolsearch.upstreams.session import McpSession
 from toolsearch.upstreams.stdio import OverlongLineError, lines
 
@@ -97,13 +97,13 @@ def test_one_fault_is_enough_where_the_server_asks_for_patience(breaker, clock):
     assert not breaker.is_open
 
 
-async def test_lanes_are_given_in_order_of_arrival_and_a_waiter_that_leaves_is_no_hole():
-    lanes = Lanes("s", max_running=1, max_waiting=3)
+async def test_requests_run_in_order_of_arrival_and_one_that_gives_up_holds_up_nobody():
+    limit = ConcurrencyLimit("s", max_running=1, max_waiting=3)
     order: list[str] = []
     release = asyncio.Event()
 
     async def ride(name: str) -> None:
-        async with lanes.lane():
+        async with limit.slot():
             order.append(name)
             await release.wait()
 
@@ -112,22 +112,22 @@ async def test_lanes_are_given_in_order_of_arrival_and_a_waiter_that_leaves_is_n
         for name in "abcd":
             tasks.append(group.create_task(ride(name)))
             await asyncio.sleep(0)
-        assert (lanes.running, lanes.waiting) == (1, 3)
+        assert (limit.running, limit.waiting) == (1, 3)
         with pytest.raises(ServerBusyError, match="1 requests run and 3 wait; this one did not run"):
             await ride("e")
         tasks[1].cancel()
         release.set()
 
     assert order == ["a", "c", "d"]
-    assert (lanes.running, lanes.waiting, lanes.shed) == (0, 0, 1)
+    assert (limit.running, limit.waiting, limit.shed) == (0, 0, 1)
 
 
-async def test_a_lane_that_comes_as_its_waiter_gives_up_goes_to_the_next():
-    lanes = Lanes("s", max_running=1, max_waiting=3)
+async def test_a_slot_that_becomes_free_as_its_waiter_gives_up_goes_to_the_next():
+    limit = ConcurrencyLimit("s", max_running=1, max_waiting=3)
     held = asyncio.Event()
 
     async def ride() -> None:
-        async with lanes.lane():
+        async with limit.slot():
             await held.wait()
 
     first, second, third = (asyncio.create_task(ride()) for _ in range(3))
@@ -139,7 +139,7 @@ async def test_a_lane_that_comes_as_its_waiter_gives_up_goes_to_the_next():
     await asyncio.gather(first, second, third, return_exceptions=True)
 
     assert not third.cancelled()
-    assert lanes.running == 0
+    assert limit.running == 0
 
 
 async def test_a_line_is_put_together_over_chunks_and_one_without_end_is_given_up():
@@ -302,7 +302,7 @@ async def test_a_server_that_stays_down_is_warned_of_once(caplog):
     assert "/no/such/server" in warned[0]
 
 
-async def test_requests_beyond_its_lanes_wait_and_then_are_refused_without_being_sent(stdio):
+async def test_requests_beyond_its_limit_wait_and_then_are_refused_without_being_sent(stdio):
     async with running(settings_of(stdio.entry, maxRunning=1, maxWaiting=1, callTimeoutS=0.5)) as (actor, told):
         await told.until(lambda: bool(told.listings))
         stdio.mode = "hang"

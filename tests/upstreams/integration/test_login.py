@@ -26,8 +26,8 @@ from pydantic import AnyHttpUrl
 from benchmarks.fault_kit import serving
 from tests.kit.upstream_actors import call, echo, free_port, list_work, running, settings_of, text
 from toolsearch.errors import BadSettingError, LoginRequiredError
+from toolsearch.upstreams.interface import UpstreamState
 from toolsearch.upstreams.login import login
-from toolsearch.upstreams.protocol import UpstreamState
 
 
 class Authority(OAuthAuthorizationServerProvider):  # its methods are called by place

@@ -19,7 +19,7 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.output import ToolOutput
 from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.config import read_mcp_config
-from toolsearch.upstreams.protocol import Listing, UpstreamSinks, UpstreamState
+from toolsearch.upstreams.interface import Listing, UpstreamSinks, UpstreamState
 from toolsearch.upstreams.settings import ServerSettings, UpstreamSettings
 from toolsearch.upstreams.timeouts import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
 

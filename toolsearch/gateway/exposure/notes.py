@@ -10,7 +10,7 @@ from toolsearch.gateway.exposure.server_states import ServerStateNotes
 from toolsearch.gateway.exposure.unapproved import UnapprovedTools
 from toolsearch.gateway.registry import Registry
 from toolsearch.tools.definition import ToolReference
-from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.interface import UpstreamState
 
 
 class AnswerNotes:

@@ -8,7 +8,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.gateway.registry import Registry
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import namespaced
-from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.interface import UpstreamState
 
 _ON_CALL = {
     UpstreamState.IDLE: "not started yet; a call starts it",

@@ -22,7 +22,7 @@ from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.definition import Tool, ToolReference
-from toolsearch.upstreams.protocol import UpstreamState
+from toolsearch.upstreams.interface import UpstreamState
 from toolsearch.wire.mcp.definitions import schema_of, tool_name, write_tool
 from toolsearch.wire.mcp.eras import entry_for
 

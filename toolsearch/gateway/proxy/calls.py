@@ -22,7 +22,7 @@ from toolsearch.gateway.proxy.verbatim import VerbatimFace
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool, ToolContext
-from toolsearch.upstreams.protocol import Downstream
+from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA
 from toolsearch.wire.mcp.requests import read_call
 

@@ -18,7 +18,7 @@ from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.server_contents import Contents
 from toolsearch.tools.definition import ToolDefinition, legal_name
 from toolsearch.tools.naming import all_namespaced
-from toolsearch.upstreams.protocol import Downstream
+from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.mcp.lists import PROMPTS
 from toolsearch.wire.mcp.methods import COMPLETE, GET_PROMPT, READ_RESOURCE

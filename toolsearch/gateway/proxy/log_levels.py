@@ -9,7 +9,7 @@ from collections import defaultdict
 from mcp import MCPError
 
 from toolsearch.errors import ToolSearchError
-from toolsearch.upstreams.protocol import Upstream, UpstreamRequest
+from toolsearch.upstreams.interface import Upstream, UpstreamRequest
 from toolsearch.wire.mcp.methods import SET_LOG_LEVEL
 
 _TIMEOUT_S = 10.0

@@ -25,7 +25,7 @@ from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.log_levels import ServerLevels
 from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
 from toolsearch.gateway.proxy.suspended_calls import Pending, SuspendedCalls
-from toolsearch.upstreams.protocol import Downstream, Upstream, UpstreamRequest
+from toolsearch.upstreams.interface import Downstream, Upstream, UpstreamRequest
 from toolsearch.upstreams.secrets import redacted
 from toolsearch.wire.mcp.envelope import asks_for_input, with_meta
 from toolsearch.wire.mcp.eras import Era, result_for

@@ -12,7 +12,7 @@ from mcp import MCPError
 
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.proxy.addresses import Address
-from toolsearch.upstreams.protocol import Upstream, UpstreamRequest
+from toolsearch.upstreams.interface import Upstream, UpstreamRequest
 from toolsearch.wire.mcp.methods import SUBSCRIBE, UNSUBSCRIBE
 
 logger = logging.getLogger(__name__)

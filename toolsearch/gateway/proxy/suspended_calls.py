@@ -17,7 +17,7 @@ from mcp.types import INTERNAL_ERROR
 
 from toolsearch.documents.json_values import is_object
 from toolsearch.gateway.proxy.sealed_state import Binding, bad_state
-from toolsearch.upstreams.protocol import Downstream
+from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.questions import as_input_request, check_askable
 
 MAX_OPEN = 8

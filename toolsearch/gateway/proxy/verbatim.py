@@ -18,7 +18,7 @@ from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolContext
-from toolsearch.upstreams.protocol import Downstream
+from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.envelope import asks_for_input
 from toolsearch.wire.mcp.eras import result_for
 from toolsearch.wire.mcp.methods import CALL_TOOL

@@ -12,7 +12,7 @@ from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.status.snapshot import ServerRow
-from toolsearch.upstreams.protocol import Upstream
+from toolsearch.upstreams.interface import Upstream
 from toolsearch.wire.mcp.eras import Era
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 
 from toolsearch.gateway.trust.verdicts import ReviewItem
 from toolsearch.tools.refusal import Refusal
-from toolsearch.upstreams.protocol import UpstreamStatus
+from toolsearch.upstreams.interface import UpstreamStatus
 
 
 @dataclass(frozen=True, slots=True)

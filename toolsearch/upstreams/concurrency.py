@@ -1,4 +1,4 @@
-"""Lets a bounded number of requests at a time through to a server, has others wait in order, and refuses the rest."""
+"""Limits how many requests run at one server, and how many wait for that; further ones are refused."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from contextlib import asynccontextmanager
 from toolsearch.errors import ServerBusyError
 
 
-class Lanes:
-    """The lanes to one server, of one event loop."""
+class ConcurrencyLimit:
+    """The limit of one server. To be used from one event loop."""
 
     def __init__(self, server: str, *, max_running: int, max_waiting: int) -> None:
         self._server = server
         self._max_waiting = max_waiting
-        self._free = asyncio.Semaphore(max_running)  # which serves those who wait in the order of their arrival
+        self._free = asyncio.Semaphore(max_running)  # serves waiters in the order of their arrival
         self.running = 0
         self.waiting = 0
         self.shed = 0  # refused since the start
 
     @asynccontextmanager
-    async def lane(self) -> AsyncGenerator[None]:
-        """Hold one, waiting for it where need be. Raises ServerBusyError at once where too many wait already."""
+    async def slot(self) -> AsyncGenerator[None]:
+        """Hold a slot, and wait for one if need be. Raises ServerBusyError at once if too many wait already."""
         if self._free.locked() and self.waiting >= self._max_waiting:
             self.shed += 1
             raise ServerBusyError(

@@ -1,4 +1,4 @@
-"""What the gateway asks of one server, and what it is told of it. How it is kept up is the actor's own affair."""
+"""The interface of one connected MCP server: what may be asked of it, and what it reports."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from toolsearch.tools.refusal import Refusal
 
 
 class UpstreamState(Enum):
-    """How a server fares, which the search's answers and the status go by; module `health` says what leads where."""
+    """The state of a server, as answers to searches and the status show it. The transitions are in module `health`."""
 
     IDLE = "idle"  # known from last time and not started, until a call wants it
-    STARTING = "starting"  # the first time, or after it was idle
+    STARTING = "starting"  # being connected for the first time, or after it was idle
     READY = "ready"  # connected
-    DEGRADED = "degraded"  # connected, and requests or listings of late have failed
-    DOWN = "down"  # not connected; tried again after a while, or at once when used
-    NEEDS_LOGIN = "needs_login"  # not tried again by itself until somebody has logged in; use tries it
+    DEGRADED = "degraded"  # connected, but recent requests or listings have failed
+    DOWN = "down"  # not connected; tried again after a while, and at once when somebody uses it
+    NEEDS_LOGIN = "needs_login"  # tried again when somebody has logged in, or uses it
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server lists, whole; the same from its last start where *is_cached*. All tools have their origin.
+    """Everything that a server lists. All tools have an origin.
 
-    ttl_s  how long it may be relied on by the server's own word; None where it gave none
-    cut    why some of it could not be read, or ""; what was known from before and was not read again is kept
+    ttl_s      how long the server says that it may be relied on, or None
+    is_cached  it was read from disk, and is what the server listed when it last ran
+    cut        why the end of a list could not be read, or ""; known entries that were not read again are kept
     """
 
     server: str
@@ -44,11 +45,12 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamStatus:
-    """One server for people. Times are in seconds of the gateway's clock; a message holds no secret.
+    """One server, for people. Times are in seconds of the gateway's clock; messages hold no secret.
 
-    last_error    a sentence, or ""
-    retry_at_s    when it is tried again by itself, or None
-    running, waiting   requests now; shed, failed, calls  since the start
+    last_error               a sentence, or ""
+    retry_at_s               when it is tried again by itself, or None
+    running, waiting         requests at present
+    calls, failed, shed      requests since the start: all, those that failed, those refused because too many waited
     """
 
     name: str
@@ -69,14 +71,14 @@ class UpstreamStatus:
 
 
 class Downstream(Protocol):
-    """The client that a request is made for, as far as the server may talk to it while the request runs.
+    """The client that a request is made for. While the request runs, the server may tell it and ask it things.
 
-    Every method may raise MCPError, which the server is answered with.
+    Every method may raise MCPError, which is passed on to the server.
     """
 
     @property
     def session_key(self) -> str:
-        """The same for all requests of one client session; two sessions never have the same."""
+        """Identifies the client session: equal for all its requests, and different for every other session."""
         ...
 
     @property
@@ -86,7 +88,7 @@ class Downstream(Protocol):
 
     @property
     def log_level(self) -> str | None:
-        """The least severe log messages that the client wants, as MCP names them; None if it has not said."""
+        """The level, as MCP names it, from which on the client wants log messages; None if it has not said."""
         ...
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
@@ -101,17 +103,17 @@ class Downstream(Protocol):
 
 
 def _admitted() -> None:
-    """For what no definition stands for."""
+    """Admits a request that depends on no definition."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
     """One request to a server: *params* as MCP has them, with the server's own names in them.
 
-    timeout_s   for the answer; None: the server's own setting. Waiting to be sent counts too
-    downstream  for whom; None: the gateway itself, and nobody can be asked
-    admit       called right before it is sent, once what the server lists on this connection was judged; raises
-                ToolSearchError or MCPError if it may not be sent any more
+    timeout_s   for the answer, including the wait to be sent; None: the server's own setting
+    downstream  the client that it is made for; None: the gateway itself, so that the server can ask nobody
+    admit       called right before it is sent, after what the server lists on this connection was judged; raises
+                ToolSearchError or MCPError if the request may not be sent any more
     """
 
     method: str
@@ -132,34 +134,34 @@ class Upstream(Protocol):
 
     @property
     def is_modern(self) -> bool:
-        """Whether it speaks the protocol of 2026; False as long as it was never connected."""
+        """Whether it speaks the protocol of 2026; False before the first connection."""
         ...
 
     def status(self) -> UpstreamStatus: ...
 
     def start(self) -> None:
-        """Begin to connect, and to keep connected; returns at once. What it lists goes to the sink."""
+        """Begin to connect and to stay connected; returns at once. What it lists goes to the sink."""
         ...
 
     def wake(self) -> None:
-        """Have it started if it is IDLE, since somebody may be about to use it; returns at once."""
+        """Start it if it is IDLE, because somebody may be about to use it; returns at once."""
         ...
 
     async def request(self, request: UpstreamRequest) -> dict[str, Any]:
-        """Send it and return the raw result, connecting first where need be. Cancelling this cancels it there.
+        """Send *request* and return the raw result, after connecting if need be. Cancelling this cancels the request.
 
         A request that may have run is never sent twice. Raises
 
-        MCPError                what the server itself refused it with, to be passed on as it is
-        LoginRequiredError      it was not sent
-        ServerBusyError         it was not sent: too many wait
-        ServerUnavailableError  it was not sent, or may have run: the message says which
-        ToolTimeoutError        it may have run
+        MCPError                the server's own refusal, to be passed on as it is
+        LoginRequiredError      the request was not sent
+        ServerBusyError         the request was not sent, because too many wait
+        ServerUnavailableError  the request was not sent, or may have run; the message says which
+        ToolTimeoutError        the request may have run
         """
         ...
 
     async def relist(self) -> None:
-        """List it anew and tell the sink; raises as `request` does."""
+        """List it again, and give the listing to the sink; raises as `request` does."""
         ...
 
     async def aclose(self) -> None:
@@ -169,11 +171,11 @@ class Upstream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamSinks:
-    """Whom a server's actor tells what it finds out.
+    """The callbacks that a server reports to.
 
-    listing  told of every listing, in order; raises ToolSearchError if that could not be judged
-    state    told of every change of state, at once; must not raise
-    updated  told which resource has changed, of those that the server was asked to tell of; must not raise
+    listing  given every listing, in order; raises ToolSearchError if that could not be judged
+    state    called at each change of state; must not raise
+    updated  called with the URI of a subscribed resource that has changed; must not raise
     """
 
     listing: Callable[[Listing], Awaitable[None]]
