@@ -24,8 +24,8 @@ class PacedReading:
     """Passes on at most 500 unrequested messages a second: notifications, the server's own requests, and junk.
 
     Answers are never delayed by these. Beyond the limit, log messages, progress and junk are dropped; the rest is
-    passed on in the next second, equal notifications once. Reading stops at 5,000 messages a second, so that the server has to
-    wait; this delays its own answers and no other server's.
+    passed on in the next second, equal notifications once. Reading stops at 5,000 messages a second, so that the server
+    has to wait; this delays its own answers and no other server's.
     """
 
     def __init__(self, reading: Reading) -> None:

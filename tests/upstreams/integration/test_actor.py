@@ -38,9 +38,9 @@ def breaker(clock) -> Breaker:
 
 def fail(breaker: Breaker, times: int) -> None:
     for _ in range(times):
-        passage = breaker.admit()
-        assert passage is not None
-        passage.failed()
+        permit = breaker.admit()
+        assert permit is not None
+        permit.failed()
 
 
 def test_each_failure_doubles_what_the_wait_may_be_up_to_a_minute():
@@ -56,8 +56,8 @@ def test_a_wait_is_anything_down_to_nothing_but_never_less_than_the_server_asked
 def test_a_breaker_opens_at_the_fifth_fault_in_a_row(breaker):
     fail(breaker, 4)
     assert not breaker.is_open
-    passage = breaker.admit()
-    passage.answered()
+    permit = breaker.admit()
+    permit.answered()
     fail(breaker, 4)
     assert not breaker.is_open
     fail(breaker, 1)
@@ -78,7 +78,7 @@ def test_after_the_wait_one_request_is_let_through_and_its_answer_closes_the_bre
 def test_a_probe_that_fails_prolongs_the_wait_and_one_that_is_given_up_leaves_its_place(breaker, clock):
     fail(breaker, 5)
     clock.now_s = 4
-    breaker.admit().left()
+    breaker.admit().given_up()
     breaker.admit().failed()
     assert breaker.retry_at_s == 4 + 8
 
@@ -201,7 +201,7 @@ async def test_a_server_that_failed_or_waits_for_a_login_is_not_tried_for_being_
     async with running(settings_of({"command": "/no/such/server"})) as (actor, told):
         await told.until(lambda: told.states[-1:] == [UpstreamState.DOWN])
         ended = []
-        actor._rests.end = lambda: ended.append("rest")
+        actor._idle_gate.open = lambda: ended.append("rest")
         actor.wake()
         assert ended == []
 
