@@ -39,7 +39,7 @@ class AnswerOptions:
         object.__setattr__(self, "max_limit", max(self.limit, self.max_limit))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions(AnswerOptions):
     """What one search gives, and whether a call needs one first."""
 
@@ -49,7 +49,7 @@ class SearchOptions(AnswerOptions):
     ] = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions(SearchOptions):
     """How every session of an engine behaves: its searches, its budget, and which catalogs are shown whole."""
 
