@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.cli import main
+from toolsearch_indexes.encoders.hashing import HashingEncoder
 
 FILE = """
 [toolsearch.index]
@@ -110,3 +112,15 @@ def test_a_strategy_that_does_not_exist_is_refused_and_synonyms_are_taken(run):
     assert code == 0
     assert '"strategy": "keyword"' in said
     assert "the strategy 'lucene' is called 'keyword' here" in said
+
+
+def test_an_index_names_the_folder_of_its_encoder_so_that_it_is_found_from_elsewhere(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("toolsearch.catalog.index_opening.open_encoder", lambda _spec: HashingEncoder())
+    (tmp_path / "model").mkdir()
+
+    assert run("index", "textwrap", "--encoder", "model", "--to", "by-option")[0] == 0
+    (tmp_path / "tool.toml").write_text('[toolsearch.index]\nencoder = "onnx:model"\n')
+    assert run("index", "textwrap", "--settings", "tool.toml", "--to", "by-file")[0] == 0
+
+    assert IndexDirectory(Path("by-option")).read().encoder_spec == str(tmp_path / "model")
+    assert IndexDirectory(Path("by-file")).read().encoder_spec == f"onnx:{tmp_path / 'model'}"
