@@ -228,6 +228,17 @@ def test_a_name_of_now_in_the_environment_wins_over_the_old_one_in_the_file(tmp_
     assert Settings.from_environment({"TOOLSEARCH_LIMITS__ON_BREACH": "error"}, file).limits.on_breach == "error"
 
 
+def test_in_a_pyproject_file_the_settings_are_below_tool(tmp_path):
+    file = tmp_path / "pyproject.toml"
+    file.write_text('[project]\nname = "x"\n[tool.toolsearch.search]\nlimit = 3\n[toolsearch.search]\nlimit = 4\n')
+    bare = tmp_path / "elsewhere" / "pyproject.toml"
+    bare.parent.mkdir()
+    bare.write_text('[project]\nname = "x"\n')
+
+    assert Settings.from_environment({}, file).search.limit == 3
+    assert Settings.from_environment({}, bare) == Settings()
+
+
 def test_overrides_win_over_the_environment_and_one_that_is_none_changes_nothing():
     overrides = {"search.limit": 7, "index.strategy": None}
 

@@ -21,6 +21,7 @@ from toolsearch.setting_fields import Setting
 logger = logging.getLogger(__name__)
 
 _TABLE = "toolsearch"
+_PYPROJECT = "pyproject.toml"  # where the table is below [tool], as for every program
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
 
@@ -43,7 +44,8 @@ class GivenSettings:
             document = tomllib.loads(path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise BadSettingError(f"the settings in {path} cannot be read: {error}") from error
-        table = document.get(_TABLE, {})
+        holder: dict[str, Any] = document.get("tool", {}) if path.name == _PYPROJECT else document
+        table = holder.get(_TABLE, {})
         if not isinstance(table, dict):
             raise BadSettingError(f"{_TABLE!r} in {path} must be a table: write [{_TABLE}.search] and so on")
         for section, entries in cast("dict[str, Any]", table).items():

@@ -1,12 +1,14 @@
 """Settings: one frozen object, read once from the environment and a TOML file, and passed down from there.
 
-In the environment a setting is ``TOOLSEARCH_<SECTION>__<NAME>``, in the file ``name`` under ``[toolsearch.section]``;
-the environment wins. The text ``none`` stands for None, a duration is ``30m``, ``1h30m``, ``500ms`` or a number of
-seconds, a list is ``a,b`` or JSON, a table is JSON, and an entry of a table can be given by itself:
-``TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__<tool>``. `Settings.documented` lists them all.
+In the environment a setting is ``TOOLSEARCH_<SECTION>__<NAME>``. In the file it is ``name`` in the table
+``[toolsearch.section]``, or ``[tool.toolsearch.section]`` of a pyproject.toml. The environment wins.
 
-A section is the very object of options that it makes (`Budget`, `CallLimits`, ...) where there is one. What is set has
-the name that the option has in code.
+The text ``none`` stands for None, a duration is ``30m``, ``1h30m``, ``500ms`` or a number of seconds, a list is ``a,b``
+or JSON, and a table is JSON. An entry of a table can be given by itself:
+``TOOLSEARCH_LIMITS__PER_TOOL_OVERRIDES__<tool>``. `Settings.documented` lists all settings.
+
+Where code has an object of options for a section, such as `Budget` or `CallLimits`, the section is that object.
+A setting has the name of the option in code.
 """
 
 from __future__ import annotations

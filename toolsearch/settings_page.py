@@ -35,7 +35,8 @@ This page is generated: change the settings in the code, then run `just settings
 
 Settings come from the environment and from a TOML file, and the environment wins. In code, read them by
 `Settings.from_environment(os.environ, "toolsearch.toml")`. On the command line, name the file by `--settings
-toolsearch.toml`; the other options of a command win over both.
+toolsearch.toml`; the other options of a command win over both. In a `pyproject.toml` the tables are called
+`[tool.toolsearch.search]` and so on.
 
 ```toml
 [toolsearch.search]
