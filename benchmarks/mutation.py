@@ -27,9 +27,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MODULES = (  # reach, what is ranked within it, budget, validation, hooks and limits, trust
-    "toolsearch/discovery/reach.py",
-    "toolsearch/discovery/globs.py",
+    "toolsearch/access/reach.py",
+    "toolsearch/access/globs.py",
     "toolsearch/discovery/view.py",
+    "toolsearch/discovery/pass_through.py",
+    "toolsearch/discovery/exposure.py",
     "toolsearch/discovery/discovered.py",
     "toolsearch/calling/validation.py",
     "toolsearch/calling/schema_validator.py",
@@ -45,7 +47,7 @@ TESTS = (
     "tests/test_engine.py",
     "tests/access/test_reach.py",
     *(f"tests/calling/test_{name}.py" for name in ("hooks", "limits", "manager", "validation")),
-    *(f"tests/discovery/test_{name}.py" for name in ("discovered", "exposure", "search_tool")),
+    *(f"tests/discovery/test_{name}.py" for name in ("discovered", "exposure", "exposure_policy", "search_tool")),
     *(f"tests/gateway/test_{name}.py" for name in ("scan", "trust")),
     *(f"tests/indexes/{name}.py" for name in ("properties/test_index", "test_index", "test_ranking")),
     *(f"tests/sessions/test_{name}.py" for name in ("eviction", "order", "session")),
