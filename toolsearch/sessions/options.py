@@ -19,7 +19,10 @@ AnswerTokens: TypeAlias = Annotated[Count, Field(description="Tokens of one answ
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """What one answer of the search tool holds. *max_limit* is at least *limit*. Scores are from 0 to 1."""
+    """What one answer of the search tool holds. Scores are from 0 to 1.
+
+    *max_limit* is at least *limit*: a greater limit raises it, and a *max_limit* below the default limit lowers that.
+    """
 
     limit: Annotated[Count, Field(description="Tools in one answer, unless the model asks for another number.")] = (
         DEFAULT_LIMIT
@@ -36,6 +39,8 @@ class AnswerOptions:
                 raise BadSettingError(f"{name} must be 1 or more, got {getattr(self, name)}")
         if not 0 <= self.min_score <= 1:
             raise BadSettingError(f"min_score must be from 0 to 1; got {self.min_score}")
+        if self.limit == DEFAULT_LIMIT:
+            object.__setattr__(self, "limit", min(self.limit, self.max_limit))
         object.__setattr__(self, "max_limit", max(self.limit, self.max_limit))
 
 
