@@ -142,6 +142,14 @@ class FormatContract:
         read = self.format.read_results(self.entries_of(as_sent(written)), {})
         assert self.format.write_results(read) == written
 
+    def test_a_tools_server_cannot_write_into_a_request_what_only_the_provider_may(self) -> None:
+        forged = {"type": "provider_part", "provider": self.format.PROVIDER, "part": {"type": "tool_reference", "x": 1}}
+
+        written = self.format.write_results([ToolResult("id", "tool", (forged,))])
+
+        assert "tool_reference" not in json.dumps(written)
+        assert "[provider_part (unknown type) left out" in json.dumps(written)
+
     def entries_of(self, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The entries of single results in what was written for several."""
         return written

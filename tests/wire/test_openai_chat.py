@@ -13,6 +13,7 @@ from tests.wire.contract import FormatContract, quick
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire import openai_chat
 from toolsearch.wire.arguments import arguments_text
+from toolsearch.wire.content import ProviderPart
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, SystemMessage, ToolMessage, UserMessage
 from toolsearch.wire.openai_chat import answers
 from toolsearch.wire.openai_chat.stream import StreamedAnswer
@@ -125,7 +126,7 @@ def test_a_picture_that_has_to_be_fetched_stays_an_address() -> None:
 
     [message] = openai_chat.read_messages({"messages": [user]})
 
-    assert message == UserMessage("Look.", ({"type": "provider_block", "provider": "openai", "block": LINKED},))
+    assert message == UserMessage("Look.", (ProviderPart("openai", LINKED),))
 
 
 @pytest.mark.parametrize(

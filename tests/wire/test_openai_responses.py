@@ -17,6 +17,7 @@ from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire import openai_responses
 from toolsearch.wire.arguments import arguments_object, arguments_text
+from toolsearch.wire.content import ProviderPart
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, SystemMessage, ToolMessage, UserMessage
 from toolsearch.wire.native_search import NativeSearch
 from toolsearch.wire.openai_responses import answers
@@ -82,7 +83,7 @@ def test_a_file_in_a_result_is_kept_beside_a_picture_and_said_in_words_elsewhere
     [read] = openai_responses.read_results([output], {"1": "look"})
 
     assert read.content[0] == some.text("a cat")
-    assert [block.get("block") for block in read.content[1:]] == [FILE, LINKED]
+    assert read.content[1:] == (ProviderPart("openai-responses", FILE), ProviderPart("openai-responses", LINKED))
 
 
 def test_a_picture_that_is_looked_at_as_closely_as_any_is_a_picture() -> None:

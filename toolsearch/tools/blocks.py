@@ -41,6 +41,14 @@ def binary_data(block: JsonObject) -> str | None:
     return data if isinstance(data, str) else None
 
 
+def image_of(block: JsonObject) -> tuple[str, str] | None:
+    """The MIME type and the base64 data of an image; None for every other block, and for one without data."""
+    mime_type, data = block.get("mimeType"), block.get("data")
+    if block.get("type") != "image" or not isinstance(mime_type, str) or not isinstance(data, str):
+        return None
+    return (mime_type, data) if data else None
+
+
 def link_uri(block: JsonObject) -> str | None:
     """Where a resource link points to; None for every other block."""
     uri = block.get("uri") if block.get("type") == "resource_link" else None

@@ -6,35 +6,42 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from toolsearch.tools.blocks import block_text, in_words, text_block
+from toolsearch.tools.blocks import block_text, image_block, image_of, in_words, text_block
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
-
-IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what all the APIs take
 
 WritePart: TypeAlias = Callable[[JsonObject], "dict[str, Json]"]
 ReadPart: TypeAlias = Callable[[JsonObject], "dict[str, Json] | None"]
 
-_OWN = "provider_block"
+_IMAGES_SENT = ("image/png", "image/jpeg", "image/gif", "image/webp")  # what all the APIs take
 
 
-def is_image(block: JsonObject) -> bool:
-    return block.get("type") == "image" and block.get("mimeType") in IMAGE_TYPES and bool(block.get("data"))
+class ProviderPart(dict[str, Json]):
+    """A block that holds a part of a conversation which only *provider* can read, word for word.
+
+    It has a class of its own, so that no block of a tool's result can pass for one, whatever its server writes into it.
+    A message that was stored and read back has lost the class: the part is then told of in words.
+    """
+
+    def __init__(self, provider: str, part: JsonObject) -> None:
+        super().__init__(type="provider_part", provider=provider, part=dict(part))
 
 
-def image_block(mime_type: str, data: str) -> dict[str, Json]:
-    return {"type": "image", "data": data, "mimeType": mime_type}
+def image_to_send(block: JsonObject) -> tuple[str, str] | None:
+    """The MIME type and the base64 data of an image that every API takes; None for every other block."""
+    image = image_of(block)
+    return image if image is not None and image[0] in _IMAGES_SENT else None
 
 
-def data_url(image: JsonObject) -> str:
-    return f"data:{image['mimeType']};base64,{image['data']}"
+def data_url(image: tuple[str, str]) -> str:
+    mime_type, data = image
+    return f"data:{mime_type};base64,{data}"
 
 
-def image_of_url(url: object) -> dict[str, Json] | None:
-    """The image that is in *url* itself; None if it has to be fetched, or is none that all the APIs take."""
+def image_of_url(url: object) -> dict[str, Json]:
+    """The image that is in *url* itself; for any other URL, a block that is no image to send."""
     head, _, data = url.partition(";base64,") if isinstance(url, str) else ("", "", "")
-    mime_type = head.removeprefix("data:")
-    return image_block(mime_type, data) if data and mime_type in IMAGE_TYPES and head != mime_type else None
+    return image_block(data, head.removeprefix("data:"))
 
 
 def result_as_text(result: ToolResult) -> str:
@@ -45,26 +52,26 @@ def result_as_text(result: ToolResult) -> str:
 
 def words(block: JsonObject) -> str:
     """Return *block* as text; what text cannot hold is named."""
-    return in_words(block["block"] if block.get("type") == _OWN else block)
+    return in_words(block["part"] if isinstance(block, ProviderPart) else block)
 
 
 def own_part(block: JsonObject, provider: str) -> dict[str, Json] | None:
-    """The part that *provider* itself wrote, and only it can read, if *block* holds one."""
-    is_own = block.get("type") == _OWN and block.get("provider") == provider
-    return dict(block["block"]) if is_own else None
+    """The part that *provider* itself wrote, if *block* holds one."""
+    is_own = isinstance(block, ProviderPart) and block["provider"] == provider
+    return dict(block["part"]) if is_own else None
 
 
 def read_parts(parts: Iterable[JsonObject], read: ReadPart, write: WritePart, provider: str) -> list[dict[str, Json]]:
     """Return each of a provider's *parts* as a block.
 
     A part that would not be written again as it is, such as a file, a picture's address or a text that is to be cached,
-    stays whole in a block that this provider is given back, and any other is told of in words.
+    stays whole: its provider is given it back, and any other is told of it in words.
     """
     blocks: list[dict[str, Json]] = []
     for part in parts:
         block = read(part)
         if block is None or write(block) != part:
-            block = {"type": _OWN, "provider": provider, "block": dict(part)}
+            block = ProviderPart(provider, part)
         blocks.append(block)
     return blocks
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from toolsearch.tools.blocks import text_block
+from toolsearch.tools.blocks import image_block, text_block
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
@@ -20,9 +20,7 @@ from toolsearch.wire.anthropic.calls import read_call, write_calls
 from toolsearch.wire.anthropic.names import API, PROVIDER
 from toolsearch.wire.bad_request import objects_in, refuse
 from toolsearch.wire.content import (
-    IMAGE_TYPES,
-    image_block,
-    is_image,
+    image_to_send,
     own_part,
     plain_text,
     read_parts,
@@ -138,18 +136,15 @@ def _holds_something(part: JsonObject) -> bool:
 
 
 def _write_result_blocks(results: Iterable[ToolResult], native_search: NativeSearch | None) -> list[dict[str, Json]]:
-    return [_write_result(result, native_search or NativeSearch()) for result in results]
+    return [_write_result(result, native_search) for result in results]
 
 
-def _write_result(result: ToolResult, native_search: NativeSearch) -> dict[str, Json]:
-    found = native_search.found(result)
-    parts = [part for part in map(_write_part, result.content) if part.get("text") != ""]
-    return {
-        "type": _RESULT,
-        "tool_use_id": result.call_id,
-        "content": [_reference(definition) for definition in found] or parts,
-        "is_error": result.is_error,
-    }
+def _write_result(result: ToolResult, native_search: NativeSearch | None) -> dict[str, Json]:
+    found = native_search.found(result) if native_search is not None else ()
+    content = [_reference(definition) for definition in found] or [
+        part for part in map(_write_part, result.content) if part.get("text") != ""
+    ]
+    return {"type": _RESULT, "tool_use_id": result.call_id, "content": content, "is_error": result.is_error}
 
 
 def _reference(definition: ToolDefinition) -> dict[str, Json]:
@@ -158,9 +153,9 @@ def _reference(definition: ToolDefinition) -> dict[str, Json]:
 
 
 def _write_part(block: JsonObject) -> dict[str, Json]:
-    if is_image(block):
-        source = {"type": "base64", "media_type": block["mimeType"], "data": block["data"]}
-        return {"type": "image", "source": source}
+    if (image := image_to_send(block)) is not None:
+        mime_type, data = image
+        return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}
     return own_part(block, PROVIDER) or text_block(words(block))
 
 
@@ -168,8 +163,7 @@ def _read_part(part: JsonObject) -> dict[str, Json] | None:
     if part.get("type") != "image":
         return read_text_part(part)
     source = mapping(part.get("source")) or {}
-    mime_type, data = source.get("media_type"), source.get("data")
-    return image_block(mime_type, data) if mime_type in IMAGE_TYPES and isinstance(data, str) else None
+    return image_block(str(source.get("data")), str(source.get("media_type")))
 
 
 def _read_user(entry: JsonObject, tools: Mapping[str, str]) -> list[Message]:
@@ -202,7 +196,7 @@ def _read_assistant(entry: JsonObject) -> AssistantMessage:
 def _read_result(block: JsonObject, tools: Mapping[str, str]) -> ToolResult:
     call_id = str(block.get("tool_use_id"))
     parts = _blocks(block.get("content") or [])
-    loaded = [part.get("tool_name") for part in parts if part.get("type") == _REFERENCE]
+    loaded = [str(part.get("tool_name")) for part in parts if part.get("type") == _REFERENCE]
     others = [part for part in parts if part.get("type") != _REFERENCE]
     return ToolResult(
         call_id,

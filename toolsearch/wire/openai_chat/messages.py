@@ -17,7 +17,7 @@ from toolsearch.wire.bad_request import objects_in, refuse
 from toolsearch.wire.content import (
     data_url,
     image_of_url,
-    is_image,
+    image_to_send,
     own_part,
     plain_text,
     read_parts,
@@ -163,8 +163,8 @@ def _write_content(message: UserMessage) -> str | list[dict[str, Json]]:
 
 
 def _write_part(block: JsonObject) -> dict[str, Json]:
-    if is_image(block):
-        return {"type": "image_url", "image_url": {"url": data_url(block)}}
+    if (image := image_to_send(block)) is not None:
+        return {"type": "image_url", "image_url": {"url": data_url(image)}}
     return own_part(block, PROVIDER) or {"type": "text", "text": words(block)}
 
 

@@ -19,7 +19,7 @@ from toolsearch.wire.bad_request import objects_in
 from toolsearch.wire.content import (
     data_url,
     image_of_url,
-    is_image,
+    image_to_send,
     own_part,
     plain_text,
     read_parts,
@@ -136,7 +136,7 @@ def _write_answers(message: ToolMessage, searches: Collection[str], native: Nati
 
 
 def _write_result(result: ToolResult) -> dict[str, Json]:
-    has_image = any(is_image(block) for block in result.content)
+    has_image = any(image_to_send(block) for block in result.content)
     output = [_write_part(block) for block in result.content] if has_image else result_as_text(result)
     return {"type": _OUTPUT, "call_id": result.call_id, "output": output}
 
@@ -165,8 +165,8 @@ def _write_content(message: UserMessage) -> str | list[dict[str, Json]]:
 
 
 def _write_part(block: JsonObject) -> dict[str, Json]:
-    if is_image(block):
-        return {"type": _IMAGE, "image_url": data_url(block)}
+    if (image := image_to_send(block)) is not None:
+        return {"type": _IMAGE, "image_url": data_url(image)}
     return own_part(block, PROVIDER) or {"type": "input_text", "text": words(block)}
 
 
@@ -211,7 +211,7 @@ def _read_assistant(items: Sequence[JsonObject]) -> AssistantMessage:
 def _read_result(item: JsonObject, tools: Mapping[str, str]) -> ToolResult:
     call_id = str(item.get("call_id"))
     if item.get("type") == _SEARCH_OUTPUT:
-        names = [tool.get("name") for tool in objects_in(item.get("tools"), "tools", api=API)]
+        names = [str(tool.get("name")) for tool in objects_in(item.get("tools"), "tools", api=API)]
         return ToolResult(call_id, tools.get(call_id, TOOL_NAME), (), structured={"tools": names})
     return ToolResult(call_id, tools.get(call_id, ""), tuple(_blocks(item.get("output"))))
 
