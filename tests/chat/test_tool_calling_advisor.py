@@ -20,7 +20,6 @@ from toolsearch.errors import BadSettingError, ChatModelError
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import ToolContext
-from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta, Usage
 from toolsearch.wire.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 
@@ -46,19 +45,6 @@ def ticket(number: int) -> str:
 def request(*functions: Any, messages: Sequence[Any] = (SYSTEM, QUESTION), **options: Any) -> ChatRequest:
     tools = tuple(tool_from_function(function) for function in functions or (add,))
     return ChatRequest(Prompt(tuple(messages), ChatOptions(tools=tools, **options)))
-
-
-@pytest.fixture(params=["call", "stream"])
-def run(request: pytest.FixtureRequest) -> Any:
-    """Run a request through an advisor and a model, whole or streamed; the response is to be the same."""
-
-    async def whole(advisor: ToolCallingAdvisor, model: ScriptedModel, asked: ChatRequest) -> ChatResponse:
-        return await chain_of([advisor], model).call(asked)
-
-    async def streamed(advisor: ToolCallingAdvisor, model: ScriptedModel, asked: ChatRequest) -> ChatResponse:
-        return aggregate([chunk async for chunk in chain_of([advisor], model).stream(asked)])
-
-    return whole if request.param == "call" else streamed
 
 
 def result_texts(message: object) -> list[str]:

@@ -35,7 +35,6 @@ from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
 from toolsearch.discovery.discovered import DiscoveredTools
 from toolsearch.errors import BadSettingError, BadToolError, DuplicateToolError, UnknownToolError
 from toolsearch.tools.decorator import tool_from_function
-from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.formats import render_definition
 from toolsearch.wire.messages import SystemMessage, ToolMessage, UserMessage
@@ -98,17 +97,6 @@ def results(model: ScriptedModel, number: int) -> list[Any]:
     message = model.prompts[number].messages[-1]
     assert isinstance(message, ToolMessage)
     return list(message.results)
-
-
-@pytest.fixture(params=["call", "stream"])
-def run(request: pytest.FixtureRequest) -> Any:
-    async def whole(advisor: ToolCallingAdvisor, model: ScriptedModel, request: ChatRequest) -> ChatResponse:
-        return await chain_of([advisor], model).call(request)
-
-    async def streamed(advisor: ToolCallingAdvisor, model: ScriptedModel, request: ChatRequest) -> ChatResponse:
-        return aggregate([chunk async for chunk in chain_of([advisor], model).stream(request)])
-
-    return whole if request.param == "call" else streamed
 
 
 async def ask(advisor: ToolSearchAdvisor, model: ScriptedModel, request: ChatRequest) -> ChatResponse:

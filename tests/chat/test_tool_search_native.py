@@ -27,7 +27,6 @@ from toolsearch.chat.tool_search_turn import SearchTurn
 from toolsearch.errors import BadSettingError
 from toolsearch.sessions.state import SessionState
 from toolsearch.tools.decorator import tool_from_function
-from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.messages import Message, UserMessage
 
@@ -81,17 +80,12 @@ def models(anthropic: ChatModel, responses: ChatModel, chat: ChatModel) -> dict[
     return {"anthropic": anthropic, "responses": responses, "chat": chat}
 
 
-@pytest.fixture(params=["call", "stream"])
-def run(request: pytest.FixtureRequest) -> Any:
-    async def whole(advisor: ToolSearchAdvisor, model: ChatModel, *messages: Message, **options: Any) -> ChatResponse:
-        return await chain_of([advisor], model).call(asked(*messages, **options))
+@pytest.fixture
+def run(run: Any) -> Any:
+    async def ask(advisor: ToolSearchAdvisor, model: ChatModel, *messages: Message, **options: Any) -> ChatResponse:
+        return await run(advisor, model, asked(*messages, **options))
 
-    async def streamed(
-        advisor: ToolSearchAdvisor, model: ChatModel, *messages: Message, **options: Any
-    ) -> ChatResponse:
-        return aggregate([chunk async for chunk in chain_of([advisor], model).stream(asked(*messages, **options))])
-
-    return whole if request.param == "call" else streamed
+    return ask
 
 
 def asked(*messages: Message, tools: tuple[Tool, ...] = TOOLS, **options: Any) -> ChatRequest:

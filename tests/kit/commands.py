@@ -48,3 +48,11 @@ def start_python(*arguments: str, cwd: Path | None = None, **more: str) -> subpr
     return subprocess.Popen(
         [sys.executable, *arguments], cwd=cwd, env=environment(**more), text=True, stdin=pipe, stdout=pipe, stderr=pipe
     )
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel
 
+from tests.kit.tools import run
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.errors import BadArgumentsError, BadToolError
@@ -30,11 +31,6 @@ def forecast(city: str, days: int = 1) -> str:
     return f"{city}, {days}"
 
 
-async def run(made: Tool, arguments: JsonObject) -> object:
-    assert made.callback is not None
-    return await made.callback.call(arguments, ToolContext(user="ada"))
-
-
 def ignore(event: AugmentedArguments[Any]) -> None: ...
 
 
@@ -51,7 +47,7 @@ async def test_the_consumer_is_handed_the_fields_and_the_tool_runs_without_them(
     made = augmented(tool_from_function(forecast), Thinking, events.append)
     sent = {"city": "Rome", "thought": "asked for"}
 
-    assert await run(made, sent) == "Rome, 1"
+    assert await run(made, **sent) == "Rome, 1"
     (event,) = events
     assert event.arguments == Thinking(thought="asked for", confidence="high")
     assert event.raw_arguments == sent
@@ -69,7 +65,7 @@ async def test_the_model_may_be_a_dataclass_and_the_consumer_async() -> None:
     async def keep(event: AugmentedArguments[Note]) -> None:
         notes.append(event.arguments.note)
 
-    await run(augmented(tool_from_function(forecast), Note, keep), {"city": "Rome", "note": "n"})
+    await run(augmented(tool_from_function(forecast), Note, keep), city="Rome", note="n")
     assert notes == ["n"]
 
 
@@ -99,7 +95,7 @@ async def test_the_fields_can_be_left_in_for_a_tool_that_takes_any() -> None:
         return more
 
     made = augmented(tool_from_function(echo), Thinking, ignore, remove=False)
-    assert await run(made, {"thought": "t", "x": 1}) == {"thought": "t", "x": 1}
+    assert await run(made, thought="t", x=1) == {"thought": "t", "x": 1}
 
 
 async def test_the_fields_can_be_left_in_for_a_function_that_has_parameters_of_their_names() -> None:
@@ -115,7 +111,7 @@ async def test_the_fields_can_be_left_in_for_a_function_that_has_parameters_of_t
     assert schema["properties"]["thought"] == {"type": "string", "description": "Why this tool is called."}
     assert schema["required"] == ["city", "thought"]
 
-    assert await run(made, {"city": "Rome", "thought": "t"}) == "Rome, t, low"
+    assert await run(made, city="Rome", thought="t") == "Rome, t, low"
     assert [event.arguments for event in events] == [Thinking(thought="t", confidence="high")]
 
 
@@ -169,7 +165,7 @@ def test_different_definitions_of_one_name_stay_apart() -> None:
 
 async def test_fields_that_do_not_fit_are_a_failed_call_without_their_values() -> None:
     with pytest.raises(BadArgumentsError, match="thought: ") as raised:
-        await run(augmented(tool_from_function(forecast), Thinking, ignore), {"city": "Rome", "confidence": "hunter2"})
+        await run(augmented(tool_from_function(forecast), Thinking, ignore), city="Rome", confidence="hunter2")
     assert "hunter2" not in str(raised.value)
 
 

@@ -9,18 +9,12 @@ import threading
 
 import pytest
 
+from tests.kit.tools import run
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.decorator import tool, tool_from_function
-from toolsearch.tools.definition import Tool, ToolContext
+from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.function_tool import FunctionToolCallback
 from toolsearch.tools.json_types import JsonObject
-
-NO_CONTEXT = ToolContext()
-
-
-async def run(made: Tool, context: ToolContext = NO_CONTEXT, **arguments: object) -> object:
-    assert made.callback is not None
-    return await made.callback.call(arguments, context)
 
 
 @tool

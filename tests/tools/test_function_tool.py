@@ -11,11 +11,12 @@ import pytest
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
+from tests.kit.tools import run
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.errors import BadArgumentsError, BadToolError
 from toolsearch.tools.calls import ToolCall
-from toolsearch.tools.definition import Tool, ToolContext, ToolMetadata
+from toolsearch.tools.definition import ToolContext, ToolMetadata
 from toolsearch.tools.function_tool import FunctionToolCallback
 from toolsearch.tools.params import ToolParam
 
@@ -29,11 +30,6 @@ class Unit(Enum):
 class WeatherRequest:
     location: Annotated[str, ToolParam("A city.")]
     unit: Unit = Unit.C
-
-
-async def run(made: Tool, **arguments: object) -> object:
-    assert made.callback is not None
-    return await made.callback.call(arguments, ToolContext(user="ada"))
 
 
 def weather(request: WeatherRequest) -> str:

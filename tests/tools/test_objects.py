@@ -8,16 +8,12 @@ from collections.abc import Iterable
 import pytest
 from typing_extensions import TypedDict
 
+from tests.kit.tools import run
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import BadToolError, DuplicateToolError
 from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool, ToolContext, ToolMetadata
 from toolsearch.tools.providers import ToolCallbacks, as_tools, distinct_tools
-
-
-async def run(made: Tool, **arguments: object) -> object:
-    assert made.callback is not None
-    return await made.callback.call(arguments, ToolContext(user="ada"))
 
 
 class Clock:

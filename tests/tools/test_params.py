@@ -13,6 +13,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType, TypedDict
 
+from tests.kit.tools import run
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.errors import BadArgumentsError, BadToolError
@@ -25,12 +26,6 @@ from toolsearch.tools.strict import strict_schema
 
 def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
     return dict(tool_from_function(function).definition.input_schema)
-
-
-async def run(function: Callable[..., Any], **arguments: Any) -> Any:
-    callback = tool_from_function(function).callback
-    assert callback is not None
-    return await callback.call(arguments, ToolContext())
 
 
 def test_tool_param_describes_before_a_bare_string_a_field_and_the_docstring() -> None:
@@ -85,8 +80,8 @@ async def test_an_optional_parameter_without_a_default_is_none_when_left_out() -
     def f(a: Annotated[str, ToolParam(required=False)], b: int | None) -> tuple[str | None, int | None]:
         return a, b
 
-    assert await run(f) == (None, None)
-    assert await run(f, a="x", b=1) == ("x", 1)
+    assert await run(tool_from_function(f)) == (None, None)
+    assert await run(tool_from_function(f), a="x", b=1) == ("x", 1)
 
 
 async def test_a_default_within_a_pydantic_field_is_used() -> None:
@@ -94,7 +89,7 @@ async def test_a_default_within_a_pydantic_field_is_used() -> None:
         return a
 
     assert schema_of(f)["properties"]["a"] == {"type": "integer", "default": 3}
-    assert await run(f) == 3
+    assert await run(tool_from_function(f)) == 3
 
 
 def test_tool_param_describes_fields_of_models_dataclasses_and_typed_dicts_at_any_depth() -> None:
@@ -145,10 +140,10 @@ async def test_tool_param_makes_fields_of_models_and_dataclasses_optional_at_any
     assert definitions["Data"]["properties"]["count"] == {"type": "integer", "default": 3}
     assert "default" not in {**definitions["Model"]["properties"]["unit"], **definitions["Data"]["properties"]["more"]}
 
-    data: Data = await run(f, data={"model": {"place": "Rome"}})
+    data: Data = await run(tool_from_function(f), data={"model": {"place": "Rome"}})
     assert (data.model.unit, data.model.day, data.model.place) == (None, None, "Rome")
     assert (data.more, data.count) == (None, 3)
-    told: Data = await run(f, data={"model": {"place": "Rome", "unit": "celsius"}, "count": 1})
+    told: Data = await run(tool_from_function(f), data={"model": {"place": "Rome", "unit": "celsius"}, "count": 1})
     assert (told.model.unit, told.count) == (Unit.C, 1)
 
 
@@ -169,7 +164,7 @@ async def test_a_field_of_a_typed_dict_is_optional_by_not_required() -> None:
         "properties": {"x": {"type": "integer", "description": "how many"}},
         "additionalProperties": False,
     }
-    assert await run(f, typed={}) == {"x": None}
+    assert await run(tool_from_function(f), typed={}) == {"x": None}
     with pytest.raises(BadToolError, match=r"'typed' .* 'x': .* NotRequired"):
         tool_from_function(g)
 
@@ -241,7 +236,7 @@ async def test_scalars_arrive_as_what_they_are_annotated_as() -> None:
         return at, price, data, level, seen, pair
 
     sent = {"at": "2024-05-01T10:00:00Z", "price": "1.10", "data": "aGk=", "level": 2, "seen": [1, 1], "pair": [1, "a"]}
-    assert await run(f, **sent) == (
+    assert await run(tool_from_function(f), **sent) == (
         datetime(2024, 5, 1, 10, tzinfo=UTC),
         Decimal("1.10"),
         b"hi",
@@ -260,7 +255,7 @@ async def test_a_strict_model_takes_the_dates_and_enums_that_json_can_only_write
     def f(booking: Booking) -> Booking:
         return booking
 
-    booking = await run(f, booking={"day": "2024-05-01", "unit": "celsius"})
+    booking = await run(tool_from_function(f), booking={"day": "2024-05-01", "unit": "celsius"})
     assert booking == Booking(day=date(2024, 5, 1), unit=Unit.C)
 
 
@@ -429,6 +424,6 @@ async def test_arguments_that_no_json_can_hold_are_refused_without_their_values(
     def f(a: Any): ...
 
     with pytest.raises(BadArgumentsError, match="half of a character"):
-        await run(f, a="hunter2 \ud83d")
+        await run(tool_from_function(f), a="hunter2 \ud83d")
     with pytest.raises(BadArgumentsError, match="not JSON"):
-        await run(f, a=object())
+        await run(tool_from_function(f), a=object())

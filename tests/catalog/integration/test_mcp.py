@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.catalog.source import LoadReport
+from tests.kit.commands import is_running
+from tests.kit.tools import call, text_of
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import MissingExtraError, ServerUnavailableError, ToolExecutionError, ToolTimeoutError
-from toolsearch.tools.definition import NO_PARAMETERS, ToolContext, ToolDefinition
+from toolsearch.tools.definition import NO_PARAMETERS, ToolDefinition
 from toolsearch.tools.output import ToolOutput
 from toolsearch.tools.refusal import Refusal
 
@@ -39,26 +40,6 @@ def open_source() -> Iterator[OpenSource]:
     yield opened
     for source in sources:
         source.close()
-
-
-async def call(report: LoadReport, name: str, **arguments: str) -> ToolOutput:
-    (tool,) = (tool for tool in report.tools if tool.name == name)
-    assert tool.callback is not None
-    output = await tool.callback.call(arguments, ToolContext())
-    assert isinstance(output, ToolOutput)
-    return output
-
-
-async def text_of(report: LoadReport, name: str, **arguments: str) -> str:
-    return str((await call(report, name, **arguments)).content[0]["text"])
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_tools_are_named_after_their_server_and_described_as_listed(open_source):

@@ -3,68 +3,34 @@
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from toolsearch.catalog.source import LoadReport
+from tests.kit.published_servers import make_repository, needs_node, published_servers
+from tests.kit.tools import call, text_of
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import ServerUnavailableError
-from toolsearch.tools.definition import ToolContext
-from toolsearch.tools.output import ToolOutput
 
-SERVERS = Path(__file__).parents[2] / "mcp_servers"
-NODE_MODULES = SERVERS / "node_modules" / "@modelcontextprotocol"
-NODE = shutil.which("node")
-
-pytestmark = pytest.mark.skipif(
-    NODE is None or not NODE_MODULES.is_dir(),
-    reason="needs Node.js and the servers; run: npm ci --prefix tests/mcp_servers",
-)
-
-
-def node(server: str, *args: str, **env: str) -> dict[str, object]:
-    return {"command": NODE, "args": [str(NODE_MODULES / server / "dist" / "index.js"), *args], "env": env}
+pytestmark = needs_node
 
 
 @pytest.fixture
 def repository(tmp_path) -> Path:
-    subprocess.run(["git", "init", "-q", "-b", "trunk", tmp_path], check=True)
-    (tmp_path / "notes.txt").write_text("remember the milk")
-    return tmp_path
+    return make_repository(tmp_path)
 
 
 @pytest.fixture
 def source(repository) -> Iterator[McpSource]:
-    config = {
-        "git": {"command": sys.executable, "args": ["-m", "mcp_server_git", "--repository", "${REPOSITORY}"]},
-        "time": {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]},
-        "everything": node("server-everything"),
-        "filesystem": node("server-filesystem", "${REPOSITORY}"),
-        "memory": node("server-memory", MEMORY_FILE_PATH="${REPOSITORY}/memory.jsonl"),
-    }
+    config = published_servers("${REPOSITORY}", memory="${REPOSITORY}/memory.jsonl")
     path = repository / "mcp.json"
     path.write_text(json.dumps({"mcpServers": config}))
     source = McpSource(path, environment={"REPOSITORY": str(repository)})
     yield source
     source.close()
-
-
-async def call(report: LoadReport, name: str, **arguments: object) -> ToolOutput:
-    (tool,) = (tool for tool in report.tools if tool.name == name)
-    assert tool.callback is not None
-    output = await tool.callback.call(arguments, ToolContext())
-    assert isinstance(output, ToolOutput)
-    return output
-
-
-async def text_of(report: LoadReport, name: str, **arguments: object) -> str:
-    return str((await call(report, name, **arguments)).content[0]["text"])
 
 
 def child_running(script: str) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.commands import Ran
+from tests.kit.commands import Ran, is_running
 from tests.kit.gateway import raw_server, served
 from toolsearch.access.principals import LOCAL
 from toolsearch.gateway.caller import Caller
@@ -226,14 +226,6 @@ HELLO = {
 PID = {"id": 3, "method": "tools/call", "params": {"name": "callToolRead", "arguments": {"name": "raw__pid"}}}
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to end a process by")
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (None, 0)])
 def test_stdout_carries_the_protocol_alone_and_no_server_outlives_the_gateway(
@@ -251,7 +243,7 @@ def test_stdout_carries_the_protocol_alone_and_no_server_outlives_the_gateway(
     assert [answer["id"] for answer in answers] == [1, 2, 3]
     assert process.stdout.read() == ""
     assert process.returncode == code
-    assert not is_alive(server_pid)
+    assert not is_running(server_pid)
     assert list((tmp_path / "state" / "running").iterdir()) == []
     assert "debug: " in process.stderr.read()
 

@@ -12,6 +12,7 @@ import pytest
 from starlette.responses import Response
 
 from benchmarks.fault_kit import Bench, HttpFault, StdioFault, bench, is_true, recovered, until
+from tests.kit.commands import is_running
 from toolsearch.upstreams.interface import UpstreamState
 
 PATIENT = {"callTimeoutS": 20, "connectTimeoutS": 20}  # however busy the machine is
@@ -202,14 +203,6 @@ async def neighbour_calls(gateway: Bench, number: int) -> None:
     """Wait for so many more."""
     enough = len(gateway.steady.latencies_s) + number
     await until(lambda: len(gateway.steady.latencies_s) >= enough)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def resident_kb() -> int:

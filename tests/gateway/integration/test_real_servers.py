@@ -1,47 +1,26 @@
 """Five published MCP servers behind one gateway: a search finds a tool of each, and a call of it works."""
 
 import json
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 
-from tests.kit.gateway import ERAS, SERVERS, served, text, time_server
+from tests.kit.gateway import ERAS, served, text
+from tests.kit.published_servers import make_repository, needs_node, published_servers
 
-NODE_MODULES = SERVERS / "node_modules" / "@modelcontextprotocol"
-NODE = shutil.which("node")
-
-pytestmark = pytest.mark.skipif(
-    NODE is None or not NODE_MODULES.is_dir(),
-    reason="needs Node.js and the servers; run: npm ci --prefix tests/mcp_servers",
-)
-
-
-def node(server: str, *args: str, **env: str) -> dict[str, Any]:
-    return {"command": NODE, "args": [str(NODE_MODULES / server / "dist" / "index.js"), *args], "env": env}
+pytestmark = needs_node
 
 
 @pytest.fixture
 def repository(tmp_path) -> Path:
-    folder = tmp_path / "repository"
-    subprocess.run(["git", "init", "-q", "-b", "trunk", folder], check=True)
-    (folder / "notes.txt").write_text("remember the milk")
-    return folder
+    return make_repository(tmp_path / "repository")
 
 
 @pytest.fixture
 def config(repository, tmp_path) -> dict[str, Any]:
-    servers = {
-        "git": {"command": sys.executable, "args": ["-m", "mcp_server_git", "--repository", str(repository)]},
-        "time": time_server(),
-        "everything": node("server-everything"),
-        "filesystem": node("server-filesystem", str(repository)),
-        "memory": node("server-memory", MEMORY_FILE_PATH=str(tmp_path / "memory.jsonl")),
-    }
+    servers = published_servers(str(repository), memory=str(tmp_path / "memory.jsonl"))
     return {"mcpServers": servers, "toolsearch": {"stateDir": str(tmp_path / "state")}}
 
 

@@ -1,7 +1,6 @@
 """Nothing is sent to a definition that nobody has judged on the connection it is sent on."""
 
 import asyncio
-import gc
 import os
 import signal
 from contextlib import AsyncExitStack
@@ -70,7 +69,6 @@ async def test_a_process_that_was_killed_and_comes_back_as_another_is_judged_bef
     assert len(server.pids) == 2
 
 
-@pytest.mark.filterwarnings("ignore:Unclosed <MemoryObject:ResourceWarning")  # of the SDK, for a stream cut off
 @pytest.mark.parametrize("kind", ["legacy", "auto", "silent", "sse"])
 async def test_a_server_over_http_that_was_updated_and_started_anew_is_judged_before_the_next_call(
     server, tmp_path, kind
@@ -94,7 +92,6 @@ async def test_a_server_over_http_that_was_updated_and_started_anew_is_judged_be
             while not any("sums__add" in outcome for outcome in outcomes):
                 outcomes = [await call_add(client)]
             assert server.ran == ["Adds two numbers."]
-    gc.collect()  # while the warning is ignored
 
 
 @modes

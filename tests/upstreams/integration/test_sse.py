@@ -10,6 +10,7 @@ from toolsearch.upstreams.config import HttpServer
 from toolsearch.upstreams.sse import sse_streams
 
 
+@pytest.mark.filterwarnings("error:Unclosed:ResourceWarning")
 async def test_a_connection_that_cannot_be_made_leaves_no_stream_open() -> None:
     """A stream that is left open complains as it is collected, and pytest makes that an error of this test."""
     server = HttpServer("s", f"http://127.0.0.1:{free_port()}/sse", kind="sse")
