@@ -28,6 +28,7 @@ of the option that it sets in code: `budget.max_tools` is `Budget(max_tools=...)
 error.
 
 A duration is `30m`, `1h30m`, `500ms`, or a number of seconds. `none` lifts a bound, or leaves something out.
+The strategies `keyword` and `semantic` may also be called `lucene` and `vector`.
 
 This page is generated: change the settings in the code, then run `just settings`.
 
@@ -73,12 +74,14 @@ def settings_page() -> str:
 
 
 def _tables(settings: type[Any], name: Callable[[Setting], str]) -> Iterator[str]:
-    """A table for each section, below what the section is about."""
+    """A table for each section, below its name and what it is about."""
     for section, group in groupby(settings_in(settings), key=attrgetter("section")):
+        rows = list(group)
+        title = rows[0].path[0] if len(rows[0].path) > 1 else "general"
         about = " ".join(str(section.__doc__).partition("\n\n")[0].split()).replace("``", "`")
-        yield f"{about}\n\n| | values | default | |\n|---|---|---|---|"
-        for setting in group:
-            yield f"| `{name(setting)}` | {setting.values} | {_code(setting.default)} | {setting.description} |"
+        yield f"### {title.replace('_', ' ').capitalize()}\n\n{about}\n\n| | values | default | |\n|---|---|---|---|"
+        for row in rows:
+            yield f"| `{name(row)}` | {row.values} | {_code(row.default)} | {row.description} |"
         yield ""
 
 
