@@ -126,7 +126,7 @@ def test_what_an_own_index_cannot_do_is_refused_at_the_start(tmp_path: Path) -> 
         rankings = ()
 
     for index in (Odd(), Mute()):
-        with pytest.raises(BadSettingError, match="an index ranks by some of hybrid, semantic, keyword, regex"):
+        with pytest.raises(BadSettingError, match="an index ranks by some of hybrid, keyword, semantic, regex"):
             ToolSearch(TOOLS, index=index)
     with pytest.raises(BadSettingError, match="cannot rank by 'hybrid'; it can by keyword"):
         ToolSearch(TOOLS, index=SubstringIndex(), strategy="hybrid")

@@ -72,9 +72,9 @@ class EngineOptions(TypedDict, total=False):
 class ToolSearch:
     """Searches *catalog*, and opens sessions over it. Safe to share between threads.
 
-    catalog    a Catalog, which is followed in all its changes and is its maker's to close; or a list of what one is
-               made of; or what was read from *index_dir*
-    strategy   what ranks unless a search says otherwise: "auto" is hybrid where there is an encoder, else keyword
+    catalog    a Catalog, or a list of what a Catalog takes. The engine follows every change of a Catalog; whoever made
+               it closes it
+    strategy   what ranks unless a search says otherwise: "auto" is hybrid with an encoder, and keyword without one
     encoder    an Encoder, or what `open_encoder` takes: "built-in", a folder, or the name of a sentence-transformers
                model; None searches without meaning
     index_dir  where the index is kept between starts; None keeps it in memory
@@ -83,8 +83,8 @@ class ToolSearch:
     usage      lets searches learn from what sessions call; None, the default, learns nothing
     index      an index of your own (see `ToolIndex`), in place of the built-in one and its encoder
 
-    An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except under "auto":
-    there the search goes on by keyword, and `notes` says why.
+    If an encoder cannot be loaded, or fails, that is an error (MissingExtraError or EncoderError). Under "auto" the
+    engine searches by keyword instead, and `notes` says why.
     """
 
     def __init__(
@@ -134,10 +134,10 @@ class ToolSearch:
 
     @classmethod
     def open(cls, index_dir: str | Path, **options: Unpack[EngineOptions]) -> Self:
-        """Open what `save`, or ``toolsearch index``, has left in *index_dir*; *options* are those of the constructor.
+        """Open the index that `save` or ``toolsearch index`` wrote to *index_dir*.
 
-        Without an encoder among them, it is the one that the index was made with. Raises IndexStoreError if nothing
-        usable is there.
+        *options* are those of the constructor. If no encoder is given, the one that the index was made with is used.
+        Raises IndexStoreError if there is no usable index.
         """
         stored = IndexDirectory(Path(index_dir)).read()
         if options.get("encoder") is None:
@@ -166,9 +166,9 @@ class ToolSearch:
     ) -> list[ToolReference]:
         """Return at most *limit* tools, best first, ties by name; ``[]`` if nothing fits.
 
-        Only tools in *reach* and, if given, of *server* are ranked, and of these what *principal* reaches. What the use
-        of that principal has shown moves them a little, if the engine learns from use. For the forms of a query, and
-        BadQueryError and BadPatternError, see `ToolSearchIndex.search`.
+        Only tools in *reach*, in the reach of *principal*, and of *server* are ranked, as far as these are given. If
+        the engine learns from use, tools that the principal has used rank a little higher. `ToolSearchIndex.search`
+        describes the forms of a query, and when BadQueryError and BadPatternError are raised.
         """
         return self._search(query, limit, limit, strategy, reach, server, principal).references
 
@@ -196,16 +196,16 @@ class ToolSearch:
         server: str | None = None,
         principal: Principal | None = None,
     ) -> Explanation:
-        """Say where and why `search` finds *tool* for *query*, or why not: its words, its nearness, their weights.
+        """Say at which place `search` finds *tool* for *query*, or why it does not, with every part of the score.
 
-        Raises as `search` does, and BadSettingError where an index of your own does not explain its results.
+        Raises what `search` raises, and BadSettingError if an index of your own has no method `explain`.
         """
         index = self.index
         if not isinstance(index, ExplainsSearches):
             raise BadSettingError(f"the index, a {type(index).__name__}, has no method 'explain'; see `ToolIndex`")
         within = self.view(_bounded(reach, principal), server).selection
         favour = self._favour(query, principal)
-        explained = self._by_words_if_need_be(
+        explained = self._with_keyword_fallback(
             lambda by: index.explain(query, tool, strategy=by, within=within, favour=favour),
             strategy or self._strategy,
         )
@@ -214,7 +214,7 @@ class ToolSearch:
         return explained
 
     def view(self, reach: Reach, server: str | None = None) -> View:
-        """What a caller with *reach* sees of the catalog; views are shared between sessions."""
+        """Return the catalog as a caller with *reach* sees it. Sessions with the same reach share one view."""
         _require_reach(reach)
         return self._views.get(reach, server)
 
@@ -228,17 +228,20 @@ class ToolSearch:
         deny: Iterable[str] | Unset = UNSET,
         pins: Collection[str] = (),
     ) -> Session:
-        """Open the session of that id, or a new one.
+        """Open the session with that id, or a new one.
 
-        *principal* says whose it is: whose use it learns from and adds to, and what it may see at most, whatever else
-        it is opened with. A session stays with its principal: raises UnknownSessionError if it is opened for another.
+        principal    whose session it is. It bounds what the session may see, and the session learns from this
+                     principal's use and adds to it. A session cannot be opened for another principal
+        reach        what the session may see of that; or give *allow* and *deny* as `Reach.parse` takes them.
+                     ``allow=[]`` allows nothing
+        pins         tools that are always shown and never evicted
 
-        *reach*, or *allow* and *deny* as `Reach.parse` takes them, says what it may see of that; ``allow=[]`` is
-        nothing. For a session that exists they replace its reach if given; otherwise it keeps what it had, and a new
-        one may see all that its principal may. A session may have been evicted since it was last opened, so what
-        narrows it further than its principal belongs into each opening. *pins* are always shown and never evicted.
-        Raises UnknownToolError if one of them is not in reach, SessionStoreError if the session cannot be read back and
-        nothing says what it may see, and BadSettingError for an id that is no text, or a text where a list is meant.
+        Without a reach, a session that exists keeps its own, and a new one sees all that its principal may see. A
+        session may have been evicted since you opened it last, so give the reach each time.
+
+        Raises UnknownSessionError if the session belongs to another principal, UnknownToolError if a pin is not in
+        reach, SessionStoreError if the session cannot be read back and no reach is given, and BadSettingError for an id
+        that is not text and for a text in place of a list.
         """
         work = self.conversation(session_id, principal=principal, reach=reach, allow=allow, deny=deny, pins=pins)
         with work as conversation:
@@ -260,7 +263,7 @@ class ToolSearch:
         deny: Iterable[str] | Unset = UNSET,
         pins: Collection[str] = (),
     ) -> UnitOfWork:
-        """Open a session as `session` does, for several steps that are read and written as one."""
+        """Open a session as `session` does, for several steps: it is read once before them and written once after."""
         require_principal(principal)
         asked, names = _asked_reach(reach, allow, deny), name_list(pins, "pins")
 
@@ -288,9 +291,7 @@ class ToolSearch:
             self._opener.save(directory, snapshot, index)
 
     def close(self) -> None:
-        """Save the sessions, if they are kept anywhere, and close what the engine has made: not a catalog, a cache or
-        a store that it was given.
-        """
+        """Save the sessions and close what the engine itself has made. What it was given stays open."""
         self.sessions.save_all(lambda state: settle_for(self, Principal(state.principal))(state))
         self._followed.close()
         if self._owns_cache:
@@ -322,7 +323,7 @@ class ToolSearch:
         ranks_by = self.index.resolve_strategy(chosen)
         with self.telemetry.search(strategy=ranks_by, limit=limit, query=query) as span:
             favour = self._favour(query, principal)
-            hits = self._by_words_if_need_be(
+            hits = self._with_keyword_fallback(
                 lambda by: self._followed.search(
                     query, limit=ranked, strategy=by, within=view.selection, favour=favour
                 ),
@@ -339,8 +340,8 @@ class ToolSearch:
             return None
         return self.usage.favour(principal.id, self.vocabulary.terms_of(query))
 
-    def _by_words_if_need_be(self, ask: Callable[[Strategy], _Asked], strategy: Strategy) -> _Asked:
-        """Ask by *strategy*; if that is "auto" and the encoder fails, by keyword."""
+    def _with_keyword_fallback(self, ask: Callable[[Strategy], _Asked], strategy: Strategy) -> _Asked:
+        """Return what *ask* gives for *strategy*. If that is "auto" and the encoder fails, ask for "keyword"."""
         try:
             return ask(strategy)
         except EncoderError as error:
@@ -375,13 +376,13 @@ def _require_usable(index: ToolIndex, strategy: str, *, index_dir: str | Path | 
 
 
 def _bounded(reach: Reach | None, principal: Principal | None) -> Reach:
-    """Return what is asked for of what *principal*, if there is one, reaches."""
+    """Return the part of *reach* that *principal* may reach; all of it without a principal."""
     asked = Reach() if reach is None else _require_reach(reach)
     return asked if principal is None else asked & require_principal(principal).reach
 
 
 def _asked_reach(reach: Reach | None, allow: Iterable[str] | Unset, deny: Iterable[str] | Unset) -> Reach | None:
-    """Return what a session is asked to see; None if nothing was said of it."""
+    """Return the reach that a session is opened with, or None if it is opened without one."""
     if reach is not None:
         if allow is not UNSET or deny is not UNSET:
             raise BadSettingError("give a reach, or allow and deny, not both: one of them would count for nothing")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch.access.globs import GlobSet
-from toolsearch.access.reach import Reach, Rule, Subject
+from toolsearch.access.reach import Reach, Rule, RuleKind
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.definition import ToolDefinition
 
@@ -131,7 +131,7 @@ def test_a_rule_that_cannot_be_read_says_why(text: str, complaint: str) -> None:
 def test_a_rule_prints_as_it_is_parsed() -> None:
     rule = Rule.parse("server:aws:*")
 
-    assert rule == Rule(Subject.SERVER, "aws:*")
+    assert rule == Rule(RuleKind.SERVER, "aws:*")
     assert Rule.parse(str(rule)) == rule
 
 

@@ -1,4 +1,4 @@
-"""Who the bearers of tokens are: those of the configuration, and whoever the issuer of JWTs vouches for."""
+"""Finds who sent a bearer token: a principal of the configuration, or a subject that the issuer of JWTs vouches for."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from toolsearch.errors import BadSettingError
 
 logger = logging.getLogger(__name__)
 
-_BY_JWT = "jwt:"  # before the subject of who is no principal of the configuration
+_BY_JWT = "jwt:"  # prefix of the principal's id for a subject that the configuration does not name
 
 
 def make_directory(settings: AccessSettings) -> PrincipalDirectory | None:
-    """The directory of *settings*; None if they name nobody, so that nobody has to say who they are.
+    """Return the directory of *settings*; None if there are no principals and no JWTs, so that no token is asked for.
 
-    Raises BadSettingError for a principal that nobody could be, or that two would be.
+    Raises BadSettingError for a principal without a token or subject, and for two with the same.
     """
     if not settings.principals and settings.jwt is None:
         return None
@@ -43,7 +43,7 @@ def make_directory(settings: AccessSettings) -> PrincipalDirectory | None:
 class Directory:
     """A `PrincipalDirectory` of *tokens*, by their hashes, and of *subjects* of the JWTs that *verifier* accepts.
 
-    others  the reach of each subject that is not among *subjects*; None: they are refused
+    others  the reach of every other subject; None: it is refused
     """
 
     tokens: Mapping[str, Grant]
@@ -55,7 +55,7 @@ class Directory:
     async def of_token(self, token: str) -> Grant | None:
         digest = token_sha256(token)
         found: Grant | None = None
-        for known, grant in self.tokens.items():  # all of them, so that the time tells nothing
+        for known, grant in self.tokens.items():  # all are compared, so that the time taken tells nothing
             if hmac.compare_digest(known, digest):
                 found = grant
         if found is not None or self.verifier is None:
@@ -77,7 +77,7 @@ class Directory:
 
 
 def _others(settings: AccessSettings) -> Reach | None:
-    """What a subject may reach that no principal names; None if it may not come in."""
+    """Return the reach of a subject that no principal names; None if it is refused."""
     rules = settings.principals.get(EVERYBODY_ELSE)
     if rules is None:
         return None if settings.principals else Reach()

@@ -1,4 +1,4 @@
-"""Verifies JWTs as an OAuth resource server: signed by the issuer's keys, for us, now."""
+"""Verifies JWTs as an OAuth resource server does: signature, issuer, audience and times."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _REQUIRED = ("exp", "iss", "aud", "sub")
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a JWT that was accepted says: whose it is, and what it is good for."""
+    """What an accepted JWT says: its subject and its scopes."""
 
     subject: str
     scopes: tuple[str, ...]
 
 
 class JwtVerifier:
-    """Accepts what *settings* say, with 30 s for clocks that differ. *keys* are the issuer's."""
+    """Accepts JWTs as *settings* say. Clocks may differ by 30 s. *keys* are the issuer's."""
 
     def __init__(self, settings: JwtSettings, keys: IssuerKeys | None = None) -> None:
         self._settings = settings
         self._keys = keys or IssuerKeys(settings.issuer, settings.jwks_url)
 
     async def verify(self, token: str) -> Claims | None:
-        """What *token* says, or None for whatever is wrong with it; the log says what, and never shows the token."""
+        """Return what *token* says, or None if it is refused. The log says why, and never shows the token."""
         try:
             return self._read(await self._decoded(token))
         except _RefusedError as reason:
@@ -56,7 +56,7 @@ class JwtVerifier:
             raise _RefusedError("the issuer has no such key")
         claims: dict[str, Any] = jwt.decode(
             token,
-            key.key,  # what the key says of its algorithm is often left out, and ours are settled
+            key.key,  # without its "alg", which issuers often leave out; the settings name the algorithms
             algorithms=list(self._settings.algorithms),
             audience=self._settings.audience,
             leeway=_LEEWAY_S,

@@ -1,4 +1,4 @@
-"""The public keys of an issuer of JWTs: fetched when they are needed, kept, and fetched anew when they have rotated."""
+"""The public keys of an issuer of JWTs: fetched when needed, cached, and fetched again after they have changed."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Fetch: TypeAlias = Callable[[str], Awaitable[bytes]]
 _FETCH_TIMEOUT_S = 5.0
 _MAX_BYTES = 262_144
 _FRESH_S = 3_600.0
-_PAUSE_S = 30.0  # between two fetches, whatever key ids strangers make up
+_PAUSE_S = 30.0  # between two fetches, so that made-up key ids cannot cause many
 _DISCOVERY = "/.well-known/openid-configuration"
 
 
 class IssuerKeys:
-    """The keys at *url*, or where the configuration of *issuer* says. Only over https, but for loopback.
+    """The keys at *url*, or at the address that the issuer's own configuration names.
 
-    Keys that were fetched once stay in use while the issuer cannot be reached. Raises BadSettingError for an address
-    that would not do.
+    They are fetched over https only, except from this machine. While the issuer cannot be reached, keys that were
+    fetched before stay in use. Raises BadSettingError for an address that cannot be used.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class IssuerKeys:
         _require_safe(url or issuer)
 
     async def find(self, kid: object) -> jwt.PyJWK | None:
-        """The key of that id; without an id, the only one there is."""
+        """Return the key with that id; without an id, the issuer's only key."""
         if not self._is_fresh() or self._known(kid) is None:
             async with self._fetching:
                 if not self._is_fresh() or self._known(kid) is None:  # nobody else has fetched it meanwhile
@@ -91,7 +91,7 @@ class IssuerKeys:
 
 
 def _signing_keys(document: Any) -> dict[str | None, jwt.PyJWK]:
-    """The keys that can be used; those of other kinds and purposes are passed over."""
+    """Return the keys that verify signatures; others are left out."""
     keys: dict[str | None, jwt.PyJWK] = {}
     for entry in document["keys"]:
         if entry.get("use", "sig") != "sig" or entry.get("kty") == "oct":  # a shared secret signs for anybody

@@ -1,4 +1,4 @@
-"""Who is asking, and what a credential was good for."""
+"""Who is asking, and what a credential allows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from toolsearch.option_values import identity
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """One whose rules, sessions and use are kept apart from all others'. *id* is stable, and no secret.
+    """A user, team or customer. Its rules, sessions and learnt use are its own. *id* is stable, and not a secret.
 
-    *reach* bounds whatever the principal does: no session of it sees more, whatever that session was opened with.
+    *reach* bounds all that the principal does: none of its sessions sees more, whatever reach it was opened with.
     """
 
     id: str
@@ -41,7 +41,7 @@ def require_principal(given: object) -> Principal:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a credential was good for: whose it is, and what for."""
+    """What a credential allows: whose it is, and which scopes it has."""
 
     principal: Principal
     scopes: tuple[str, ...] = ()
@@ -49,13 +49,16 @@ class Grant:
 
 
 class PrincipalDirectory(Protocol):
-    """Finds the principal of what came with a request."""
+    """Finds the principal of a request by its credential."""
 
     @property
     def required_scopes(self) -> tuple[str, ...]:
-        """What a grant must be good for; a token of ours is good for all of it."""
+        """The scopes that a JWT must have. A token of the configuration has all of them."""
         ...
 
     async def of_token(self, token: str) -> Grant | None:
-        """Whose bearer token this is, compared in constant time, or verified as a JWT. Raises nothing; None: 401."""
+        """Return what the bearer token allows; None if it is not accepted, which is a 401. Raises nothing.
+
+        A token of the configuration is compared in constant time, any other is verified as a JWT.
+        """
         ...

@@ -1,4 +1,4 @@
-"""What a caller may see: rules that allow or deny tools by name, server, tag or class. Applied before ranking."""
+"""What a caller may see: rules that allow or deny tools by name, server, tag or class. They apply before ranking."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _IN_NAME_RULES = NAME_CHARACTERS | set("*?[]!")
 
 
 class RuleKind(Enum):
-    """What of a tool a rule looks at."""
+    """Which property of a tool a rule looks at."""
 
     NAME = "name"
     SERVER = "server"
@@ -35,9 +35,9 @@ class Rule:
     """One rule, as text: ``git__git_log`` or ``name:git__git_log``, ``server:git``, ``tag:read`` or
     ``class:destructive``, where the class is one of `SafetyClass`.
 
-    What stands after the colon may be a glob (``git__*``, ``server:aws-*``), which has to match the whole name, server
-    or tag; `GlobSet` says what globs there are. ``[*]`` is a literal star. Upper and lower case differ. A rule may
-    match no tool now, for tools come and go; one that never could, such as ``"a, b"`` for two names, is an error.
+    The part after the colon may be a glob (``git__*``, ``server:aws-*``), which has to match the whole name, server or
+    tag; `GlobSet` describes globs. ``[*]`` is a literal star. Upper and lower case differ. A rule that matches no tool
+    now is legal, because tools come and go. A rule that can never match, such as ``"a, b"`` for two names, is an error.
     """
 
     kind: RuleKind
@@ -45,8 +45,8 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> Rule:
-        """Raise BadSettingError for a rule that is empty, too long, of another kind, no valid glob, or names no tool
-        that there could be.
+        """Raises BadSettingError if the rule is empty, too long, of an unknown kind, not a valid glob, or could never
+        match.
         """
         kind, colon, pattern = text.strip().partition(":")
         if not colon:
@@ -91,9 +91,9 @@ _EVERY_NAME = Rule(RuleKind.NAME, "*")
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The tools a caller may see: what an allow rule matches and no deny rule. An empty *allow* allows nothing.
+    """The tools that a caller may see: those that an allow rule matches and no deny rule. Empty *allow*: none.
 
-    *also* are further lists of allow rules, of each of which a rule has to match, too; ``&`` makes them.
+    *also* holds further lists of allow rules, which ``&`` makes; a tool has to match a rule of each list.
     """
 
     allow: tuple[Rule, ...] = (_EVERY_NAME,)

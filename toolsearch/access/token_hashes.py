@@ -1,4 +1,4 @@
-"""Bearer tokens: taken from the environment while the configuration is read, and from then on known by their hash."""
+"""Bearer tokens are read from the environment once, with the configuration; after that only their hashes are kept."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _FEWEST_CHARACTERS = 16  # shorter ones can be guessed
 
 
 def token_sha256(token: str) -> str:
-    """The hash by which a token is known: SHA-256 in hex. A token is random, so that no slow hash is called for."""
+    """Return the hash that is kept of a token: SHA-256 in hex. A token is random, so a slow hash is not needed."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def with_hashed_tokens(section: object, environment: Mapping[str, str]) -> object:
-    """*section* with the ``tokenSha256`` of every principal in the place of its ``token``.
+    """Return *section* with each principal's ``token`` replaced by its ``tokenSha256``.
 
-    Raises BadSettingError for a token that stands in the configuration itself, or is not in the environment.
+    Raises BadSettingError if a token is written into the configuration, or its variable is not set.
     """
     principals = section.get("principals") if is_object(section) else None
     if not is_object(section) or not is_object(principals):
-        return section  # whatever is wrong with that is told by who reads it
+        return section  # its reader reports what is wrong with it
     return {**section, "principals": {name: _hashed(name, each, environment) for name, each in principals.items()}}
 
 

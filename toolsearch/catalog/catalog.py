@@ -1,4 +1,4 @@
-"""The catalog: all the tools there are, by unique name, where they came from, and what could not be taken."""
+"""The catalog: all tools by unique name, where each came from, and which tools were refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import MappingProxyType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
-from toolsearch.catalog.following import Following
+from toolsearch.catalog.following import ReportFollower
 from toolsearch.catalog.loading import open_source, portable_spec
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache
 from toolsearch.catalog.source import LiveSource, LoadReport, Source
@@ -47,8 +47,8 @@ class CopyableMapping(Protocol):
 class Catalog:
     """Tools by unique name, in insertion order. Safe to share between threads.
 
-    Each change is atomic: it happens whole, or raises and nothing happened. Iteration goes over the tools of the
-    moment it began.
+    Each change is atomic: it happens as a whole, or it raises and nothing has changed. An iteration sees the tools as
+    they were when it began.
     """
 
     def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
@@ -149,7 +149,7 @@ class Catalog:
         self._feed.deliver()
 
     def replace(self, *tools: ToolLike) -> None:
-        """Put tools in the place of those of the same names. Raises UnknownToolError where there is none."""
+        """Replace the tools of the same names. Raises UnknownToolError if the catalog has no tool of a name."""
         new = by_name(tools)
         with self._lock:
             self._require(new)
@@ -164,7 +164,7 @@ class Catalog:
         self._feed.deliver()
 
     def remove(self, *names: str) -> None:
-        """Take tools out. Raises UnknownToolError if one of *names* is not there."""
+        """Remove tools. Raises UnknownToolError if the catalog lacks one of *names*, and then removes none."""
         gone = tuple(dict.fromkeys(names))
         with self._lock:
             self._require(gone)
@@ -175,13 +175,14 @@ class Catalog:
         self._feed.deliver()
 
     def load(self, source: Source | str | Path, *, spec: str = "") -> LoadReport:
-        """Take all good tools of *source*, and the source itself, which `close` closes; a text is for `open_source`.
+        """Add the tools of *source*, which belongs to this catalog from now on: `close` closes it.
 
-        *spec* is what gives *source* again (see `Tool.spec`); of a text it is known. A `LiveSource` is followed until
-        `close`: what it has later takes the place of what it had, as `sync` does it, in a thread.
+        A text is a path or ``module:NAME``, as ``toolsearch index`` takes it. *spec* is the text that opens *source*
+        again (see `Tool.spec`). A `LiveSource` is followed until `close`: when its tools change, the new ones replace
+        the old ones, in a thread.
 
-        A bad tool, and one whose name is taken, is refused with its reason and costs no other. Returns what was taken
-        and refused. Raises SourceError if the source cannot be read at all.
+        A bad tool, or one whose name is taken, is refused with a reason, and the others are added. Returns what was
+        added and what was refused. Raises SourceError if the source cannot be read at all.
         """
         if isinstance(source, str | Path):
             spec, source = portable_spec(str(source)), open_source(str(source))
@@ -190,15 +191,16 @@ class Catalog:
         owner = object()
         outcome = self._take(owner, with_spec(source.load(), spec), source.description)
         if isinstance(source, LiveSource):
-            source.follow(Following(lambda report: self._follow(source, owner, with_spec(report, spec))).changed)
+            source.follow(ReportFollower(lambda report: self._follow(source, owner, with_spec(report, spec))).changed)
         return outcome
 
     def sync(self, owner: str, tools: Iterable[Tool]) -> LoadReport:
-        """Put *tools* in the place of all that *owner* has, in one change. Returns what was taken and refused.
+        """Replace all tools of *owner* by *tools*, in one change. Returns what was added and what was refused.
 
-        A bad tool, and one whose name is another's, is refused with its reason and costs no other; `refused` tells of
-        the last time alone. A tool that is defined as before is no change, though it may run otherwise. What is put,
-        replaced or removed by name is *owner*'s no more.
+        A bad tool, or one whose name belongs to somebody else, is refused with a reason, and the others are added;
+        `refused` keeps the reasons of the last time only. A tool with the same definition as before is not a change,
+        even if another callback runs it. A tool that is put, replaced or removed by its name no longer belongs to
+        *owner*.
         """
         return self._take(owner, LoadReport(tuple(tools)), owner)
 
@@ -235,12 +237,12 @@ class Catalog:
 
     @property
     def refused(self) -> list[Refusal]:
-        """What the sources so far had that could not be taken, and why."""
+        """The tools of the sources that could not be added, and why."""
         with self._lock:
             return [refusal for refused in self._refused.values() for refusal in refused]
 
     def snapshot(self) -> CatalogSnapshot:
-        """Return the catalog as it is now; the same object as long as nothing changes."""
+        """Return the catalog as it is now. As long as nothing changes, this is the same object."""
         with self._lock:
             if self._snapshot is None:
                 frozen = MappingProxyType(self._tools.copy())
@@ -248,11 +250,11 @@ class Catalog:
             return self._snapshot
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call *listener* with each change from now on; returns what ends that.
+        """Call *listener* with each change from now on. Returns a function that ends this.
 
-        It is called under no lock of the catalog, in the order of the changes, by the thread that made the change, or
-        by another one that is just delivering its own; either way before the call that made the change returns, unless
-        a listener made it. What it raises is logged.
+        Changes are delivered in their order, without a lock of the catalog. A listener runs in the thread that made the
+        change, or in another thread that is delivering a change of its own. It is called before the call that made the
+        change returns, unless that call was made by a listener. If it raises, that is logged.
         """
         return self._feed.subscribe(listener)
 
@@ -292,7 +294,7 @@ class Catalog:
     def _take(
         self, owner: object, report: LoadReport, description: str, *, is_open: Callable[[], bool] = lambda: True
     ) -> LoadReport:
-        """As `sync`, unless the source is closed by then."""
+        """Do what `sync` does, unless the source has been closed meanwhile."""
         good, refused = sift(report.tools, description)
         good = [self._with_known_definition(tool) for tool in good]
         new: dict[str, Tool] = {}
@@ -314,8 +316,10 @@ class Catalog:
         return LoadReport(tuple(new.values()), outcome_refused)
 
     def _with_known_definition(self, tool: Tool) -> Tool:
-        """*tool* with the very definition that is known by its name, where it says the same: what is remembered of a
-        definition is remembered of the object. Compared as JSON, since to Python 1 is True.
+        """Return *tool* with the definition object that the catalog already has, if both say the same.
+
+        Caches remember what they know of a definition by its object. The two are compared as JSON, because 1 == True in
+        Python.
         """
         known = self._tools.get(tool.name)
         if known is None or self._fingerprints.of(known.definition) != tool.definition.fingerprint():
@@ -326,7 +330,7 @@ class Catalog:
         return None if self._owners.get(name) == owner else self._tools.get(name)
 
     def _exchange(self, owner: object, new: Mapping[str, Tool]) -> None:
-        """Have *owner* own *new* and nothing else. Who reads without the lock sees all of it or nothing."""
+        """Make *new* the tools of *owner*. A reader without the lock sees all of the change or none of it."""
         gone = tuple(name for name, its in self._owners.items() if its == owner and name not in new)
         before, after = self._tools, self._tools.copy()
         after.update(new)

@@ -1,4 +1,4 @@
-"""Tell listeners what changed in a catalog: in order, one at a time, and under no lock of the catalog."""
+"""Tells listeners what changed in a catalog: in order, one change at a time, and without a lock of the catalog."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CatalogChange:
-    """One change. A replaced tool is in both: its new self in *added*, its name in *removed*.
+    """One change. A tool that was replaced is in both fields: the new tool in *added*, its name in *removed*.
 
-    version  of the catalog once it is made; see CatalogSnapshot
+    version  the catalog's version after the change; see CatalogSnapshot
     """
 
     added: tuple[Tool, ...] = ()
@@ -57,9 +57,9 @@ class ChangeFeed:
         self._waiting.append(change)
 
     def deliver(self) -> None:
-        """Return once every change so far is delivered: by this thread, or by another one, for which it waits.
+        """Deliver every change so far, or wait until another thread has done it.
 
-        Called by a listener, return at once: the delivery up this stack goes on with what it has changed.
+        If a listener calls this, it returns at once: the delivery that called the listener goes on with its changes.
         """
         if self._deliverer == threading.get_ident():
             return

@@ -1,4 +1,4 @@
-"""Takes over what a live source tells: in the order in which it was told, and never in the source's own thread."""
+"""Applies the reports of a live source in their order, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from toolsearch.catalog.source import LoadReport
 logger = logging.getLogger(__name__)
 
 
-class Following:
-    """Applies one report after the other in a thread, since indexing takes a while and a source may tell from its event
-    loop. Each report is whole, so of those that come while one is being applied only the last counts.
+class ReportFollower:
+    """Applies one report at a time.
+
+    This happens in a thread, because indexing takes a while and a source may report from its event loop. Each report
+    lists all tools, so of several reports that come while one is being applied only the last is needed.
     """
 
     def __init__(self, apply: Callable[[LoadReport], object]) -> None:
@@ -23,7 +25,7 @@ class Following:
         self._lock = threading.Lock()
 
     def changed(self, report: LoadReport) -> None:
-        """Have *report* applied soon; returns at once."""
+        """Apply *report* soon. Returns at once."""
         with self._lock:
             self._latest = report
             if self._is_applying:

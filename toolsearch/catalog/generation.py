@@ -33,10 +33,10 @@ _SEALED_FILES = (CATALOG_FILE, MANIFEST)
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a generation holds, read whole: it goes on working when its folder is removed.
+    """What one generation holds. All of it is read at once, so that it works after its folder has been removed.
 
-    encoder_spec  the text that opens the encoder of the index, if the index has one and it was given as a text
-    stored_index  or why it cannot be used; the tools can be used all the same
+    encoder_spec  the text that opens the encoder of the index; None if there is no encoder, or it was no text
+    stored_index  the index, or the error for which it cannot be used. The tools can be used in both cases
     """
 
     tools: StoredTools
@@ -48,11 +48,11 @@ class Generation:
         return isinstance(self.stored_index, StoredIndex)
 
     def __iter__(self) -> Iterator[Tool]:
-        """The stored tools: what is opened from a directory is one more thing that an engine takes tools from."""
+        """The stored tools, so that an engine takes a generation as it takes a list."""
         return iter(self.tools.values())
 
     def catalog(self) -> Catalog:
-        """Return the stored catalog. Close it: a call may have started servers. Raises IndexStoreError."""
+        """Return the stored catalog. Close it, since a call of a tool may start servers. Raises IndexStoreError."""
         return StoredCatalog(self.tools, refused=self.tools.refused(), source=self.tools.sources)
 
     def index(self, *, encoder: Encoder | None, cache: VectorCache | None) -> ToolSearchIndex:
@@ -62,7 +62,7 @@ class Generation:
         return self.stored_index.open(encoder=encoder, cache=cache)
 
     def was_made_with(self, encoder: Encoder | None, spec: str | None) -> bool:
-        """Whether the index has the vectors of *encoder*, or none without one, and opens it again by *spec*."""
+        """Whether the index was made with *encoder*, and *spec* is stored as the text that opens it."""
         stored = self.stored_index
         if isinstance(stored, IndexStoreError) or stored.encoder_id != (encoder.id if encoder else None):
             return False

@@ -1,4 +1,4 @@
-"""An index that follows a catalog: one for all sessions, updated in place of rebuilt."""
+"""An index that follows a catalog. All sessions share it, and a change updates it instead of rebuilding it."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def document_of(definition: ToolDefinition) -> ToolDocument:
 
 
 class CatalogIndex:
-    """Keeps *index* to what *catalog* holds, from now until `close`.
+    """Keeps *index* up to date with *catalog* until it is closed.
 
-    A change of the catalog is searchable once the call that made it has returned, also where several threads change it
-    at once. If the encoder fails, that is logged, and the change is indexed along with the next one.
+    When a call that changes the catalog returns, the change can be searched for, even if several threads change the
+    catalog at once. If the encoder fails, the failure is logged, and the change is indexed with the next one.
     """
 
     def __init__(self, catalog: Catalog, index: ToolIndex, *, indexed: CatalogSnapshot | None = None) -> None:
-        """*indexed* is what *index* already holds of *catalog*, as a stored one may.
+        """*indexed* is the snapshot that *index* already holds, if it was read from a store.
 
         Raises EncoderError if the tools cannot be embedded.
         """
         self.catalog = catalog
         self.index = index
-        self._behind: dict[str, None] = {}  # names that changed and that the index does not have yet, in order
+        self._outdated: dict[str, None] = {}  # names of tools whose changes are not indexed yet, in order
         self._lock = threading.Lock()
-        with self._lock:  # a change that comes meanwhile waits, and then is applied to a complete index
+        with self._lock:  # a change that comes meanwhile waits until the index is complete
             self._unsubscribe = catalog.subscribe(self._follow)
-            self._version = -1 if indexed is None else indexed.version  # of the catalog, up to which it is indexed
+            self._version = -1 if indexed is None else indexed.version  # the version of the catalog that is indexed
             try:
                 self._catch_up(catalog.snapshot())
             except BaseException:
@@ -85,27 +85,30 @@ class CatalogIndex:
 
     @contextmanager
     def settled(self) -> Generator[CatalogSnapshot]:
-        """Give the snapshot that the index is of, and keep the index so for that long. Raises EncoderError."""
+        """Bring the index up to date, and hold back changes within the block. Raises EncoderError.
+
+        The value is the snapshot that the index holds.
+        """
         with self._lock:
             snapshot = self.catalog.snapshot()
             self._catch_up(snapshot)
             yield snapshot
 
     def _catch_up(self, snapshot: CatalogSnapshot) -> None:
-        if snapshot.version != self._version or self._behind:
+        if snapshot.version != self._version or self._outdated:
             gone = [name for name in self.index.names() if name not in snapshot.tools]
             self.index.update((document_of(tool.definition) for tool in snapshot.tools.values()), gone)
-            self._behind.clear()
+            self._outdated.clear()
             self._version = snapshot.version
 
     def _follow(self, change: CatalogChange) -> None:
-        """Take over what changed, as the catalog has it by now, and what an encoder that failed has left undone."""
+        """Index what changed, in its present form, and the earlier changes for which the encoder failed."""
         with self._lock:
-            self._behind |= dict.fromkeys((*(tool.name for tool in change.added), *change.removed))
-            found = {name: self.catalog.find(name) for name in self._behind}
+            self._outdated |= dict.fromkeys((*(tool.name for tool in change.added), *change.removed))
+            found = {name: self.catalog.find(name) for name in self._outdated}
             documents = [document_of(tool.definition) for tool in found.values() if tool is not None]
             self.index.update(documents, [name for name, tool in found.items() if tool is None])
-            self._behind.clear()
+            self._outdated.clear()
             self._version = max(self._version, change.version)
 
 

@@ -1,4 +1,4 @@
-"""Running the tools of a stored catalog: the source that a tool came from is opened again when one is first called."""
+"""Runs the tools of a stored catalog: the source of a tool is opened again when the tool is first called."""
 
 from __future__ import annotations
 

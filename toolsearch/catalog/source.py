@@ -19,7 +19,7 @@ class LoadReport:
 
 
 class Source(Protocol):
-    """Where tools come from. One bad tool costs only itself; SourceError means that nothing can be read at all."""
+    """Where tools come from. A bad tool is refused and the others load; SourceError means that nothing can be read."""
 
     @property
     def description(self) -> str:
@@ -31,7 +31,7 @@ class Source(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of connections and processes; the tools' callbacks stop working. May be called twice."""
+        """Close connections and end processes. The tools' callbacks stop working. May be called twice."""
         ...
 
 
@@ -40,9 +40,9 @@ class LiveSource(Source, Protocol):
     """A source whose tools change while it is open."""
 
     def follow(self, changed: Callable[[LoadReport], None]) -> None:
-        """Call *changed* with all that there is by now, each time that this changes, until `close`; called once, after
-        `load`. What has changed since `load` began to read is told at once.
+        """Call *changed* with all tools whenever they change, until `close`. Called once, after `load`.
 
-        *changed* returns at once and never raises. It may be called from any thread, one call after the other.
+        If the tools have changed since `load` began to read, *changed* is called at once. It may be called from any
+        thread, but not by two at the same time. It returns at once and never raises.
         """
         ...

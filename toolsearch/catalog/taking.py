@@ -1,4 +1,4 @@
-"""What is given to a catalog, as tools: by name where all of them must be good, sifted where each stands for itself."""
+"""Turns what a catalog is given into tools: all must be good (`by_name`), or the bad ones are left out (`sift`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def with_spec(report: LoadReport, spec: str) -> LoadReport:
 
 
 def sift(tools: Iterable[Tool], description: str) -> tuple[list[Tool], list[Refusal]]:
-    """Return the good ones, and why the others are not; *description* says where they are from."""
+    """Return the good tools, and a refusal for each bad one; *description* says where they came from."""
     good: list[Tool] = []
     refused: list[Refusal] = []
     for tool in tools:

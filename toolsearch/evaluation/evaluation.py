@@ -1,4 +1,4 @@
-"""`evaluate`: ask an engine labelled queries by every strategy, and judge what it answers."""
+"""`evaluate`: search labelled queries with every strategy, and measure the results."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from toolsearch_indexes.strategies import Ranking, Strategy
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """What one query was answered: at most ten names, best first."""
+    """What one query found: at most ten names, best first."""
 
     query: LabelledQuery
     found: tuple[str, ...]
 
     @property
     def is_miss(self) -> bool:
-        """Whether a right tool is not among the first five, or anything was found though nothing fits."""
+        """Whether a right tool is missing from the first five, or something was found although no tool fits."""
         relevant = self.query.relevant
         return recall(self.found, relevant, 5) < 1 if relevant else bool(self.found)
 
     @property
     def ndcg_10(self) -> float:
-        """In 0 to 1; where nothing fits, no answer is a perfect one."""
+        """From 0 to 1. For a query that no tool fits, finding nothing is 1."""
         relevant = self.query.relevant
         return ndcg(self.found, relevant, DEPTH) if relevant else float(not self.found)
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyResult:
-    """How one strategy fared. A measure of queries that there are none of is None.
+    """The results of one strategy. A measure is None if there are no queries of its kind.
 
-    quality              over the queries that some tool fits
-    recall_5_interval    where its recall@5 lies, at 95 % confidence, if these queries stand for all there are
-    answered_wrongly     share of the queries that nothing fits which got any answer, in 0 to 1
-    refused_wrongly      share of the queries that some tool fits which got none, in 0 to 1
+    quality              of the queries that have a right tool
+    recall_5_interval    the 95 % confidence interval of its recall@5
+    answered_wrongly     share of the queries without a right tool that found something, from 0 to 1
+    refused_wrongly      share of the queries with a right tool that found nothing, from 0 to 1
     """
 
     strategy: Ranking
@@ -52,13 +52,13 @@ class StrategyResult:
     refused_wrongly: float | None
 
     def misses(self, limit: int = 10) -> list[QueryAnswer]:
-        """Return at most *limit* misses, the worst first by nDCG@10, ties in the order of the queries."""
+        """Return at most *limit* misses, lowest nDCG@10 first; ties stay in the order of the queries."""
         return sorted((answer for answer in self.answers if answer.is_miss), key=lambda miss: miss.ndcg_10)[:limit]
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The same queries by each strategy. The first counts most: the engine's default, or what was asked for first."""
+    """The results of the same queries for each strategy. The first strategy is the main one."""
 
     queries: tuple[LabelledQuery, ...]
     strategies: tuple[StrategyResult, ...]
@@ -69,7 +69,7 @@ class Evaluation:
 
     @property
     def answerable(self) -> int:
-        """How many of the queries some tool fits."""
+        """How many of the queries have a right tool."""
         return sum(bool(query.relevant) for query in self.queries)
 
     @property
@@ -85,10 +85,10 @@ def evaluate(
     *,
     reach: Reach | None = None,
 ) -> Evaluation:
-    """Search *queries* with *engine*, ten answers each, by each of *strategies*, and judge the answers.
+    """Search each of *queries* with each of *strategies*, at most ten results each, and measure what is found.
 
-    By default these are all that rank words, the engine's own first; "auto" is what it means for the engine. *reach* is
-    as for a search. Raises BadQueryError without queries, and for a strategy that cannot be measured.
+    By default all strategies but regex are measured, the engine's default first. *reach* is as for a search. Raises
+    BadQueryError if there are no queries, and for a strategy that cannot be measured.
     """
     asked = tuple(queries)
     if not asked:

@@ -1,7 +1,8 @@
-"""Queries made from the tools' own words, for a catalog that nobody has asked anything yet.
+"""Makes queries from the tools' own words, for a catalog for which there are no real queries yet.
 
-They flatter: who needs a tool does not know its words. They show whether tools can be told apart at all, and whether a
-change of descriptions or of the engine breaks something; how good a search is, only queries of people or models show.
+The figures that they give are too good, because somebody who needs a tool does not know its words. They show whether
+tools can be told apart, and whether a change of descriptions or of the engine breaks something. How good a search
+really is, only queries of people or models show.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ _SHORTEST_MISTYPED = 5  # letters; in shorter words a typo makes another word
 def propose_queries(definitions: Iterable[ToolDefinition], count: int, *, seed: int = 0) -> list[LabelledQuery]:
     """Return at most *count* queries, each marked as proposed and made from one of *definitions*.
 
-    The forms: verb and object of the name, the same with a typo, and in the plural; the first sentence of the
-    description without the words of the name; the object and its parameters. A query whose words two tools would give
-    is left out. Every tool has its turn before one has a second. The same arguments give the same queries, and a tool
-    more takes away only those that it would give, too. Raises BadSettingError if *count* < 1.
+    A tool gives up to five queries: verb and object of its name, the same with a typo, the same in the plural, the
+    first sentence of its description without the words of its name, and its object with its parameters. A query that
+    two tools would give is left out. Each tool gives one query before any gives a second one. The same arguments give
+    the same queries. Another tool removes only queries that it would give as well. Raises BadSettingError if
+    *count* < 1.
     """
     if count < 1:
         raise BadSettingError(f"the number of queries to propose must be at least 1, not {count}")
@@ -45,14 +47,14 @@ def propose_queries(definitions: Iterable[ToolDefinition], count: int, *, seed: 
 
 
 class _Proposal(NamedTuple):
-    """A query, and its words, sorted, without the mistake in it: a search cannot tell two with the same words apart."""
+    """A query and its sorted words without the typo. A search cannot tell two queries with the same words apart."""
 
     text: str
     words: tuple[str, ...]
 
 
 def _random(seed: int, name: str) -> Random:
-    return Random(f"{seed} {name}")  # noqa: S311  nothing to guard; a text as seed is the same in every process
+    return Random(f"{seed} {name}")  # noqa: S311  no secret; a text as seed gives the same in every process
 
 
 def _proposals(definition: ToolDefinition, seed: int) -> list[_Proposal]:

@@ -1,4 +1,4 @@
-"""Queries whose right tools are known, and the files that they are kept in, of which a bad line costs no other."""
+"""Queries whose right tools are known, and the files that hold them. A bad line is reported, the others are read."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _MOST_HINTS = 20  # unknown names that near ones are looked up for: with the wro
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuery:
-    """A request and all tools that it takes; none, if the right answer is that nothing fits.
+    """A query and all of its right tools; no tools if the right answer is that nothing fits.
 
-    is_proposed  made from the tool's own words, see `propose_queries`
+    is_proposed  made by `propose_queries` from the tool's own words
     """
 
     text: str
@@ -37,7 +37,7 @@ class LabelledQuery:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line of a file of queries, from 1, that cannot be used, and why."""
+    """A line of a file of queries that cannot be used, and why. Lines count from 1."""
 
     line: int
     reason: str
@@ -45,7 +45,7 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True)
 class QueryFile:
-    """What a file of queries gave, in its order."""
+    """The queries of a file, in its order, and its bad lines."""
 
     queries: tuple[LabelledQuery, ...]
     bad_lines: tuple[BadLine, ...] = ()

@@ -1,4 +1,4 @@
-"""A record of what was decided: who did what to what, when, and what came of it. It is only ever added to."""
+"""A record of decisions: who did what, to what, when, and with which outcome. Entries are only added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept for as long as the process lives: for tests, and for whoever keeps nothing."""
+"""Every port in memory, until the process ends: for tests, and for whoever stores nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which definitions have been approved, and which wait for it."""
+"""Which definitions are approved, and which wait for approval."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Final, Protocol
 from toolsearch.storage.audit import AuditRecord
 from toolsearch.tools.json_types import JsonObject
 
-FIRST_SIGHT: Final = "first sight"  # who approved what nobody has looked at
+FIRST_SIGHT: Final = "first sight"  # stands for who approved a definition that nobody looked at
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """One definition of one entry. *by* is who approved it or, where it waits, who has withdrawn that, or ""."""
+    """One definition of one entry. *by* is who approved it; of one that waits, who withdrew the approval, or ""."""
 
-    name: str  # that its owner gives it
+    name: str  # the name that its owner gives it
     pin: str
     seen_s: float
     by: str = ""
@@ -34,15 +34,16 @@ class SeenEntry:
 
 
 class PinPersistence(Protocol):
-    """Keeps for each entry the definition that is approved, and of those that wait the last that was seen.
+    """Keeps the approved definition of each entry, and the last definition that waits for approval.
 
-    Safe to share between threads. Each method raises PinStoreError if it cannot be told what is approved: then nothing
-    may count as seen for the first time. What a person decides is recorded in the audit together with its effect.
+    Safe to share between threads. Each method raises PinStoreError if the approvals cannot be read; no definition may
+    count as new then. A person's decision and its record in the audit are written together.
     """
 
     def version(self) -> int:
-        """Another number once a person has decided something, in whatever process; what is noted by `keep` is no
-        decision. Costs microseconds.
+        """Return a number that changes with each decision of a person, in any process. `keep` does not change it.
+
+        Takes microseconds.
         """
         ...
 
@@ -68,11 +69,11 @@ class PinPersistence(Protocol):
         ...
 
     def approve(self, owner: str, name: str, pin: str, *, by: str, at_s: float) -> bool:
-        """Approve the definition *pin*. False if that is neither what waits nor what is in use: it has changed."""
+        """Approve the definition *pin*. Returns False if the entry has another definition by now."""
         ...
 
     def revoke(self, owner: str, name: str, *, by: str, at_s: float) -> bool:
-        """Have the entry wait, whatever its definition, until it is approved anew. False if it is not approved."""
+        """Withdraw the approval of the entry, whatever its definition is. Returns False if it was not approved."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Where what was learnt from use outlives the process: one number for each thing that is counted."""
+"""Where what was learnt from use outlives the process: one weight for each pair of a term and a tool."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import NamedTuple, Protocol
 
 
 class UsageCell(NamedTuple):
-    """What is counted: calls of a tool for a term. Without a tool, queries with the term; without a term, calls of the
-    tool; without both, queries.
+    """What a weight counts: calls of *tool* after a query with *term*.
+
+    With an empty tool: queries with the term. With an empty term: calls of the tool. With both empty: all queries.
     """
 
     term: str
@@ -19,14 +20,14 @@ class UsageCell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredWeight:
-    """What a cell counted at a moment, in seconds of the log's clock."""
+    """The weight of a cell at the moment *at_s*, in seconds of the log's clock."""
 
     cell: UsageCell
     weight: float
     at_s: float
 
     def left(self, at_s: float, half_life_s: float) -> float:
-        """What is left of it at another moment."""
+        """Return what is left of the weight at a later moment."""
         return self.weight * math.pow(0.5, (at_s - self.at_s) / half_life_s)
 
 
@@ -38,7 +39,7 @@ class UsageStore(Protocol):
         ...
 
     def add(self, principal: str, weights: Mapping[UsageCell, float], *, at_s: float, half_life_s: float) -> None:
-        """Add to what is there, once that has faded until *at_s*."""
+        """Add to the stored weights, after these have faded until *at_s*."""
         ...
 
     def drop(self, principal: str, cells: Collection[UsageCell]) -> None: ...

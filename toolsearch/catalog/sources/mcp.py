@@ -1,4 +1,4 @@
-"""Live MCP servers as a source of tools: all are kept up side by side, and a bad one costs only its own tools."""
+"""Live MCP servers as a source of tools. A server that fails costs only its own tools."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _NO_LIMIT = 1_000_000  # requests at a time: a program sends what it sends
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """How one server fares.
+    """The state of one server.
 
-    state    ``failed`` has given no tools yet; ``down`` did, and is tried again after a while, and by the next call; a
-             server behind HTTP has no connection to lose, and counts as ``ready``
+    state    ``failed``: it has never listed its tools. ``down``: it has, but is not connected now; it is tried again
+             after a while, and by the next call. A server behind HTTP has no connection to lose, and stays ``ready``
     refused  how many of its tools were refused; a failed server counts as one
-    seconds  what connecting and listing took
-    error    why it failed, or what is wrong with it or its last listing, or ""
+    seconds  how long it took to connect and to list the tools
+    error    why it failed, or what is wrong with its connection or its last listing; "" if nothing is
     """
 
     name: str
@@ -87,16 +87,18 @@ class _Server:
 
 
 class McpSource:
-    """The tools of the servers of one ``mcpServers`` configuration, as ``<server>__<tool>``. It is a live source: a
-    server is listed again when it says that its list has changed, when it was connected anew, and every few minutes.
+    """The tools of all servers of one ``mcpServers`` configuration, named ``<server>__<tool>``.
+
+    It is a live source: it asks a server for its tools again when the server says that they have changed, after a new
+    connection, and every few minutes.
 
     config             a path, or the document itself
     environment        what ``${NAME}`` is filled in from; None: this process's, as it is now
     connect_timeout_s  for one server to start and to list its tools
     call_timeout_s     for one call
-    only               take these servers only; None: all
+    only               the servers to start; None: all
 
-    Raises SourceError if *config* cannot be read; what it holds that is not understood is in *warnings*.
+    Raises SourceError if *config* cannot be read. `warnings` names what in it is not understood.
     """
 
     def __init__(
@@ -140,7 +142,7 @@ class McpSource:
 
     @property
     def servers(self) -> list[ServerStatus]:
-        """The servers as they are now, once `load` has tried them; last those that are refused as written."""
+        """The servers as they are now, after `load`; at the end those whose configuration cannot be used."""
         if self._pool is None or not self._is_loaded:
             return []
         tried = [_status(self._pool, server) for server in self._servers.values()]
@@ -196,13 +198,13 @@ class McpSource:
         )
 
     def _listed(self, listing: Listing) -> None:
-        """Take what a server lists now; called in the pool's thread."""
+        """Note what a server lists now. Called in the pool's thread."""
         self._servers[listing.server].listing = listing
         self._tell()
 
     @staticmethod
     def _sink(source: weakref.ref[McpSource]) -> Callable[[Listing], Awaitable[None]]:
-        """For a thread that must not keep *source*, and with it all of its connections, from being forgotten."""
+        """Return a sink that does not keep *source* alive, so that a forgotten source ends its connections."""
 
         async def listed(listing: Listing) -> None:
             if (follower := source()) is not None:
@@ -211,7 +213,7 @@ class McpSource:
         return listed
 
     def _tell(self) -> None:
-        """Tell who follows, unless it knows already; in the pool's thread, and so in order."""
+        """Report the tools to the follower if they have changed. Runs in the pool's thread, and so in order."""
         if self._pool is not None and self._changed is not None and (report := self._report(self._pool)) != self._told:
             self._told = report
             self._changed(report)

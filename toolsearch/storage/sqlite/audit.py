@@ -14,8 +14,8 @@ _NEWEST = "SELECT at_us, who, action, subject, outcome FROM audit ORDER BY posit
 class SqliteAuditLog(SqliteFile):
     """An `AuditLog` in one SQLite file."""
 
-    holds = "records of decisions"
-    fault = AuditStoreError
+    contents = "records of decisions"
+    error_class = AuditStoreError
 
     def append(self, record: AuditRecord) -> None:
         with self.opened() as database:

@@ -1,4 +1,4 @@
-"""A SQLite file of ours, for many threads and processes: opened, checked, migrated, its errors told as ours."""
+"""A SQLite file for many threads and processes: opened, checked and migrated, with our own errors."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _RETRY_S = 0.01
 
 
 class SqliteFile:
-    """The file at *path*, made if it is not there, and closed at the latest when this object goes.
+    """The file at *path*, created if it does not exist, and closed at the latest when this object is collected.
 
-    A subclass says what of it it uses: *holds* is that in the plural, for messages, and *fault* the error that tells
-    whatever goes wrong. Several may use one file.
+    A subclass says in *contents* what it keeps there, in the plural, for messages, and in *error_class* which error it
+    raises. Objects of several subclasses may use one file.
     """
 
-    holds: ClassVar[str]
-    fault: ClassVar[type[StorageError]]
+    contents: ClassVar[str]
+    error_class: ClassVar[type[StorageError]]
 
     def __init__(self, path: str | Path) -> None:
         self._path = path
@@ -42,13 +42,13 @@ class SqliteFile:
 
     @contextmanager
     def opened(self) -> Generator[sqlite3.Connection]:
-        """The connection, for this thread alone; each statement is a transaction of its own."""
+        """Give the connection to this thread alone. Each statement is a transaction of its own."""
         with self._lock, self._translated():
             yield self._database
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
-        """The same for one transaction, from before its first reading, so that no other process writes in between."""
+        """The same, within one transaction that no other process can write between."""
         with self.opened() as database, _transaction(database):
             yield database
 
@@ -66,12 +66,12 @@ class SqliteFile:
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_database"):  # not if the file could not be opened
+        if hasattr(self, "_database"):  # it is missing if the file could not be opened
             self._database.close()
 
     def _prepare(self, database: sqlite3.Connection) -> None:
         version = version_of(database)  # before anything is changed in a file that is not ours
-        _log_ahead(database)
+        _use_write_ahead_log(database)
         database.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost the last writes, not the file
         if version != VERSION:
             with _transaction(database):
@@ -82,9 +82,9 @@ class SqliteFile:
         try:
             yield
         except UnusableFileError as error:
-            raise self.fault(f"the {self.holds} in {self._path} {error}") from error
+            raise self.error_class(f"the {self.contents} in {self._path} {error}") from error
         except (sqlite3.Error, OSError, UnicodeError) as error:
-            raise self.fault(f"cannot use the {self.holds} in {self._path}: {error}") from error
+            raise self.error_class(f"cannot use the {self.contents} in {self._path}: {error}") from error
 
 
 @contextmanager
@@ -98,8 +98,8 @@ def _transaction(database: sqlite3.Connection) -> Generator[None]:
     database.execute("COMMIT")
 
 
-def _log_ahead(database: sqlite3.Connection) -> None:
-    """Have changes go to a log first. SQLite does not wait by itself while another process does the same."""
+def _use_write_ahead_log(database: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log. SQLite does not wait by itself while another process does the same."""
     give_up_s = time.monotonic() + _BUSY_S
     while True:
         try:

@@ -18,8 +18,8 @@ _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError)
 class SqliteMessages(SqliteFile, Generic[Message]):
     """A `MessageStore` in one file, of messages that *write* makes a text of, and *read* brings back."""
 
-    holds = "conversations"
-    fault = MessageStoreError
+    contents = "conversations"
+    error_class = MessageStoreError
 
     def __init__(self, path: str | Path, *, write: Callable[[Message], str], read: Callable[[str], Message]) -> None:
         super().__init__(path)

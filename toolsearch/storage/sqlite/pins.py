@@ -1,4 +1,4 @@
-"""Approved definitions in a SQLite file that gateways and commands share. A file that lost them never counts as new."""
+"""Approved definitions in a SQLite file that gateways and commands share. A damaged file never counts as a new one."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _REMEDY = "restore it from a backup, or remove it to approve everything anew"
 
 
 class _PinFile(SqliteFile):
-    holds = "approved tools"
-    fault = PinStoreError
+    contents = "approved tools"
+    error_class = PinStoreError
 
 
 class SqlitePins(_PinFile):
@@ -99,7 +99,7 @@ class SqlitePins(_PinFile):
         return row is not None
 
     def copy_to(self, path: Path) -> None:
-        """Whole, even while others write. Raises PinStoreError."""
+        """Copy the whole file, even while others write to it. Raises PinStoreError."""
         with self.opened() as database, closing(sqlite3.connect(path)) as copy:
             database.backup(copy)
 
@@ -112,13 +112,13 @@ class SqlitePins(_PinFile):
         return {tool: Pin(tool, pin, seen_s, by) for tool, pin, seen_s, by in rows}
 
     def _prepare(self, database: sqlite3.Connection) -> None:
-        """A file that is there had its table from the first moment on: without it, it has lost what was approved."""
+        """Refuse a file without its table: `_make` writes that at once, so the approvals have been lost."""
         if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'pins'").fetchall():
             raise UnusableFileError(f"are lost, there is no table of them; {_REMEDY}")
         if database.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
             raise UnusableFileError(f"are damaged; {_REMEDY}")
         super()._prepare(database)
-        database.execute("PRAGMA synchronous = FULL")  # a withdrawn approval must not come back with a power cut
+        database.execute("PRAGMA synchronous = FULL")  # a power cut must not bring back a withdrawn approval
 
 
 def _row(entry: SeenEntry, by: str) -> tuple[object, ...]:
@@ -131,10 +131,11 @@ def _us(at_s: float) -> int:
 
 
 def _make(path: Path) -> None:
-    """Have the file, and what SQLite puts beside it, readable by its owner alone from its first byte on.
+    """Create the file, with its table, so that only its owner can read it and what SQLite puts beside it.
 
-    It comes into being whole, however many begin at once, so that an empty one is one that was lost: SQLite would take
-    it for new, and everything for seen for the first time. Raises PinStoreError for that.
+    It is linked into place when it is complete, even if several processes create it at once. So an empty file is one
+    that lost its contents. SQLite would take it for a new one, and every tool for one seen for the first time; that is
+    a PinStoreError.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
@@ -142,7 +143,7 @@ def _make(path: Path) -> None:
             new = Path(scratch) / path.name
             os.close(os.open(new, os.O_CREAT | os.O_RDWR, 0o600))
             _PinFile(new).close()
-            with suppress(FileExistsError):  # somebody was quicker
+            with suppress(FileExistsError):  # another process was faster
                 os.link(new, path)
     if not path.stat().st_size:
         raise PinStoreError(f"{path} is empty; restore it, or remove it to approve everything anew")

@@ -1,7 +1,7 @@
-"""The tables of our SQLite files, and how a file of an earlier version gets them.
+"""The tables of our SQLite files, and the steps that bring a file of an earlier version up to date.
 
-Every file has all of the tables, so that whatever is kept may share one file. `user_version` in its header says how
-many of the steps it has been through. A step that was released is never changed; a change of the tables is a new one.
+Every file has all tables, so that all kinds of data may share one file. `user_version` in the header of the file says
+how many steps it has been through. A released step is never changed; a change of the tables is a new step.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-# A server that changes a definition with every listing fills one row and not the disk: only the last waits.
+# One row for what waits: a server that changes a definition with every listing does not fill the disk.
 _PINS = """
 CREATE TABLE IF NOT EXISTS pins (
     server TEXT NOT NULL,          -- its identity, with the kind of what is no tool
@@ -62,7 +62,7 @@ _TABLES: Final = frozenset({"audit", "conversations", "pins", "session_versions"
 
 
 class UnusableFileError(Exception):
-    """The file is not ours, of a newer version, or lacks what it should have; the message says which."""
+    """The file is not ours, is of a newer version, or lacks a table; the message says which."""
 
 
 def migrate(database: sqlite3.Connection) -> None:

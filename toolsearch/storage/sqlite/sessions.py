@@ -13,8 +13,8 @@ _NEXT_VERSION = "UPDATE session_versions SET last = last + 1 RETURNING last"
 class SqliteSessionPersistence(SqliteFile):
     """A `SessionPersistence` in one SQLite file. Several processes may share it."""
 
-    holds = "sessions"
-    fault = SessionStoreError
+    contents = "sessions"
+    error_class = SessionStoreError
 
     def load(self, session_id: str) -> StoredSession | None:
         with self.opened() as database:

@@ -15,8 +15,8 @@ _SAVE = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?)"
 class SqliteUsageStore(SqliteFile):
     """One SQLite file. Of processes that share it, each adds what it sees, and reads what others saw when it starts."""
 
-    holds = "counts of use"
-    fault = UsageStoreError
+    contents = "counts of use"
+    error_class = UsageStoreError
 
     def load(self, principal: str) -> list[StoredWeight]:
         with self.opened() as database:
