@@ -1,13 +1,10 @@
 """How tools are shown and called: what each exposure lists and says, and that a list does not turn back and forth."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from tests.kit.fake_servers import EXPANDING, HEDGED, MODERN, OWN, gateway_of
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from toolsearch import Catalog, PassThrough, SessionOptions, ToolDefinition, ToolSearch
 from toolsearch.access.principals import LOCAL
@@ -21,23 +18,14 @@ from toolsearch.discovery.view import ViewCache
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.clients import ClientTable
-from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.verdicts import OpenGate
 from toolsearch.tokens import HeuristicTokenCounter
-from toolsearch.upstreams.entries import read_listing
-from toolsearch.upstreams.interface import Listing, UpstreamSinks, UpstreamState, UpstreamStatus
-from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.messages import ToolMessage, UserMessage
 
 IN_REACH = ("a", "b", "c")
 BY_CALL_TOOL = "Run one with the tool that its 'callWith' names, giving 'name' and 'arguments' by its inputSchema."
 
-CLAUDE = Caller(LOCAL, Era.LEGACY, session_key="1", client_name="claude-code")
 CURSOR = Caller(LOCAL, Era.LEGACY, session_key="2", client_name="cursor")
-UNKNOWN = Caller(LOCAL, Era.LEGACY, session_key="3", client_name="whoever")
-OF_2026 = Caller(LOCAL, Era.MODERN, client_name="claude-code")
 STATELESS = Caller(LOCAL, Era.LEGACY, client_name="claude-code")
 
 
@@ -67,7 +55,7 @@ def test_each_exposure_lists_and_says_its_own(exposure: Exposure, listed: list[s
 
 @pytest.mark.parametrize(
     ("caller", "exposure"),
-    [(CLAUDE, APPEND), (CURSOR, FIXED), (UNKNOWN, HEDGE), (OF_2026, FIXED), (STATELESS, FIXED)],
+    [(EXPANDING, APPEND), (CURSOR, FIXED), (HEDGED, HEDGE), (MODERN, FIXED), (STATELESS, FIXED)],
     ids=["follows its list", "lists once", "unknown", "of 2026", "without a session"],
 )
 def test_a_client_has_the_exposure_of_its_kind_unless_its_catalog_is_small(caller: Caller, exposure: Exposure):
@@ -139,29 +127,6 @@ def test_a_negative_slack_is_refused():
         PassThrough(slack=-0.1)
 
 
-BOUND = 100
-SIZES = st.lists(st.integers(1, 2 * BOUND), min_size=1, max_size=30)
-
-
-@given(sizes=SIZES, slack=st.sampled_from([0.0, 0.25, 1.0]), is_of_tokens=st.booleans())
-def test_a_list_turns_only_where_the_catalog_has_left_the_slack(sizes: list[int], slack: float, is_of_tokens: bool):
-    """Between three quarters of the bounds and the bounds with their slack, it stays as it was."""
-    decisions, rule = PassThroughDecisions(), PassThrough(max_tools=BOUND, max_tokens=BOUND, slack=slack)
-    whole: bool | None = None
-    for version, size in enumerate(sizes):
-        tools, tokens = (1, size) if is_of_tokens else (size, 1)
-
-        def is_whole(version: int = version, tools: int = tools, tokens: int = tokens) -> bool:
-            return decisions.is_whole(rule, version, tools=tools, tokens=lambda: tokens)
-
-        before, whole = whole, is_whole()
-        assert is_whole() == whole
-        if before is None:
-            assert whole == (size <= BOUND)
-        elif whole != before:
-            assert size <= 0.75 * BOUND if whole else size > BOUND * (1 + slack)
-
-
 # --- the same sentence on every face ----------------------------------------------------------------------------------
 
 
@@ -191,44 +156,9 @@ async def in_chat(max_tools: int, **mode: Any) -> str:
     return answer.results[0].text
 
 
-class IdleUpstream:
-    """A server that is only listed."""
-
-    is_modern = False
-    state = UpstreamState.READY
-
-    def __init__(self, settings: UpstreamSettings, sinks: UpstreamSinks) -> None:
-        self.name = settings.name
-        self._sinks = sinks
-
-    def start(self) -> None: ...
-
-    def wake(self) -> None: ...
-
-    async def request(self, _: object) -> dict[str, Any]:
-        raise AssertionError("nothing is called here")
-
-    async def aclose(self) -> None: ...
-
-    def status(self) -> UpstreamStatus:
-        return UpstreamStatus(self.name, "idle", self.state)
-
-    async def lists(self, *names: str) -> None:
-        entries = [{"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}} for name in names]
-        await self._sinks.listing(Listing(self.name, tuple(read_listing(self.name, entries, self.name)[0])))
-
-
-@asynccontextmanager
-async def gateway_of(max_tools: int, **exposure: Any) -> AsyncIterator[Gateway]:
-    section: Mapping[str, Any] = {"exposure": {"passThroughTools": max_tools, **exposure}, "encoder": None}
-    config = read_gateway_config({"mcpServers": {"a": {"command": "none"}}, "toolsearch": section}, {})
-    async with Gateway(config, upstreams=IdleUpstream, gate=OpenGate()) as gateway:
-        await gateway.upstreams["a"].lists("dig", "sow")  # type: ignore[attr-defined]
-        yield gateway
-
-
 async def in_gateway(max_tools: int, caller: Caller) -> str:
-    async with gateway_of(max_tools) as gateway:
+    async with gateway_of("a", passThroughTools=max_tools) as (gateway, servers):
+        await servers["a"].lists("dig", "sow")
         return (await gateway.search(caller, FOUND)).answer.text
 
 
@@ -245,7 +175,7 @@ async def test_the_same_situation_is_told_in_the_same_words_by_library_chat_and_
         await in_library(max_tools),
         await in_chat(max_tools),
         await in_chat(max_tools, mode="native"),
-        await in_gateway(max_tools, CLAUDE),
+        await in_gateway(max_tools, EXPANDING),
     ]
 
     assert answers == [f"{answer}\n- a__dig: Does dig."] * 4
@@ -254,19 +184,19 @@ async def test_the_same_situation_is_told_in_the_same_words_by_library_chat_and_
 @pytest.mark.parametrize(
     ("caller", "lists"),
     [
-        (CLAUDE, ["a__sow", "a__dig"]),
-        (UNKNOWN, ["a__sow", "a__dig"]),
+        (EXPANDING, ["a__sow", "a__dig"]),
+        (HEDGED, ["a__sow", "a__dig"]),
         (CURSOR, ["a__sow"]),
-        (OF_2026, ["a__sow"]),
+        (MODERN, ["a__sow"]),
     ],
     ids=["follows its list", "unknown", "lists once", "of 2026"],
 )
 async def test_what_a_client_is_listed_after_a_search_is_what_its_exposure_says(caller: Caller, lists: list[str]):
-    async with gateway_of(0, pins=["a__sow"]) as gateway:
+    async with gateway_of("a", pins=["a__sow"]) as (gateway, servers):
+        await servers["a"].lists("dig", "sow")
         found = await gateway.search(caller, FOUND)
         listed = [entry["name"] for entry in await gateway.list_tools(caller)]
 
-    own = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
-    assert listed == own + lists
+    assert listed == OWN + lists
     assert found.answer.structured["howToCall"] == ClientTable().exposure(caller).call_hint
     assert found.list_changed == (lists == ["a__sow", "a__dig"])

@@ -112,7 +112,7 @@ def _show(config: GatewayConfig, result: Checkup) -> None:
     )
     doubted = [(row.held, row.warnings) for row in (server.row for server in result.servers)]
     _show_doubts("Awaiting approval: see 'toolsearch gateway approve'", [each for held, _ in doubted for each in held])
-    _show_doubts("Shown all the same, by the settings", [each for _, warned in doubted for each in warned])
+    _show_doubts("Admitted with warnings, by the settings", [each for _, warned in doubted for each in warned])
     if not result.tools:
         return
     how = "estimated" if result.tokens_are_estimate else "counted with o200k_base"

@@ -76,7 +76,7 @@ def _asked(url: str) -> Any:
     try:
         return answer.raise_for_status().json()
     except (httpx2.HTTPError, json.JSONDecodeError) as error:
-        raise ServerUnavailableError(f"{address} is no status of a gateway") from error
+        raise ServerUnavailableError(f"{address} does not answer with the status of a gateway") from error
 
 
 def _show(gateway: dict[str, Any]) -> None:
@@ -103,6 +103,6 @@ def _show(gateway: dict[str, Any]) -> None:
     stdout().print(shown)
     stdout().print(
         f"{told['search_count']:,} searches, {told['calls']:,} calls, {told['failed_calls']:,} of them failed. "
-        f"Lists and answers took {told['shown_tokens']:,} tokens; with every tool in them the lists had taken "
+        f"Lists and answers took {told['shown_tokens']:,} tokens; with every tool in them the lists would have taken "
         f"{told['all_tools_tokens']:,}{' (estimated)' if told['tokens_are_estimate'] else ''}."
     )

@@ -57,4 +57,4 @@ class FirstListings:
                     await self._all.wait()
         if not self.is_complete and not self._is_warned:
             self._is_warned = True
-            logger.warning("no tools yet of %s", ", ".join(sorted(self._awaited)))
+            logger.warning("still waiting for the tools of %s", ", ".join(sorted(self._awaited)))

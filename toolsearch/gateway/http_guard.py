@@ -35,7 +35,7 @@ class HostPort:
         """Read ``HOST``, ``HOST:PORT``, ``HOST:*`` or these with ``[::1]``. Raises ValueError."""
         parts = urlsplit(f"//{text.removesuffix(':*')}")
         if not parts.hostname or parts.path or parts.query or parts.fragment or parts.username is not None:
-            raise ValueError(f"{text!r} is no HOST or HOST:PORT")
+            raise ValueError(f"{text!r} is not of the form HOST or HOST:PORT")
         return cls(parts.hostname, parts.port)
 
 

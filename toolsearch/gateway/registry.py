@@ -110,7 +110,11 @@ class Registry:
         self._servers[listing.server] = outcome
         _tell_of(outcome)
         if is_changed or are_tools_changed:
-            logger.info("%s: %d tools, or what it offers beside them, changed", listing.server, len(outcome.admitted))
+            logger.info(
+                "%s: tools, prompts or resources changed; %d tools",
+                listing.server,
+                len(outcome.admitted),
+            )
             for listener in self._listeners:
                 listener()
         return outcome
@@ -156,7 +160,7 @@ def _tell_of(outcome: ServerTools) -> None:
     for held in outcome.held:
         logger.warning("%s is held until it is approved: %s", held.label, _reasons(held))
     for warning in outcome.warnings:
-        logger.warning("%s is admitted all the same: %s", warning.label, _reasons(warning))
+        logger.warning("%s is admitted with a warning: %s", warning.label, _reasons(warning))
 
 
 def _reasons(held: ReviewItem) -> str:

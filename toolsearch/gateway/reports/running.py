@@ -70,7 +70,7 @@ class _File:
             else:
                 await asyncio.to_thread(self.path.touch)
         except OSError as error:
-            logger.warning("'toolsearch gateway status' cannot be told of this gateway: %s", error.strerror)
+            logger.warning("'toolsearch gateway status' will not show this gateway: %s", error.strerror)
 
     def _write(self, status: GatewayStatus) -> None:
         document = {"pid": os.getpid(), "address": self.address, "status": json.loads(status_json(status))}

@@ -21,7 +21,7 @@ class ServerRow:
     held: tuple[ReviewItem, ...] = ()
     refused: tuple[Refusal, ...] = ()
     ruled_out: tuple[str, ...] = ()
-    warnings: tuple[ReviewItem, ...] = ()  # of tools that are admitted all the same
+    warnings: tuple[ReviewItem, ...] = ()  # about tools that are admitted nevertheless
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class ScanCache:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-            logger.warning("what was scanned of %s cannot be read: %r", server, error)
+            logger.warning("the stored findings about %s cannot be read: %r", server, error)
             return {}
 
     def save(self, server: str, scanned: Mapping[str, Said]) -> None:
@@ -60,7 +60,7 @@ class ScanCache:
         try:
             write_private(self._path(server), json.dumps(kept, separators=(",", ":")).encode())
         except OSError as error:
-            logger.warning("what was scanned of %s cannot be kept: %s", server, error)
+            logger.warning("the findings about %s cannot be stored: %s", server, error)
 
     def _path(self, server: str) -> Path:
         return self._folder / f"{hashlib.sha256(server.encode('utf-8', 'surrogatepass')).hexdigest()}.json"
