@@ -168,13 +168,13 @@ def test_approve_asks_first(run, held, monkeypatch, answer, code, left):
     assert len(run("approve", "--config", held, "--json").json["held"]) == left
 
 
-@pytest.mark.parametrize("command", ["approve", "check"])
-def test_approvals_that_cannot_be_read_are_an_error_that_says_what_to_do(run, configured, tmp_path, command):
+@pytest.mark.parametrize("subcommand", ["approve", "check"])
+def test_approvals_that_cannot_be_read_are_an_error_that_says_what_to_do(run, configured, tmp_path, subcommand):
     config = configured({"raw": raw_server()})
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "trust.db").write_bytes(b"")
 
-    ran = run(command, "--config", config)
+    ran = run(subcommand, "--config", config)
     assert ran.code == 3
     assert "restore it, or remove it to approve everything anew" in " ".join(ran.err.split())
 
