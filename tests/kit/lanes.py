@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 MARK = "slow"
 _FOLDERS = frozenset({"benchmarks", "integration", "properties", "training"})
@@ -49,11 +50,18 @@ def _remedy(event: str) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{MARK}: starts processes or works for long; set by tests/kit/lanes.py alone")
+    settings.register_profile("fast", max_examples=20)
+    if _is_fast_lane(config):  # a test that names its own number keeps it
+        settings.load_profile("fast")
+
+
+def _is_fast_lane(config: pytest.Config) -> bool:
+    return config.getoption("markexpr") == f"not {MARK}"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import nothing that the fast lane would leave out."""
-    return True if config.getoption("markexpr") == f"not {MARK}" and collection_path.name in _FOLDERS else None
+    return True if _is_fast_lane(config) and collection_path.name in _FOLDERS else None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field
 
 from tests.kit.chat_models import ADD, QUESTION
-from tests.kit.loopback import Call, LoopbackApi, Reply, api
+from tests.kit.loopback import Call, LoopbackApi, Reply
 from toolsearch.chat.client import ChatClient
 from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
@@ -19,8 +19,6 @@ from toolsearch.chat.response_format import ResponseFormat
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.aggregate import aggregate
-
-__all__ = ["api"]  # a fixture
 
 
 @dataclass
