@@ -25,6 +25,7 @@ from toolsearch import (
     UsageLog,
     VectorCache,
 )
+from toolsearch.catalog.catalog import StoredCatalog
 from toolsearch.chat.models.sdk import Clients
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
@@ -138,7 +139,7 @@ def test_an_engine_closes_what_it_has_made(tmp_path: Path, monkeypatch: pytest.M
 
     closed.clear()
     ToolSearch.open(tmp_path).close()
-    assert [type(each) for each in closed] == [VectorCache, Catalog]
+    assert [type(each) for each in closed] == [VectorCache, StoredCatalog]
 
 
 def test_a_source_that_is_loaded_belongs_to_its_catalog() -> None:
