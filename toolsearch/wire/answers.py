@@ -88,11 +88,11 @@ class ChatChunk:
     steps: tuple[Message, ...] = ()
 
 
-def reason_given_calls(told: FinishReason, calls: Sequence[ToolCall]) -> FinishReason:
-    """Return *told*, as it has to be for *calls*: some endpoints say "stop" although the model wants tools called.
+def finish_reason_with_calls(reason: FinishReason, calls: Sequence[ToolCall]) -> FinishReason:
+    """Return "tool_calls" for a finished answer with *calls*, since some endpoints say "stop" there, else *reason*.
 
-    Where a reply is said to be whole, but none of its calls may be run, it is "other".
+    It is "other" if the answer is said to be finished, but none of its calls may run.
     """
-    if not calls or told not in ("stop", "tool_calls"):
-        return told
+    if not calls or reason not in ("stop", "tool_calls"):
+        return reason
     return "other" if all(call.unfinished for call in calls) else "tool_calls"

@@ -46,11 +46,11 @@ def image_of_url(url: object) -> dict[str, Json]:
 
 def result_as_text(result: ToolResult) -> str:
     """A tool message of OpenAI has no mark for a failure, so the text says it."""
-    text = "\n".join(words(block) for block in result.content)
+    text = "\n".join(block_as_text(block) for block in result.content)
     return f"Error: {text}" if result.is_error else text
 
 
-def words(block: JsonObject) -> str:
+def block_as_text(block: JsonObject) -> str:
     """Return *block* as text; what text cannot hold is named."""
     return in_words(block["part"] if isinstance(block, ProviderPart) else block)
 

@@ -16,7 +16,7 @@ from toolsearch.wire.reply_items import (
     call_in,
     item_fields,
     mapping,
-    refuse,
+    refuse_reply,
     stands_beside_calls,
 )
 
@@ -60,7 +60,7 @@ def _unwrapped(reply: object) -> tuple[WireFormat | None, ReplyItems]:
         return None, ReplyItems([reply])
     fields = mapping(reply)
     if fields is None:
-        refuse(f"a {type(reply).__name__}")
+        refuse_reply(f"a {type(reply).__name__}")
     for wire_format, reply_items, _ in _FORMATS:
         held = reply_items(fields)
         if held is not None:

@@ -52,7 +52,7 @@ def mapping(value: object) -> JsonObject | None:
 def list_in(fields: JsonObject, key: str) -> Sequence[object]:
     value = fields[key]
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        refuse(f"a reply whose {key!r} is a {type(value).__name__}")
+        refuse_reply(f"a reply whose {key!r} is a {type(value).__name__}")
     return cast("Sequence[object]", value)
 
 
@@ -60,7 +60,7 @@ def call_in(fields: JsonObject, call_id: object, arguments_key: str, position: i
     """Return the call that *fields* name and give the arguments of; without an id it is ``call_<position>``."""
     name = fields.get("name")
     if not isinstance(name, str) or not name:
-        refuse(f"an item without a tool's name (number {position})")
+        refuse_reply(f"an item without a tool's name (number {position})")
     arguments = fields.get(arguments_key)
     if arguments is None:
         arguments = ""
@@ -82,14 +82,14 @@ def calls_among(items: Iterable[object], read_call: ReadCall) -> list[ToolCall]:
         if call is not None:
             calls.append(call)
         elif not stands_beside_calls(fields, position):
-            refuse(f"item number {position}, which has no type")
+            refuse_reply(f"item number {position}, which has no type")
     return calls
 
 
 def item_fields(item: object) -> JsonObject:
     fields = mapping(item)
     if fields is None:
-        refuse(f"a list with a {type(item).__name__} in it")
+        refuse_reply(f"a list with a {type(item).__name__} in it")
     return fields
 
 
@@ -105,9 +105,9 @@ def stands_beside_calls(item: JsonObject, position: int) -> bool:
     unread = _ARGUMENTS & item.keys()
     if "name" in item and unread:
         shape = "no type" if kind is None else f"the type {kind!r:.60}"
-        refuse(f"item number {position}, which has {shape}, a name and {min(unread)!r}")
+        refuse_reply(f"item number {position}, which has {shape}, a name and {min(unread)!r}")
     return isinstance(kind, str)
 
 
-def refuse(what: str) -> NoReturn:
+def refuse_reply(what: str) -> NoReturn:
     raise BadArgumentsError(f"cannot find tool calls in {what}; pass {_ACCEPTED}")

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-NOT_TOLD: Final = "no finish reason"
+NO_REASON: Final = "no finish reason"
 REFUSAL: Final = "refusal"  # a model that refuses in words, and calls tools all the same, has not asked for them
 _MAX_REASON = 60  # characters; the reason comes from the endpoint
 
 
-def why_unfinished(told: object, finished: Collection[str]) -> str:
-    """Return "" if *told*, how the reply ended, is one of the *finished* ways, else *told* as a reason."""
-    if not isinstance(told, str) or not told:
-        return NOT_TOLD
-    return "" if told in finished else told[:_MAX_REASON]
+def why_unfinished(reason: object, finished: Collection[str]) -> str:
+    """Return "" if *reason*, why the reply ended, is one of those of *finished* replies, else the reason itself."""
+    if not isinstance(reason, str) or not reason:
+        return NO_REASON
+    return "" if reason in finished else reason[:_MAX_REASON]

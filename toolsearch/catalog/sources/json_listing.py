@@ -15,8 +15,8 @@ from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import distinct, namespaced
 from toolsearch.tools.refusal import Refusal
+from toolsearch.wire.definitions import text_in
 from toolsearch.wire.formats import read_tool
-from toolsearch.wire.model_tools import text_in
 from toolsearch.wire.openai_chat import tool_fields
 
 Listing: TypeAlias = str | Path | Iterable[Json] | Mapping[str, Json]

@@ -31,7 +31,7 @@ def openai_searches_natively(model: str) -> bool:
 
 
 def _version(words: list[str]) -> tuple[int, int]:
-    """Major and minor; what is not a small number, such as a date, is none."""
+    """Major and minor version; anything but a number of at most two digits, such as a date, counts as 0."""
     numbers = [int(word) if word.isascii() and word.isdigit() and len(word) <= 2 else 0 for word in words]
     major, minor, *_ = [*numbers, 0, 0]
     return major, minor

@@ -27,7 +27,7 @@ class OpenAIChatModel:
                       what the SDK finds in the environment
     max_tokens_field  compatible endpoints may know `ChatOptions.max_tokens` only by the older name
     stream_usage      ask for the usage of streams; some compatible endpoints refuse to be asked
-    strict            send tools in strict mode, those that it can say: the model is held to their schemas
+    strict            send tools in strict mode, which holds the model to their schemas, where a schema allows it
     native_response_format  some compatible endpoints know no ``response_format``: with False they are told in words
 
     Retries and timeouts are the client's. Nothing can be deferred here: discovered tools go in `ChatOptions.tools`.
@@ -121,6 +121,6 @@ def openai_clients(
 
 
 def _tool(tool: Tool, strict: StrictTools) -> dict[str, Json]:
-    schema = strict.strict.get(tool.name)
+    schema = strict.strict_schemas.get(tool.name)
     definition = tool.definition
     return openai_chat.write_tool(definition) if schema is None else openai_chat.write_strict_tool(definition, schema)

@@ -32,7 +32,7 @@ class OpenAIResponsesModel:
                         what the SDK finds in the environment
     store               let OpenAI keep the responses; nothing here needs it, as each request holds the conversation
     native_tool_search  whether the model takes a ``tool_search`` tool; None: by its name
-    strict              send tools in strict mode, those that it can say; not those that a search loads
+    strict              send tools in strict mode where their schema allows it; never tools that a search loads
 
     With deferred tools, ``toolSearchTool`` becomes the API's own ``tool_search``, executed by us, whose answers hold
     the definitions found: the list of tools never changes, so the prompt cache holds.
@@ -120,7 +120,7 @@ class OpenAIResponsesModel:
 def _tool(tool: Tool, strict: StrictTools, native: NativeSearch | None) -> dict[str, Json]:
     if native is not None and tool.name == TOOL_NAME:
         return openai_responses.write_search_tool(tool.definition)
-    schema = strict.strict.get(tool.name)
+    schema = strict.strict_schemas.get(tool.name)
     if schema is not None:
         return openai_responses.write_strict_tool(tool.definition, schema)
     return openai_responses.write_tool(tool.definition)

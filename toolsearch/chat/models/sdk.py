@@ -1,4 +1,4 @@
-"""What the adapters share: a client for each event loop, an SDK's errors as ours, an SDK's objects as plain JSON."""
+"""What the models share: a client for each event loop, and an SDK's errors as ours."""
 
 from __future__ import annotations
 

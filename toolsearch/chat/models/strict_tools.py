@@ -19,10 +19,10 @@ from toolsearch.wire.messages import AssistantMessage
 
 @dataclass(frozen=True, slots=True)
 class StrictTools:
-    """Those tools whose schema strict mode can say, by name; the others are sent as ever."""
+    """The schemas of the tools that strict mode can express, by name. Tools that it cannot are sent as they are."""
 
-    own: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    strict: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    original_schemas: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    strict_schemas: Mapping[str, JsonObject] = field(default_factory=dict[str, JsonObject])
 
     @classmethod
     def of(cls, tools: Sequence[Tool]) -> StrictTools:
@@ -39,11 +39,12 @@ class StrictTools:
 
     def read(self, message: AssistantMessage) -> AssistantMessage:
         """Return *message* with calls that fit the tools' own schemas; what goes back to the provider stays."""
-        return replace(message, tool_calls=tuple(map(self._call, message.tool_calls))) if self.own else message
+        calls = tuple(map(self._call, message.tool_calls))
+        return replace(message, tool_calls=calls) if self.original_schemas else message
 
     def read_answer(self, answer: ChatResponse) -> ChatResponse:
         """Return *answer* with such calls in its message, and in those of its other choices."""
-        if not self.own:
+        if not self.original_schemas:
             return answer
         metadata = dict(answer.metadata)
         if OTHER_CHOICES in metadata:
@@ -51,7 +52,7 @@ class StrictTools:
         return replace(answer, message=self.read(answer.message), metadata=metadata)
 
     def _call(self, call: ToolCall) -> ToolCall:
-        schema = self.own.get(call.name)
+        schema = self.original_schemas.get(call.name)
         arguments = call.arguments
         if schema is None or not isinstance(arguments, str):
             return call

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, cast
 from toolsearch.tools.calls import marked_unfinished
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.answer_shapes import read, without_nulls
-from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, ToolCallDelta, Usage, reason_given_calls
+from toolsearch.wire.answers import (
+    ChatChunk,
+    ChatResponse,
+    FinishReason,
+    ToolCallDelta,
+    Usage,
+    finish_reason_with_calls,
+)
 from toolsearch.wire.anthropic.calls import read_calls, reply_items, write_calls
-from toolsearch.wire.anthropic.messages import taken_back
+from toolsearch.wire.anthropic.messages import without_empty_texts
 from toolsearch.wire.anthropic.names import PROVIDER
 from toolsearch.wire.anthropic.shapes import AnthropicMessage, MessagesUsage
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, verbatim_items
@@ -54,7 +61,7 @@ def read_reply(reply: object) -> Reply:
     message, sent = read(AnthropicMessage, reply)
     answer = _read_answer(message, sent)
     is_paused = message.stop_reason in _PAUSED and not answer.message.tool_calls
-    blocks = taken_back(verbatim_items(answer.message, PROVIDER)) if is_paused else []
+    blocks = without_empty_texts(verbatim_items(answer.message, PROVIDER)) if is_paused else []
     return Reply(answer, blocks, message.container.id if message.container else None)
 
 
@@ -92,12 +99,12 @@ def read_event(event: ParsedMessageStreamEvent[None]) -> ChatChunk | None:
     return None
 
 
-def read_finish_reason(told: str | None) -> FinishReason:
-    return _FINISH.get(told or "", "other")
+def read_finish_reason(reason: str | None) -> FinishReason:
+    return _FINISH.get(reason or "", "other")
 
 
 def write_finish_reason(reason: FinishReason) -> str:
-    """What ended for a reason of its own is said to be cut off, so that nobody runs its calls."""
+    """The format has no word for "other"; it is written as a cut-off answer, so that nobody runs its calls."""
     return _WRITTEN_FINISH.get(reason, "max_tokens")
 
 
@@ -136,7 +143,7 @@ def _read_answer(message: AnthropicMessage, sent: dict[str, Json]) -> ChatRespon
     items = tuple(without_nulls(block) for block in sent["content"])
     return ChatResponse(
         AssistantMessage(text, tuple(calls), ProviderItems(PROVIDER, items)),
-        reason_given_calls(read_finish_reason(message.stop_reason), calls),
+        finish_reason_with_calls(read_finish_reason(message.stop_reason), calls),
         read_usage(message.usage),
         {"id": message.id, "model": message.model},
     )

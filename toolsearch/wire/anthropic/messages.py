@@ -18,15 +18,15 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.anthropic.calls import read_call, write_calls
 from toolsearch.wire.anthropic.names import API, PROVIDER
-from toolsearch.wire.bad_request import objects_in, refuse
+from toolsearch.wire.bad_request import objects_in, refuse_request
 from toolsearch.wire.content import (
+    block_as_text,
     image_to_send,
     own_part,
     plain_text,
     read_parts,
     read_text_part,
     same_json,
-    words,
 )
 from toolsearch.wire.messages import (
     AssistantMessage,
@@ -75,7 +75,7 @@ def read_messages(request: JsonObject) -> list[Message]:
             case "system":
                 messages.append(SystemMessage(_text_of(entry.get("content"))))
             case role:
-                refuse(f"messages number {number} has the role {role!r:.60}", api=API)
+                refuse_request(f"messages number {number} has the role {role!r:.60}", api=API)
     return messages
 
 
@@ -90,7 +90,7 @@ def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> lis
     return [_read_result(entry, tools) for entry in entries if entry.get("type") == _RESULT]
 
 
-def taken_back(blocks: Iterable[JsonObject]) -> list[dict[str, Json]]:
+def without_empty_texts(blocks: Iterable[JsonObject]) -> list[dict[str, Json]]:
     """Return those of a model's *blocks* that the API takes back: models write empty texts, and it refuses them."""
     return [dict(block) for block in blocks if _holds_something(block)]
 
@@ -117,7 +117,7 @@ def _write(message: Message, native_search: NativeSearch | None) -> tuple[str, l
                 block for turn in write_results(message.results, native_search) for block in turn["content"]
             ]
         case AssistantMessage():
-            return "assistant", taken_back(verbatim_items(message, PROVIDER)) or _write_assistant(message)
+            return "assistant", without_empty_texts(verbatim_items(message, PROVIDER)) or _write_assistant(message)
 
 
 def _write_assistant(message: AssistantMessage) -> list[dict[str, Json]]:
@@ -156,7 +156,7 @@ def _write_part(block: JsonObject) -> dict[str, Json]:
     if (image := image_to_send(block)) is not None:
         mime_type, data = image
         return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}
-    return own_part(block, PROVIDER) or text_block(words(block))
+    return own_part(block, PROVIDER) or text_block(block_as_text(block))
 
 
 def _read_part(part: JsonObject) -> dict[str, Json] | None:

@@ -12,9 +12,9 @@ from typing import Any, Final
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.anthropic.names import API
-from toolsearch.wire.bad_request import refuse
+from toolsearch.wire.bad_request import refuse_request
+from toolsearch.wire.definitions import name_and_description, object_schema, read_definition
 from toolsearch.wire.json_copies import ToPlain, deep_copy
-from toolsearch.wire.model_tools import name_and_description, object_schema, read_definition
 from toolsearch.wire.reply_items import mapping
 
 INPUT_SCHEMA: Final = "input_schema"
@@ -50,5 +50,5 @@ def read_tool_choice(request: JsonObject) -> str | None:
     if isinstance(kind, str) and kind in _READ_CHOICES:
         return _READ_CHOICES[kind]
     if kind != "tool" or not isinstance(name, str):
-        refuse("its tool_choice is none of auto, none, any and tool", api=API)
+        refuse_request("its tool_choice is none of auto, none, any and tool", api=API)
     return name

@@ -10,7 +10,7 @@ from toolsearch.errors import ChatModelError
 from toolsearch.tools.calls import marked_unfinished
 from toolsearch.tools.json_types import Json
 from toolsearch.wire.answer_shapes import read, without_nulls
-from toolsearch.wire.answers import OTHER_CHOICES, ChatResponse, FinishReason, Usage, reason_given_calls
+from toolsearch.wire.answers import OTHER_CHOICES, ChatResponse, FinishReason, Usage, finish_reason_with_calls
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, verbatim_items
 from toolsearch.wire.openai_chat.calls import read_calls, reply_items
 from toolsearch.wire.openai_chat.messages import write_assistant
@@ -52,12 +52,12 @@ def write_answer(answer: ChatResponse, *, created: int) -> dict[str, Json]:
     }
 
 
-def read_finish_reason(told: str | None) -> FinishReason:
-    return _FINISH.get(told or "", "other")
+def read_finish_reason(reason: str | None) -> FinishReason:
+    return _FINISH.get(reason or "", "other")
 
 
 def write_finish_reason(reason: FinishReason) -> str:
-    """What ended for a reason of its own is said to be cut off, so that nobody runs its calls."""
+    """The format has no word for "other"; it is written as a cut-off answer, so that nobody runs its calls."""
     if reason in ("return_direct", "call_limit"):
         return "stop"
     return "length" if reason == "other" else reason
@@ -93,7 +93,7 @@ def choice_answer(message: AssistantMessage, finish_reason: str | None, sent: di
     """
     kept = {key: value for key, value in without_nulls(sent).items() if key not in _OUTPUT_ONLY}
     verbatim = ProviderItems(PROVIDER, ({"role": "assistant", "content": None} | kept,))
-    reason = reason_given_calls(read_finish_reason(finish_reason), message.tool_calls)
+    reason = finish_reason_with_calls(read_finish_reason(finish_reason), message.tool_calls)
     return ChatResponse(replace(message, verbatim=verbatim), reason)
 
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.bad_request import objects_in, refuse
+from toolsearch.wire.bad_request import objects_in, refuse_request
 from toolsearch.wire.content import (
+    block_as_text,
     data_url,
     image_of_url,
     image_to_send,
@@ -24,7 +25,6 @@ from toolsearch.wire.content import (
     read_text_part,
     result_as_text,
     same_json,
-    words,
 )
 from toolsearch.wire.messages import (
     AssistantMessage,
@@ -51,17 +51,17 @@ def read_messages(request: JsonObject) -> list[Message]:
     """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read."""
     messages: list[Message] = []
     tools: dict[str, str] = {}  # which tool each call is of, by the call's id
-    waiting: list[JsonObject] = []  # results in a row, which are one message
+    results: list[JsonObject] = []  # results in a row, which are one message
     for number, entry in enumerate(objects_in(request.get("messages"), "messages", api=API), 1):
         if entry.get("role") == "tool":
-            waiting.append(entry)
+            results.append(entry)
             continue
-        _settle(waiting, tools, messages)
+        _append_results(results, tools, messages)
         message = _read(entry, number)
         if isinstance(message, AssistantMessage):
             tools |= {call.id: call.name for call in message.tool_calls}
         messages.append(message)
-    _settle(waiting, tools, messages)
+    _append_results(results, tools, messages)
     return messages
 
 
@@ -89,10 +89,10 @@ def write_assistant(message: AssistantMessage) -> dict[str, Json]:
     return {"role": "assistant", "content": message.text or None, "tool_calls": write_calls(message.tool_calls)}
 
 
-def _settle(waiting: list[JsonObject], tools: Mapping[str, str], messages: list[Message]) -> None:
-    if waiting:
-        messages.append(ToolMessage(tuple(read_results(waiting, tools))))
-        waiting.clear()
+def _append_results(results: list[JsonObject], tools: Mapping[str, str], messages: list[Message]) -> None:
+    if results:
+        messages.append(ToolMessage(tuple(read_results(results, tools))))
+        results.clear()
 
 
 def _write(message: Message) -> list[dict[str, Json]]:
@@ -110,7 +110,7 @@ def _write(message: Message) -> list[dict[str, Json]]:
 def _read(entry: JsonObject, number: int) -> Message:
     read = _READERS.get(str(entry.get("role")))
     if read is None:
-        refuse(f"messages number {number} has the role {entry.get('role')!r:.60}", api=API)
+        refuse_request(f"messages number {number} has the role {entry.get('role')!r:.60}", api=API)
     return read(entry)
 
 
@@ -135,7 +135,7 @@ def _read_assistant(entry: JsonObject) -> AssistantMessage:
 
 
 def _text(entry: JsonObject) -> str:
-    return "\n".join(words(block) for block in _blocks(entry)) if entry.get("content") is not None else ""
+    return "\n".join(block_as_text(block) for block in _blocks(entry)) if entry.get("content") is not None else ""
 
 
 def _blocks(entry: JsonObject) -> list[dict[str, Json]]:
@@ -165,7 +165,7 @@ def _write_content(message: UserMessage) -> str | list[dict[str, Json]]:
 def _write_part(block: JsonObject) -> dict[str, Json]:
     if (image := image_to_send(block)) is not None:
         return {"type": "image_url", "image_url": {"url": data_url(image)}}
-    return own_part(block, PROVIDER) or {"type": "text", "text": words(block)}
+    return own_part(block, PROVIDER) or {"type": "text", "text": block_as_text(block)}
 
 
 def _read_part(part: JsonObject) -> dict[str, Json] | None:

@@ -62,15 +62,15 @@ class _StreamedChoice:
         self._finish_reason: str | None = None  # until it has ended
         self._whole = ChunkAggregator()
         self._is_refused = False
-        self._more: dict[str, Json] = {}
-        self._more_of_calls: dict[int, dict[str, Json]] = {}
+        self._extra: dict[str, Json] = {}
+        self._extra_of_calls: dict[int, dict[str, Json]] = {}
 
     def add(self, piece: ChoicePiece) -> ChatChunk:
         self._finish_reason = piece.finish_reason or self._finish_reason
         delta = piece.delta or MessageDelta()
         for key, value in (delta.model_extra or {}).items():
             if value is not None:
-                self._more[key] = _joined(self._more.get(key), value)
+                self._extra[key] = _joined(self._extra.get(key), value)
         self._is_refused = self._is_refused or bool(delta.refusal)
         chunk = ChatChunk(text=delta.content or delta.refusal or "", tool_calls=tuple(self._calls(delta)))
         self._whole.add(chunk)
@@ -84,16 +84,16 @@ class _StreamedChoice:
         message = self._whole.response().message
         unfinished = why_unfinished_choice(self._finish_reason, is_refused=self._is_refused)
         message = replace(message, tool_calls=tuple(marked_unfinished(message.tool_calls, unfinished)))
-        sent = write_assistant(message) | self._more  # as it would have come whole, with what the endpoint has added
+        sent = write_assistant(message) | self._extra  # as it would have come whole, with what the endpoint has added
         for position, call in enumerate(cast("list[dict[str, Json]]", sent.get("tool_calls", []))):
-            call.update(self._more_of_calls.get(position, {}))
+            call.update(self._extra_of_calls.get(position, {}))
         return choice_answer(message, self._finish_reason, sent)
 
     def _calls(self, delta: MessageDelta) -> list[ToolCallDelta]:
         deltas: list[ToolCallDelta] = []
         for position, call in enumerate(delta.tool_calls or ()):
             index = position if call.index is None else call.index  # endpoints that leave it out send whole calls
-            self._more_of_calls.setdefault(index, {}).update(call.model_extra or {})
+            self._extra_of_calls.setdefault(index, {}).update(call.model_extra or {})
             function = call.function or FunctionDelta()
             deltas.append(ToolCallDelta(index, call.id or "", function.name or "", function.arguments or ""))
         return deltas

@@ -11,9 +11,9 @@ from typing import Any
 from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.bad_request import refuse
+from toolsearch.wire.bad_request import refuse_request
+from toolsearch.wire.definitions import name_and_description, object_schema, read_definition
 from toolsearch.wire.json_copies import ToPlain, deep_copy
-from toolsearch.wire.model_tools import name_and_description, object_schema, read_definition
 from toolsearch.wire.openai_chat.names import API
 from toolsearch.wire.reply_items import mapping
 
@@ -61,5 +61,5 @@ def read_tool_choice(request: JsonObject) -> str | None:
     fields = mapping(choice) or {}
     name = (mapping(fields.get("function")) or {}).get("name")
     if fields.get("type") != "function" or not isinstance(name, str):
-        refuse("its tool_choice is none of 'auto', 'none', 'required' and a function", api=API)
+        refuse_request("its tool_choice is none of 'auto', 'none', 'required' and a function", api=API)
     return name

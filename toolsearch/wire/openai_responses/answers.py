@@ -10,7 +10,14 @@ from toolsearch.tools.calls import ToolCall, marked_unfinished
 from toolsearch.tools.json_types import Json
 from toolsearch.wire.aggregate import last_chunk
 from toolsearch.wire.answer_shapes import read, without_nulls
-from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, ToolCallDelta, Usage, reason_given_calls
+from toolsearch.wire.answers import (
+    ChatChunk,
+    ChatResponse,
+    FinishReason,
+    ToolCallDelta,
+    Usage,
+    finish_reason_with_calls,
+)
 from toolsearch.wire.arguments import arguments_text
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, verbatim_items
 from toolsearch.wire.openai_responses.calls import SEARCH_CALL, read_calls, reply_items, write_calls
@@ -43,7 +50,7 @@ def read_answer(reply: object) -> ChatResponse:
     items = tuple(without_nulls(item) for item in sent["output"])
     return ChatResponse(
         AssistantMessage(refusal or text, tuple(calls), ProviderItems(PROVIDER, items)),
-        reason_given_calls("content_filter" if refusal else _read_finish_reason(response), calls),
+        finish_reason_with_calls("content_filter" if refusal else _read_finish_reason(response), calls),
         read_usage(response.usage),
         {"id": response.id, "model": response.model},
     )
@@ -98,7 +105,7 @@ def read_event(event: ResponseStreamEvent) -> ChatChunk | None:
 
 
 def write_finish_reason(reason: FinishReason) -> dict[str, Json]:
-    """The fields of a response that say how it ended; what ended for a reason of its own is said to be cut off."""
+    """The fields of a response that say how it ended. "other" is written as a cut-off answer without a reason."""
     if reason in ("length", "content_filter", "other"):
         told = _WRITTEN_CUT_OFF.get(reason)
         return {"status": "incomplete", "incomplete_details": {"reason": told} if told else None}

@@ -17,6 +17,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.bad_request import objects_in
 from toolsearch.wire.content import (
+    block_as_text,
     data_url,
     image_of_url,
     image_to_send,
@@ -26,7 +27,6 @@ from toolsearch.wire.content import (
     read_text_part,
     result_as_text,
     same_json,
-    words,
 )
 from toolsearch.wire.messages import (
     AssistantMessage,
@@ -58,7 +58,7 @@ def write_messages(messages: Sequence[Message], native_search: NativeSearch | No
             searches |= {str(item["call_id"]) for item in said if item.get("type") == SEARCH_CALL}
             items += said
         elif isinstance(message, ToolMessage):
-            items += _write_answers(message, searches, native_search or NativeSearch())
+            items += _write_tool_message(message, searches, native_search or NativeSearch())
         elif isinstance(message, UserMessage):
             items.append({"type": "message", "role": "user", "content": _write_content(message)})
         else:
@@ -74,7 +74,7 @@ def read_messages(request: JsonObject) -> list[Message]:
     if isinstance(asked, str):
         return [*messages, UserMessage(asked)]
     tools: dict[str, str] = {}  # which tool each call is of, by the call's id
-    for kind, items in _in_rows(objects_in(asked, "input", api=API)):
+    for kind, items in _grouped(objects_in(asked, "input", api=API)):
         if kind == "user":
             messages += map(_read_user, items)
         elif kind == "system":
@@ -127,7 +127,7 @@ def _plain_message(role: str, text: str) -> dict[str, Json]:
     return {"type": "message", "role": role, "content": text}
 
 
-def _write_answers(message: ToolMessage, searches: Collection[str], native: NativeSearch) -> list[dict[str, Json]]:
+def _write_tool_message(message: ToolMessage, searches: Collection[str], native: NativeSearch) -> list[dict[str, Json]]:
     items: list[dict[str, Json]] = []
     for result in message.results:
         items += write_results([result], native if result.call_id in searches else None)
@@ -167,19 +167,19 @@ def _write_content(message: UserMessage) -> str | list[dict[str, Json]]:
 def _write_part(block: JsonObject) -> dict[str, Json]:
     if (image := image_to_send(block)) is not None:
         return {"type": _IMAGE, "image_url": data_url(image)}
-    return own_part(block, PROVIDER) or {"type": "input_text", "text": words(block)}
+    return own_part(block, PROVIDER) or {"type": "input_text", "text": block_as_text(block)}
 
 
-def _in_rows(items: Iterable[JsonObject]) -> list[tuple[str, list[JsonObject]]]:
-    """*items*, those beside each other that are one message of ours in one row, each row with what it is of."""
-    rows: list[tuple[str, list[JsonObject]]] = []
+def _grouped(items: Iterable[JsonObject]) -> list[tuple[str, list[JsonObject]]]:
+    """Return *items* in groups of neighbours of one kind, each with its kind; a group is one message, or several."""
+    groups: list[tuple[str, list[JsonObject]]] = []
     for item in items:
         kind = _kind(item)
-        if rows and rows[-1][0] == kind:
-            rows[-1][1].append(item)
+        if groups and groups[-1][0] == kind:
+            groups[-1][1].append(item)
         else:
-            rows.append((kind, [item]))
-    return rows
+            groups.append((kind, [item]))
+    return groups
 
 
 def _kind(item: JsonObject) -> str:
@@ -217,7 +217,7 @@ def _read_result(item: JsonObject, tools: Mapping[str, str]) -> ToolResult:
 
 
 def _text(item: JsonObject) -> str:
-    return "\n".join(words(block) for block in _blocks(item.get("content") or ""))
+    return "\n".join(block_as_text(block) for block in _blocks(item.get("content") or ""))
 
 
 def _blocks(content: Json) -> list[dict[str, Json]]:

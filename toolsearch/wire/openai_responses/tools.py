@@ -12,9 +12,9 @@ from typing import Any
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
-from toolsearch.wire.bad_request import refuse
+from toolsearch.wire.bad_request import refuse_request
+from toolsearch.wire.definitions import name_and_description, object_schema, read_definition
 from toolsearch.wire.json_copies import ToPlain, deep_copy
-from toolsearch.wire.model_tools import name_and_description, object_schema, read_definition
 from toolsearch.wire.native_search import NativeSearch
 from toolsearch.wire.openai_responses.names import API
 from toolsearch.wire.reply_items import mapping
@@ -67,5 +67,5 @@ def read_tool_choice(request: JsonObject) -> str | None:
     fields = mapping(choice) or {}
     name = fields.get("name")
     if fields.get("type") != "function" or not isinstance(name, str):
-        refuse("its tool_choice is none of 'auto', 'none', 'required' and a function", api=API)
+        refuse_request("its tool_choice is none of 'auto', 'none', 'required' and a function", api=API)
     return name
