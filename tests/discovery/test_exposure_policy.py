@@ -122,6 +122,18 @@ def test_a_thread_that_is_late_does_not_decide_an_older_version_anew():
     assert not decisions.is_whole(rule, 1, tools=1, tokens=lambda: 1)
 
 
+def test_a_decision_that_was_overtaken_while_tokens_were_counted_gives_way():
+    decisions, rule = PassThroughDecisions(), PassThrough(max_tools=4, max_tokens=100)
+    assert decisions.is_whole(rule, 1, tools=4, tokens=lambda: 100)
+
+    def counted_while_the_catalog_shrinks() -> int:
+        assert decisions.is_whole(rule, 3, tools=4, tokens=lambda: 100)
+        return 101
+
+    assert decisions.is_whole(rule, 2, tools=4, tokens=counted_while_the_catalog_shrinks)
+    assert decisions.is_whole(rule, 3, tools=4, tokens=lambda: 100)
+
+
 def test_a_negative_slack_is_refused():
     with pytest.raises(BadSettingError, match=r"slack=-0\.1"):
         PassThrough(slack=-0.1)

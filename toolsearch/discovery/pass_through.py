@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
@@ -59,7 +60,8 @@ class PassThroughDecisions:
     """
 
     def __init__(self) -> None:
-        self._decided: dict[PassThrough, tuple[int, bool]] = {}
+        self._decided: dict[PassThrough, tuple[int, bool]] = {}  # by rule: for which version, and what
+        self._lock = threading.Lock()  # not held while tokens are counted
 
     def is_whole(self, rule: PassThrough, version: int, *, tools: int, tokens: Callable[[], int]) -> bool:
         """Whether all *tools* in reach of that *version* of the catalog are shown.
@@ -75,5 +77,9 @@ class PassThroughDecisions:
         is_whole = rule.covers(tools=tools, tokens=0, was_whole=was_whole) and rule.covers(
             tools=tools, tokens=tokens(), was_whole=was_whole
         )
-        self._decided[rule] = version, is_whole  # two threads that decide the same version decide alike
-        return is_whole
+        with self._lock:
+            decided, newer = self._decided.get(rule, (-1, None))
+            if newer is not None and decided >= version:  # another thread was faster, perhaps with a newer version
+                return newer
+            self._decided[rule] = version, is_whole
+            return is_whole
