@@ -16,7 +16,7 @@ import pytest
 from toolsearch.catalog import catalog as catalog_module
 from toolsearch.catalog import changes, indexing
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.following import Following
+from toolsearch.catalog.following import ReportFollower
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.source import LoadReport
 from toolsearch.tools.definition import Tool, ToolDefinition
@@ -310,13 +310,13 @@ def test_what_a_live_source_tells_after_the_catalog_was_closed_is_dropped(monkey
         assert let_go.wait(_AT_MOST_S)
         return sift(*args)
 
-    class Watched(Following):
+    class Watched(ReportFollower):
         def _next(self) -> LoadReport | None:
             if (following := super()._next()) is None:
                 done.set()
             return following
 
-    monkeypatch.setattr(catalog_module, "Following", Watched)
+    monkeypatch.setattr(catalog_module, "ReportFollower", Watched)
     catalog = Catalog()
     source = LiveStub("clock")
     catalog.load(source)
