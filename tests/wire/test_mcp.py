@@ -156,7 +156,7 @@ READERS: Mapping[str, Callable[[dict[str, Any]], object]] = {
     "schema_of": definitions.schema_of,
     "read_call": requests.read_call,
     "target_of": requests.target_of,
-    "meta_beyond_the_hop": requests.meta_beyond_the_hop,
+    "forwarded_meta": requests.forwarded_meta,
     "read_result": lambda junk: results.read_result(junk, ToolCall("1", "add")),
     "is_error": results.is_error,
     "all_content_of": lambda junk: list(results.all_content_of(junk)),
@@ -217,6 +217,13 @@ def test_a_question_in_a_form_that_nobody_knows_fails_with_nothing_but_a_refusal
     for method in (methods.ELICIT, methods.SAMPLE, "of another"):
         with suppress(MCPError):
             questions.check_askable(capabilities, method, params)
+
+
+def test_a_question_without_usable_parameters_is_asked_without_any() -> None:
+    asking = {"inputRequests": {"a": {"method": "roots/list", "params": "x"}, "b": "x"}}
+
+    assert list(questions.questions_in(asking)) == [("a", "roots/list", {})]
+    assert list(questions.questions_in({"inputRequests": [1]})) == []
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ from toolsearch.wire.mcp.questions import (
     with_state,
     without_round,
 )
-from toolsearch.wire.mcp.requests import meta_beyond_the_hop, target_of
+from toolsearch.wire.mcp.requests import forwarded_meta, target_of
 
 MOST_ROUNDS = 8
 _ROUND_BACKOFF_S = 0.05  # before the next round, if a server asks nothing and only wants to be called again
@@ -186,7 +186,7 @@ class Relay:
 
 def _meta(caller: Caller, upstream: Upstream, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
     """The client's word to the server, and what log messages it wants where that is said with each request."""
-    meta = meta_beyond_the_hop(params)
+    meta = forwarded_meta(params)
     if downstream.log_level is not None and (caller.era is Era.MODERN or upstream.is_modern):
         meta[LOG_LEVEL_META_KEY] = downstream.log_level
     return meta

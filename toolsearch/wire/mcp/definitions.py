@@ -1,4 +1,4 @@
-"""A tool as ``tools/list`` has it. What a server has sent stays as it came, beside what was read of it."""
+"""Definitions of tools, as ``tools/list`` has them. The entry that a server sent is kept unchanged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.json_copies import ToPlain, deep_copy
 
-INPUT_SCHEMA: Final = "inputSchema"  # as models are told to look for it where they are shown an entry
+INPUT_SCHEMA: Final = "inputSchema"  # texts for models name this field when they show an entry
 OUTPUT_SCHEMA: Final = "outputSchema"
-NAME_PLACES: Final = frozenset({"name", "title", "annotations.title"})  # of a tool's names, as paths into its entry
-PICTURES: Final = frozenset({"icons"})  # which nobody reads as words
+NAME_PLACES: Final = frozenset({"name", "title", "annotations.title"})  # where an entry names its tool
+PICTURES: Final = frozenset({"icons"})  # fields that hold no text for readers
 KEYS_LENGTH: Final = len('"name""title""description""inputSchema""outputSchema""annotations"::::::{}')
 
 _FOR_CALLING = ("title", "description", INPUT_SCHEMA, "annotations")
@@ -37,10 +37,10 @@ def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[s
 
 
 def read_tool(entry: Json, *, name: str = "", server: str = "") -> ToolDefinition:
-    """What *entry* says of its tool, which is called *name* here, if that is not "".
+    """Return the definition in *entry*, under *name* if one is given, and as a tool of *server*.
 
-    A title that is only in the annotations counts too. An optional field of the wrong type counts as left out. Raises
-    BadToolError, which says why, for an entry that is no tool.
+    The title may also be in the annotations. An optional field of the wrong type counts as missing. Raises
+    BadToolError, with the reason, if *entry* defines no tool that can be called.
     """
     if not is_object(entry):
         raise BadToolError("the entry is not an object")
@@ -66,13 +66,14 @@ def tool_name(entry: Json) -> str | None:
 
 
 def entry_of(tool: Tool) -> JsonObject:
-    """The entry as its server sent it, or as we write it where there is none."""
+    """The entry that the server sent, or, for a tool of no server, one that is written from the definition."""
     return tool.origin.raw if tool.origin else write_tool(tool.definition)
 
 
 def renamed_entry(tool: Tool) -> dict[str, Any]:
-    """The same under our name, with the schemas as they were read: the input schema mended, the output schema left out
-    where it is none.
+    """The entry of *tool* with our name for it and the schemas as they were read.
+
+    The input schema may have been completed, and an output schema that is no object is left out.
     """
     entry = {**entry_of(tool), "name": tool.name, INPUT_SCHEMA: tool.definition.input_schema}
     if tool.definition.output_schema is None:
@@ -81,21 +82,21 @@ def renamed_entry(tool: Tool) -> dict[str, Any]:
 
 
 def fields_for_calling(tool: Tool) -> dict[str, Json]:
-    """What a model has to know of *tool*, beside its name, to call it."""
+    """The fields that a model needs, besides the name, to call *tool*."""
     entry = entry_of(tool)
     return {key: entry[key] for key in _FOR_CALLING if entry.get(key)}
 
 
 def schema_of(entry: Mapping[str, Any]) -> JsonObject:
-    """The input schema of *entry* as it is; empty where there is none."""
+    """The input schema in *entry*, unchanged; empty if there is none."""
     schema = entry.get(INPUT_SCHEMA)
     return schema if is_object(schema) else {}
 
 
 def _input_schema(entry: JsonObject) -> JsonObject:
-    """The schema as listed, or mended where only its obvious root type is missing.
+    """The schema as listed, with the root type ``object`` added if there is no type.
 
-    Arguments are an object in every version of MCP, so leaving the type out, or the whole schema, can only mean that.
+    In every version of MCP arguments are an object, so a missing type or a missing schema can mean nothing else.
     """
     schema = entry.get(INPUT_SCHEMA)
     if schema is None or schema == {}:
@@ -111,9 +112,10 @@ def _input_schema(entry: JsonObject) -> JsonObject:
 
 
 def _with_usable_headers(schema: JsonObject) -> JsonObject:
-    """*schema* itself, unless it asks for a header that cannot be sent: such a tool must not be offered.
+    """*schema* itself. Raises BadToolError if it asks for an HTTP header that cannot be sent.
 
-    The protocol says so of HTTP alone; a gateway passes on over HTTP what it was told over stdio, so we do not ask.
+    The protocol demands this only over HTTP. A gateway may offer over HTTP what it was listed over stdio, so that it
+    holds for every transport here.
     """
     if _HEADER_KEY in str(schema):  # which is JSON only if the listing came as JSON
         from mcp.shared.inbound import find_invalid_x_mcp_header  # here, since few need what takes long to load

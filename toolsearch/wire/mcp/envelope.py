@@ -1,8 +1,8 @@
-"""What stands around the content of a result: its ``_meta``, whether it is complete, and how long it may be kept.
+"""The parts of a result around its content: ``_meta``, whether it is complete, and how long it may be cached.
 
-The SDK's models refuse a whole result for one malformed field, and drop every field that they do not know. So a result
-goes past them as it is: `carrying` gives them an empty result that fits every version of the protocol, with the real
-one in its ``_meta``, and `carried` and `unpacked` take it out again behind them.
+The SDK's models refuse a whole result because of one malformed field, and drop fields that they do not know. Results
+therefore bypass them: `carrying` gives the SDK an empty result that is valid in every version of the protocol, with the
+real one in its ``_meta``, and `carried` and `unpacked` take the real one out again.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _EMPTY: Mapping[str, JsonObject] = {
 
 
 def carrying(method: str, result: Mapping[str, Any], *, ttl_ms: int = 0) -> dict[str, Any]:
-    """An empty result of *method* that carries *result*, and may be kept for *ttl_ms*.
+    """An empty result of *method* that carries *result*, and says that it may be cached for *ttl_ms*.
 
-    Of a method that has none in the table above, *result* itself.
+    For a method that is not in the table above, *result* itself.
     """
     empty = _EMPTY.get(method)
     if empty is None:
@@ -47,14 +47,15 @@ def carrying(method: str, result: Mapping[str, Any], *, ttl_ms: int = 0) -> dict
 
 
 def carried(meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The result that one with this ``_meta`` carries, if it does."""
+    """The result that is carried in *meta*, the ``_meta`` of another one; None if there is none."""
     return (meta or {}).get(_RAW)
 
 
 def unpacked(result: dict[str, Any]) -> dict[str, Any]:
-    """The result that *result* carries, or *result* itself where it carries none.
+    """The result that *result* carries, or *result* itself if it carries none.
 
-    What the SDK has added to the empty one on its way is added to it; but one that asks for input is not complete.
+    What the SDK has added to the empty result is added to the carried one, except that a result which asks for input is
+    not marked as complete.
     """
     meta: Mapping[str, Any] = result.get(META) or {}
     raw = carried(meta)
@@ -66,17 +67,17 @@ def unpacked(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def asks_for_input(result: Mapping[str, Any]) -> bool:
-    """Whether this is no result yet: the server of 2026 wants to know something first."""
+    """Whether a server of 2026 asks the client something before it gives a result."""
     return result.get("resultType") == "input_required"
 
 
 def as_private(result: Mapping[str, Any]) -> dict[str, Any]:
-    """*result*, which nobody but the one it is for may be given from a cache."""
+    """*result*, marked so that no cache gives it to another caller."""
     return {**result, "cacheScope": "private"} if "cacheScope" in result else dict(result)
 
 
 def meta_of(message: Mapping[str, Any]) -> JsonObject:
-    """The ``_meta`` of a request or a result; empty where that is no object."""
+    """The ``_meta`` of a request or a result; empty if it has none, or one that is no object."""
     meta = message.get(META)
     return meta if is_object(meta) else {}
 

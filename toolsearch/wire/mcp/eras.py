@@ -1,4 +1,4 @@
-"""The protocol's two ways of working, and what of an entry or a result a client of either can take."""
+"""The two eras of the protocol, and how entries and results are adapted to clients of either."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from toolsearch.wire.mcp.methods import LIST_TOOLS
 
 
 class Era(Enum):
-    """Which of its two ways of working somebody speaks MCP in."""
+    """The protocol up to 2025-11-25, or from 2026-07-28 on."""
 
-    LEGACY = "legacy"  # shakes hands, has a session, up to 2025-11-25
-    MODERN = "modern"  # says all with every request, has none, from 2026-07-28
+    LEGACY = "legacy"  # begins with a handshake, and has sessions
+    MODERN = "modern"  # has no sessions: every request says who makes it
 
 
 _VERSIONS = {Era.LEGACY: "2025-11-25", Era.MODERN: "2026-07-28"}  # the strictest of each era
 _AROUND = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _NEEDED = frozenset({"name", INPUT_SCHEMA})
-_WITH_PARTS = frozenset({"annotations", INPUT_SCHEMA})  # of these, what is wrong is left out, and the rest stays
+_WITH_PARTS = frozenset({"annotations", INPUT_SCHEMA})  # only the invalid parts of these are left out
 _MAX_PASSES = 4
 
 
 def entry_for(tool: Tool, era: Era) -> dict[str, Any]:
-    """*tool* as a client of *era* is listed it: the entry as it came, under our name, without what would spoil a list.
+    """The entry of *tool* for the list of a client of *era*: the server's entry under our name.
 
-    Clients refuse a list for one optional field of one tool that is not as their version has it; such a field is left
-    out here. What no version knows stays.
+    Clients refuse a whole list because of one invalid optional field of one tool, so such fields are left out. Fields
+    that no version knows stay.
     """
     entry = renamed_entry(tool)
     for _ in range(_MAX_PASSES):
@@ -46,7 +46,7 @@ def entry_for(tool: Tool, era: Era) -> dict[str, Any]:
 
 
 def result_for(result: Mapping[str, Any], era: Era) -> dict[str, Any]:
-    """*result* without what no version of *era* has; nobody but the caller may be given it from a cache."""
+    """*result* without the fields that no version of *era* has, and marked as private to the caller."""
     if era is Era.MODERN:
         return as_private(result)
     kept = {key: value for key, value in result.items() if key not in MODERN_FIELDS}
@@ -61,7 +61,7 @@ def result_for(result: Mapping[str, Any], era: Era) -> dict[str, Any]:
 
 
 def _refused_places(entry: Mapping[str, Any], era: Era) -> list[tuple[str, ...]]:
-    """What the models of the client's version find wrong, as paths into *entry* of at most two keys."""
+    """The fields that the client's version finds invalid, as paths into *entry* of at most two keys."""
     try:
         methods.validate_server_result(LIST_TOOLS, _VERSIONS[era], {**_AROUND, "tools": [entry]})
     except ValidationError as error:

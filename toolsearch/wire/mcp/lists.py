@@ -1,4 +1,4 @@
-"""The lists of a server, page by page, and by what each of their entries is known."""
+"""The lists of a server: their pages, and the field that identifies an entry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.mcp import methods
 
-_LONGEST_TTL_MS = 1e15  # 30,000 years; a longer promise is none, and may be no number that can be reckoned with
+_LONGEST_TTL_MS = 1e15  # 30,000 years; larger numbers, which may not even fit a float, count as none
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class ListOf:
     """One of the lists.
 
     key       of the entries in a page
-    known_by  the field of an entry that requests know it by
+    known_by  the field of an entry by which requests refer to it
     """
 
     method: str
@@ -27,7 +27,7 @@ class ListOf:
     known_by: str
 
     def name_of(self, entry: JsonObject) -> str | None:
-        """What *entry* is known by; None where that is no text."""
+        """The name or URI by which requests refer to *entry*; None if that is no text."""
         name = entry.get(self.known_by)
         return name if isinstance(name, str) else None
 
@@ -51,18 +51,18 @@ TEMPLATES: Final = ListOf(methods.LIST_TEMPLATES, "resourceTemplates", "uriTempl
 
 
 def page_params(cursor: str | None) -> dict[str, Json]:
-    """What asks for the page at *cursor*; None is the first."""
+    """The parameters of a request for the page at *cursor*; None means the first page."""
     return {} if cursor is None else {"cursor": cursor}
 
 
 def next_cursor(page: Mapping[str, Any]) -> str | None:
-    """Where the next page begins; None after the last. "" is a cursor too."""
+    """The cursor of the next page; None after the last. An empty text is a valid cursor."""
     cursor = page.get("nextCursor")
     return cursor if isinstance(cursor, str) else None
 
 
 def ttl_s(page: Mapping[str, Any]) -> float | None:
-    """How long *page* may be relied on, in seconds, by the server's own word; None where it makes no promise."""
+    """For how many seconds the server says that *page* may be relied on; None if it does not say."""
     ttl_ms = page.get("ttlMs")
     if isinstance(ttl_ms, int | float) and 0 < ttl_ms < _LONGEST_TTL_MS:
         return ttl_ms / 1_000
@@ -70,9 +70,9 @@ def ttl_s(page: Mapping[str, Any]) -> float | None:
 
 
 def without_modification(resource: JsonObject) -> JsonObject:
-    """The entry of a resource without what follows its contents: its size, and when it was last modified.
+    """The entry of a resource without its size and its date, which change with its contents.
 
-    A number and a date can say nothing to a model; whatever else stands in their place is kept.
+    They are only left out if they are a number and a date: a text in their place could speak to a model.
     """
     kept = {key: value for key, value in resource.items() if key != "size" or not isinstance(value, int | float)}
     annotations = kept.get("annotations")

@@ -1,4 +1,4 @@
-"""What a server wants to know of its client, in either of the protocol's ways of asking.
+"""Questions of a server to its client, in both of the protocol's forms.
 
 A server of the older era sends requests of its own while a call runs. One of 2026 answers the call with a result that
 asks for input, and the client makes the call again, with its answers and the state that it was handed.
@@ -23,7 +23,7 @@ _REQUESTS, _RESPONSES, _STATE = "inputRequests", "inputResponses", "requestState
 
 
 def check_askable(capabilities: Mapping[str, Any], method: str, params: Mapping[str, Any]) -> None:
-    """Raise MCPError, for the server to read, if a client of these *capabilities* cannot be asked this."""
+    """Raise MCPError, which is sent to the server, if a client with these *capabilities* cannot be asked this."""
     needed = _NEEDED.get(method)
     if needed is None or needed not in capabilities:
         raise MCPError(METHOD_NOT_FOUND, f"the client of this request cannot be asked: no {needed or method}")
@@ -40,20 +40,20 @@ def check_askable(capabilities: Mapping[str, Any], method: str, params: Mapping[
 
 
 def as_input_request(method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What an older server asks, as the protocol of 2026 has it in a result that asks for input."""
+    """A request of an older server, in the form that it has in a result of 2026 that asks for input."""
     kept = {key: value for key, value in params.items() if key not in (META, "task", "elicitationId")}
     return {"method": method, **({"params": kept} if kept else {})}
 
 
 def as_live_request(params: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """What a server of 2026 asks, as older clients are asked it: there a page to be visited has an id."""
+    """The parameters of a question of 2026, for an older client; a page to be visited needs an id there."""
     if params.get("mode") == "url" and "elicitationId" not in params:
         return {**params, "elicitationId": f"toolsearch-{number}"}
     return dict(params)
 
 
 def input_required(requests: Mapping[str, Any], state: str) -> dict[str, Any]:
-    """A result that asks *requests*, by key, of a client which is to bring back *state* with its answers."""
+    """A result that asks the client *requests*, by key. The client sends back *state* with its answers."""
     return {"resultType": "input_required", _REQUESTS: requests, _STATE: state}
 
 
@@ -81,7 +81,7 @@ def has_state(message: Mapping[str, Any]) -> bool:
 
 
 def state_in(message: Mapping[str, Any]) -> Json:
-    """What the client of *message*, a result or a request, carries from one round to the next; None if it is none."""
+    """The state that a client carries from one round to the next, in a result or a request; None if there is none."""
     return message.get(_STATE)
 
 
@@ -90,5 +90,5 @@ def with_state(message: Mapping[str, Any], state: Json) -> dict[str, Any]:
 
 
 def without_round(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a request without what they say of the rounds before it, and without their ``_meta``."""
+    """*params* without answers and state of earlier rounds, and without ``_meta``."""
     return {key: value for key, value in params.items() if key not in (_RESPONSES, _STATE, META)}

@@ -1,4 +1,4 @@
-"""Requests: which tool a call is for, with what, and what of a request's ``_meta`` goes beyond the next hop."""
+"""Parameters of requests: the tool that is called, its arguments, and the ``_meta`` that is passed on."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.mcp.envelope import meta_of
 
-_RESERVED = "io.modelcontextprotocol/"  # protocol version, capabilities, who the client is: each hop has its own
-_PROGRESS_TOKEN = "progressToken"  # noqa: S105  by which one hop tells its notifications apart
+_RESERVED = "io.modelcontextprotocol/"  # protocol version, capabilities and client; every connection has its own
+_PROGRESS_TOKEN = "progressToken"  # noqa: S105  identifies notifications on one connection
 
 
 def call_params(name: str, arguments: JsonObject) -> dict[str, Json]:
@@ -20,7 +20,7 @@ def call_params(name: str, arguments: JsonObject) -> dict[str, Json]:
 
 
 def read_call(params: Mapping[str, Any], call_id: str = "") -> ToolCall:
-    """The call that *params* ask for. A name or arguments of another type count as left out."""
+    """The call that *params* ask for. A name or arguments of the wrong type count as missing."""
     return ToolCall(call_id, called_name(params), arguments_in(params))
 
 
@@ -39,7 +39,10 @@ def target_of(params: Mapping[str, Any]) -> str:
     return str(params.get("name", params.get("uri", "")))
 
 
-def meta_beyond_the_hop(params: Mapping[str, Any]) -> dict[str, Json]:
-    """The client's word to the server, such as ``traceparent``, without what is about the hop that it came over."""
+def forwarded_meta(params: Mapping[str, Any]) -> dict[str, Json]:
+    """The ``_meta`` that a gateway passes on to the server, such as ``traceparent``.
+
+    What describes the connection between client and gateway is left out.
+    """
     meta = meta_of(params)
     return {key: value for key, value in meta.items() if key != _PROGRESS_TOKEN and not key.startswith(_RESERVED)}

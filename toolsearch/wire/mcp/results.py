@@ -1,4 +1,4 @@
-"""What a call is answered with: written, read whole, and looked at as it came."""
+"""Results of ``tools/call``: written, read, and inspected as they came."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ERROR_CODE: Final = (
 
 
 def write_result(result: ToolResult) -> dict[str, Json]:
-    """As MCP has it from 2026-07-28 on; before, what is structured had to be an object, see `eras.result_for`.
+    """The result in the form of 2026-07-28; `eras.result_for` adapts it to older versions.
 
-    The call that it answers and *return_direct* have no place in it.
+    The id and name of the call, and *return_direct*, have no place in MCP.
     """
     written: dict[str, Json] = {"content": [dict(block) for block in result.content], "isError": result.is_error}
     if result.structured is not None:
@@ -30,14 +30,14 @@ def write_result(result: ToolResult) -> dict[str, Json]:
 
 
 def read_result(raw: JsonObject, call: ToolCall) -> ToolResult:
-    """What a server has answered *call* with, as far as it is what MCP has there. Never raises."""
+    """The result in *raw*, a server's answer to *call*. Parts of the wrong type are left out; never raises."""
     output = read_output(raw)
     code = ToolExecutionError.code if output.is_error else None
     return ToolResult(call.id, call.name, output.content, output.structured, is_error=output.is_error, error_code=code)
 
 
 def read_output(raw: JsonObject) -> ToolOutput:
-    """The same, of a call that is known to whoever asks."""
+    """The same without the call."""
     return ToolOutput(tuple(content_of(raw)), structured=raw.get("structuredContent"), is_error=is_error(raw))
 
 
@@ -48,12 +48,12 @@ def text_result(text: str, structured: Json | None = None) -> dict[str, Json]:
 
 
 def error_result(text: str, code: str) -> dict[str, Json]:
-    """A result that tells the model in *text* what failed, and programs the *code* of it."""
+    """The result of a failed call: *text* tells the model what went wrong, *code* tells programs."""
     return as_error(text_result(text), code)
 
 
 def as_error(result: Mapping[str, Any], code: str | None) -> dict[str, Any]:
-    """*result* as that of a call that failed; nothing of its ``_meta`` is kept."""
+    """*result* marked as failed; its ``_meta`` is replaced."""
     return {**result, "isError": True, META: {ERROR_CODE: code}}
 
 
@@ -62,13 +62,13 @@ def is_error(result: Mapping[str, Any]) -> bool:
 
 
 def content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:
-    """The blocks of a tool's result, as far as they are objects."""
+    """The content blocks of a tool's result; what is no object is left out."""
     content = result.get("content")
     return filter(is_object, content if is_list(content) else ())
 
 
 def all_content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:
-    """The blocks of a tool's result, and those of a prompt's messages."""
+    """The content blocks of a tool's result, or of a prompt's messages."""
     yield from content_of(result)
     messages = result.get("messages")
     for message in filter(is_object, messages if is_list(messages) else ()):
