@@ -50,9 +50,9 @@ def _remedy(event: str) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{MARK}: starts processes or works for long; set by tests/kit/lanes.py alone")
-    settings.register_profile("fast", max_examples=20)
-    if _is_fast_lane(config):  # a test that names its own number keeps it
-        settings.load_profile("fast")
+    settings.register_profile("whole", deadline=None)
+    settings.register_profile("fast", deadline=None, max_examples=20)  # a test that names its own number keeps it
+    settings.load_profile("fast" if _is_fast_lane(config) else "whole")
 
 
 def _is_fast_lane(config: pytest.Config) -> bool:
