@@ -48,9 +48,9 @@ TESTS = (
     "tests/access/test_reach.py",
     *(f"tests/calling/test_{name}.py" for name in ("hooks", "limits", "manager", "validation")),
     *(f"tests/discovery/test_{name}.py" for name in ("discovered", "exposure", "exposure_policy", "search_tool")),
-    *(f"tests/gateway/test_{name}.py" for name in ("scan", "trust")),
+    *(f"tests/gateway/test_{name}.py" for name in ("scan", "trust", "trust_damage")),
     *(f"tests/indexes/{name}.py" for name in ("properties/test_index", "test_index", "test_ranking")),
-    *(f"tests/sessions/test_{name}.py" for name in ("eviction", "order", "session")),
+    *(f"tests/sessions/test_{name}.py" for name in ("eviction", "order", "session", "session_calls", "session_reach")),
 )
 # mutmut knows the layouts "package" and "src/package". It forks from a process that has run no test yet, since what is
 # kept for the life of a process, such as a compiled schema, would hide that the code behind it has changed.

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import MappingProxyType
 from typing import Any
 
 from toolsearch.access.principals import LOCAL
 from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate, ToolGate
@@ -111,3 +112,31 @@ class Nobody:
     session_key = "nobody"
     log_level = None
     capabilities: Mapping[str, Any] = MappingProxyType({})
+
+
+class FakeConnection:
+    """A session's own stream, which counts what it is told, or fails."""
+
+    def __init__(self, *, is_dead: bool = False) -> None:
+        self.exit_stack = AsyncExitStack()
+        self.told = 0
+        self.told_of_prompts = 0
+        self._is_dead = is_dead
+
+    @property
+    def session(self) -> Any:
+        return type("Session", (), {"_connection": self})()
+
+    async def send_tool_list_changed(self) -> None:
+        if self._is_dead:
+            raise ConnectionError
+        self.told += 1
+
+    async def send_prompt_list_changed(self) -> None:
+        self.told_of_prompts += 1
+
+
+async def told(changes: ListChanges) -> None:
+    """Wait until everybody has been told of all changes so far."""
+    while changes._telling is not None:
+        await changes._telling

@@ -1,0 +1,155 @@
+"""Tool search over tools that change: what is indexed again, and what a turn goes on with."""
+
+import asyncio
+import gc
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.kit.scripted_model import ScriptedModel, calls, says
+from tests.kit.tool_search import (
+    FUNCTIONS,
+    OPTIONS,
+    SEARCH,
+    TOOLS,
+    ask,
+    asked,
+    names,
+    results,
+    search,
+    searcher,
+)
+from toolsearch import (
+    Catalog,
+    Tool,
+    ToolDefinition,
+    ToolSearch,
+)
+from toolsearch.chat.tool_search import ToolSearchAdvisor
+from toolsearch.tools.decorator import tool_from_function
+from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.semantic import FIELDS
+
+
+@pytest.fixture
+def indexed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The names of the tools in each engine that was made."""
+    made: list[list[str]] = []
+
+    def init(self: ToolSearch, catalog: Catalog, **more: Any) -> None:
+        made.append(catalog.names())
+        original(self, catalog, **more)
+
+    original = ToolSearch.__init__
+    monkeypatch.setattr(ToolSearch, "__init__", init)
+    return made
+
+
+async def test_the_same_tools_are_indexed_once_for_all_sessions_in_any_order(indexed: list[list[str]]) -> None:
+    advisor, model = searcher(), ScriptedModel(*[says("Done.")] * 3)
+
+    await ask(advisor, model, asked(conversation="a"))
+    await ask(advisor, model, asked(conversation="b"))
+    await ask(advisor, model, asked(conversation="a", tools=TOOLS[::-1]))
+
+    assert len(indexed) == 1
+
+
+async def test_concurrent_first_requests_index_once(indexed: list[list[str]]) -> None:
+    advisor = searcher()
+    requests = [asked(conversation=f"c{number}") for number in range(8)]
+
+    await asyncio.gather(*(ask(advisor, ScriptedModel(says("Done.")), request) for request in requests))
+
+    assert len(indexed) == 1
+
+
+async def test_changed_tools_of_a_lone_session_update_its_index(indexed: list[list[str]]) -> None:
+    renamed = Tool(replace(TOOLS[0].definition, description="Post a parcel."), TOOLS[0].callback)
+    added = Tool(ToolDefinition("book_flight", "Book a flight."))
+    advisor = searcher()
+    model = ScriptedModel(
+        search("email", "events"), says("1"), search("parcel", "flight", "calendar events"), says("2")
+    )
+
+    await ask(advisor, model, asked())
+    gc.collect()  # the first turn is over once nobody holds it
+    await ask(advisor, model, asked(tools=(renamed, *TOOLS[2:], added)))
+
+    assert len(indexed) == 1
+    assert names(model)[2:] == [[SEARCH, "send_mail"], [SEARCH, "send_mail", "book_flight"]]
+    assert model.prompts[2].options.tools[1] is renamed
+
+
+async def test_changed_tools_of_one_session_leave_the_index_of_the_others_alone(indexed: list[list[str]]) -> None:
+    advisor = searcher()
+    model = ScriptedModel(says("1"), says("2"), says("3"), search("email"), says("4"))
+
+    await ask(advisor, model, asked(conversation="a"))
+    await ask(advisor, model, asked(conversation="b"))
+    await ask(advisor, model, asked(conversation="a", tools=TOOLS[1:]))
+    await ask(advisor, model, asked(conversation="b"))
+
+    assert list(map(len, indexed)) == [4, 3]
+    assert names(model)[-1] == [SEARCH, "send_mail"]
+
+
+async def test_tools_that_change_during_a_turn_of_the_same_session_leave_that_turn_alone() -> None:
+    advisor = searcher()
+
+    async def meddle() -> str:
+        """Ask with fewer tools, in the same session."""
+        await ask(advisor, ScriptedModel(says("Hi.")), asked(tools=TOOLS[1:]))
+        return "done"
+
+    model = ScriptedModel(calls(("meddle", "{}")), search("email"), calls(("meddle", "{}")), says("1"))
+    await ask(advisor, model, asked(tools=(*TOOLS, tool_from_function(meddle))))
+
+    assert names(model)[2] == [SEARCH, "send_mail"]  # which the other request did not bring along
+    assert results(model, 3)[0].text == "done"
+
+
+async def test_equal_texts_of_different_sets_of_tools_are_embedded_once() -> None:
+    class Counting(HashingEncoder):
+        embedded = 0
+
+        def encode_documents(self, texts: Any) -> Any:
+            Counting.embedded += len(texts)
+            return super().encode_documents(texts)
+
+    advisor, model = searcher(encoder=Counting()), ScriptedModel(says("1"), says("2"))
+
+    await ask(advisor, model, asked(conversation="a"))
+    await ask(advisor, model, asked(conversation="b", tools=TOOLS[1:]))
+
+    assert Counting.embedded == FIELDS * len(TOOLS)  # no two of the fields are equal
+
+
+async def test_a_catalog_that_changes_in_the_middle_of_a_turn_is_followed(run: Any) -> None:
+    catalog = Catalog.from_functions(FUNCTIONS)
+
+    def deploy() -> str:
+        """Deploy another version."""
+        catalog.remove("send_mail")
+        catalog.replace(ToolDefinition("list_events", "List meetings."))
+        catalog.add(ToolDefinition("book_flight", "Book a flight."))
+        return "deployed"
+
+    advisor = ToolSearchAdvisor(ToolSearch(catalog, encoder=None, options=OPTIONS))
+    model = ScriptedModel(
+        search("select:send_mail,list_events"),
+        calls(("deploy", "{}")),
+        calls(("send_mail", '{"to": "Ann"}'), (SEARCH, '{"query": "flight"}')),
+        says("Done."),
+    )
+
+    await run(advisor, model, asked(tools=(tool_from_function(deploy),)))
+
+    assert names(model)[1:] == [
+        [SEARCH, "deploy", "send_mail", "list_events"],
+        [SEARCH, "deploy", "list_events"],
+        [SEARCH, "deploy", "list_events", "book_flight"],
+    ]
+    assert model.prompts[2].options.tools[2].definition.description == "List meetings."
+    assert [result.is_error for result in results(model, 3)] == [True, False]

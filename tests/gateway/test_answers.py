@@ -1,0 +1,216 @@
+"""What the search and the call tools answer, whatever becomes of what they were asked."""
+
+import json
+
+import pytest
+
+from tests.kit.fake_servers import EXPANDING, HEDGED, MODERN, OWN, call, entry, gateway_of, names, search, text
+from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.settings import read_gateway_config
+from toolsearch.gateway.trust.verdicts import OpenGate
+from toolsearch.tokens import O200kTokenCounter
+from toolsearch.upstreams.interface import (
+    UpstreamState,
+)
+
+
+async def test_an_answer_says_how_this_client_can_call_what_was_found():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists(entry("dig", annotations={"destructiveHint": True}))
+        fixed = (await search(gateway, MODERN, "select:a__dig")).answer
+        hedged = (await search(gateway, HEDGED, "select:a__dig")).answer
+        grown = (await search(gateway, EXPANDING, "select:a__dig")).answer
+
+    assert fixed.structured["tools"][0]["callWith"] == "callToolDestructive"
+    assert "tool list" not in fixed.text
+    assert "If your tool list has it by now, call it by name instead." in hedged.text
+    assert hedged.structured["tools"] == fixed.structured["tools"]
+    assert grown.text.splitlines()[0] == (
+        "1 tool found, 1 of them new. They are in your tool list from now on; call them by name."
+    )
+
+
+async def test_an_answer_says_where_even_the_best_fits_only_weakly():
+    weakly = "They fit only weakly: if none is what you need, search once more in other words."
+    async with gateway_of("a", "b") as (gateway, servers):
+        await servers["a"].lists(entry("mow", description="Cuts the grass of a lawn"))
+        await servers["b"].lists(entry("bake", description="Bakes a loaf of bread"))
+        for caller in (MODERN, HEDGED, EXPANDING):
+            weak = (await search(gateway, caller, "what time is it")).answer
+            assert weakly in weak.text
+            assert weak.structured["howToCall"].endswith(weakly)
+            sure = (await search(gateway, caller, "bake bread")).answer
+            assert weakly not in sure.text + sure.structured["howToCall"]
+
+
+async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_shown():
+    long = "Digs a hole. " + "It digs and digs. " * 30_000
+    many = {"type": "object", "properties": {f"parameter_{i}": {"type": "string"} for i in range(5_000)}}
+    servers_tools = (
+        entry("dig", description=long),
+        entry("bury", _meta={"story": long}),
+        entry("wide", description="Digs wide.", inputSchema=many),
+    )
+    shown = ["a__bury", "a__dig"]
+    for exposure in (
+        {},
+        {"pins": ["a__dig", "a__bury", "a__wide"]},
+        {"passThroughTools": 9, "passThroughTokens": 10**7},
+    ):
+        async with gateway_of("a", **exposure) as (gateway, servers):
+            await servers["a"].lists(*servers_tools)
+            for caller in (EXPANDING, HEDGED, MODERN):
+                found = await gateway.search(caller, {"query": "select:dig,bury,wide"})
+                assert tokens(found.answer.text) <= 8_100
+                assert tokens(found.answer.structured) <= 8_100
+                assert "wide" not in str(found.answer)
+                listed = await gateway.list_tools(caller)
+                assert all(tokens(each) <= 8_000 for each in listed)
+                theirs = [each for each in listed if each["name"] not in OWN]
+                if exposure or caller is not MODERN:
+                    assert sorted(each["name"] for each in theirs) == shown
+                    assert "[cut: the description has 540,013 characters]" in str(theirs)
+                    assert "story" not in str(theirs)
+            assert await call(gateway, "a__wide", {}) == {"content": []}
+
+
+def tokens(value: object) -> int:
+    return O200kTokenCounter().count(value if isinstance(value, str) else json.dumps(value))
+
+
+async def test_search_goes_by_meaning_unless_that_is_switched_off():
+    async with gateway_of("a") as (gateway, _):
+        assert gateway.engine.strategies[0] == "hybrid"
+    config = read_gateway_config({"mcpServers": {}, "toolsearch": {"encoder": None}}, {})
+    async with Gateway(config, gate=OpenGate()) as gateway:
+        assert gateway.engine.strategies == ("keyword", "regex")
+
+
+async def test_a_single_call_tool_is_named_where_the_user_wants_one():
+    async with gateway_of("a", callTools="single") as (gateway, servers):
+        await servers["a"].lists(entry("dig", annotations={"readOnlyHint": True}))
+
+        assert await names(gateway, MODERN) == ["toolSearchTool", "callTool"]
+        found = (await search(gateway, MODERN, "select:a__dig")).answer
+        assert found.structured["tools"][0]["callWith"] == "callTool"
+
+
+READS, WRITES, DESTROYS = {"readOnlyHint": True}, {"destructiveHint": False}, {"destructiveHint": True}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "runs_it"),
+    [
+        (READS, OWN[1:]),
+        (WRITES, OWN[2:]),
+        (DESTROYS, OWN[3:]),
+        ({}, OWN[3:]),  # MCP: a tool is destructive unless it says otherwise
+        ({"readOnlyHint": False}, OWN[3:]),
+        (READS | DESTROYS, OWN[3:]),
+        ({"readOnlyHint": "true", "destructiveHint": "false"}, OWN[3:]),
+    ],
+)
+async def test_a_call_tool_runs_no_tool_that_may_do_worse_than_it_says_of_itself(annotations, runs_it):
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists(entry("dig", annotations=annotations))
+        found = (await search(gateway, MODERN, "select:a__dig")).answer.structured["tools"][0]
+        results = {own: await call(gateway, own, {"name": "a__dig"}) for own in OWN[1:]}
+
+    assert found["callWith"] == runs_it[0]
+    assert [own for own, result in results.items() if not result.get("isError")] == runs_it
+    for own in set(OWN[1:]) - set(runs_it):
+        assert results[own]["_meta"] == {"toolsearch/error": "call_denied"}
+        assert text(results[own]).endswith(f"; call 'a__dig' with {runs_it[0]}")
+
+
+async def test_a_refused_call_says_what_the_call_tool_is_for_as_its_description_does():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists("dig")
+        refused = [text(await call(gateway, own, {"name": "a__dig"})) for own in OWN[1:3]]
+        described = {own["name"]: own["description"] for own in await gateway.list_tools(MODERN)}
+
+    assert refused == [
+        "callToolRead runs tools that only read; call 'a__dig' with callToolDestructive",
+        "callToolWrite runs tools that write and say that they destroy nothing; call 'a__dig' with callToolDestructive",
+    ]
+    assert described["callToolWrite"].endswith("For tools that write and say that they destroy nothing.")
+    assert described["callToolDestructive"].endswith("For tools that may destroy, or do not say what they do.")
+
+
+async def test_arguments_that_come_as_text_are_read_and_checked_as_the_object_that_they_stand_for():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists(entry("dig", inputSchema={"type": "object", "required": ["depth"]}))
+        ran = await call(gateway, "callToolDestructive", {"name": "a__dig", "arguments": '{"depth": 2}'})
+        unfit = await call(gateway, "callToolDestructive", {"name": "a__dig", "arguments": "{}"})
+        no_object = await call(gateway, "callToolDestructive", {"name": "a__dig", "arguments": "two metres"})
+
+    assert servers["a"].called == [("dig", {"depth": 2})]
+    assert not ran.get("isError")
+    assert "missing depth" in text(unfit)
+    assert text(no_object).startswith("the arguments are not valid JSON")
+
+
+async def test_a_search_of_any_server_with_its_limit_as_text_is_understood():
+    async with gateway_of("a", "b") as (gateway, servers):
+        await servers["a"].lists("dig", "dig deep")
+        await servers["b"].lists("dig")
+        found = await gateway.search(MODERN, {"query": "dig", "limit": "2", "server": "all"})
+    assert len(found.answer.structured["tools"]) == 2
+
+
+async def test_arguments_are_checked_the_same_whether_a_tool_is_called_by_name_or_through_a_call_tool():
+    sizes = {"depth": {"type": "integer"}, "width": {"type": "integer"}}
+    schema = {"type": "object", "properties": sizes, "required": ["depth"]}
+    fault = "the arguments do not fit the schema of 'a__dig': "
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists(entry("dig", inputSchema=schema))
+        for arguments, wrong in (
+            ({}, "arguments: missing depth"),
+            ({"depth": "x"}, "depth: expected integer, got string"),
+        ):
+            by_name = await call(gateway, "a__dig", arguments)
+            through = await call(gateway, "callToolDestructive", {"name": "a__dig", "arguments": arguments})
+            assert text(by_name) == fault + wrong
+            assert text(through) == f"{fault}{wrong}; query select:a__dig for its inputSchema"
+            assert by_name["_meta"] == through["_meta"] == {"toolsearch/error": "bad_arguments"}
+        assert servers["a"].called == []
+        for name, arguments in (
+            ("a__dig", {"depth": 1}),
+            ("a__dig", {"depth": 1, "width": None}),
+            ("callToolDestructive", {"name": "a__dig", "arguments": {"depth": 2, "width": None}}),
+        ):
+            assert not (await call(gateway, name, arguments)).get("isError")
+        assert servers["a"].called == [("dig", {"depth": 1}), ("dig", {"depth": 1}), ("dig", {"depth": 2})]
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (UpstreamState.READY, ""),
+        (UpstreamState.DEGRADED, ""),
+        (UpstreamState.IDLE, "The server a is not started yet; a call starts it."),
+        (UpstreamState.DOWN, "The server a is down; a call tries to reach it once more."),
+        (UpstreamState.NEEDS_LOGIN, "The server a is waiting for a person to log in; calls fail until then."),
+    ],
+)
+async def test_an_answer_says_what_a_call_will_meet(state, said):
+    async with gateway_of("a", "b") as (gateway, servers):
+        await servers["a"].lists("dig")
+        await servers["b"].lists("eat")
+        servers["a"].is_now(state)
+
+        for caller in (EXPANDING, HEDGED, MODERN):
+            text = (await search(gateway, caller, "select:a__dig")).answer.text
+            assert [line for line in text.splitlines() if line.startswith("The server")] == ([said] if said else [])
+
+
+async def test_finding_nothing_names_the_servers_whose_tools_are_not_known_yet():
+    async with gateway_of("a", "b", "c") as (gateway, servers):
+        await servers["a"].lists("dig")
+        servers["b"].is_now(UpstreamState.NEEDS_LOGIN)
+        servers["c"].is_now(UpstreamState.DOWN)
+        answer = (await search(gateway, MODERN, "select:b__eat")).answer
+
+    assert answer.text.splitlines()[-1] == (
+        "Not searched, since their tools are not known yet: b (waiting for a person to log in), c (down)."
+    )
