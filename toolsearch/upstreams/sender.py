@@ -95,11 +95,20 @@ class Sender:
         permit = self.breaker.admit()
         if permit is None:
             raise as_not_sent(self._errors.breaker_open(self.breaker))
-        is_sent = False
         try:
             session = await self._connected()
             clock.reschedule(None)  # from here on the turn measures the time, which stops while a person is asked
-            left_s = ends_at - asyncio.get_running_loop().time()
+            return await self._exchange(request, session, permit, ends_at, timeout_s)
+        finally:
+            permit.given_up()  # does nothing if the permit was told of an answer or a failure
+
+    async def _exchange(
+        self, request: UpstreamRequest, session: McpSession, permit: Permit, ends_at: float, timeout_s: float
+    ) -> dict[str, Any]:
+        """Raises TimeoutError if the request was not sent in time."""
+        left_s = ends_at - asyncio.get_running_loop().time()
+        is_sent = False
+        try:
             with self._in_flight_on(session):
                 async with self._talkback.turn(request.downstream, timeout_s=left_s):
                     await self._judged_on(session)
@@ -117,8 +126,6 @@ class Sender:
             if not is_sent:
                 raise
             raise self._unanswered(silence(timeout_s), permit, session) from error
-        finally:
-            permit.given_up()  # does nothing if the permit was told of an answer or a failure
         self._note_answer(permit)
         return result
 
