@@ -104,7 +104,13 @@ class FormatContract:
     def test_a_tool_choice_is_read_as_it_was_written(self, choice: str | None) -> None:
         assert self.format.read_tool_choice(as_sent(self.format.write_tool_choice(choice))) == choice
 
-    @pytest.mark.parametrize("choice", [3, {}, {"type": "allowed_tools", "tools": []}, {"type": "function"}, "any"])
+    @pytest.mark.parametrize(
+        "choice",
+        [
+            *(3, "any", {}, {"type": "allowed_tools", "tools": []}, {"type": "function"}),
+            {"type": "custom", "name": "grep", "function": {"name": "grep"}},
+        ],
+    )
     def test_a_choice_that_cannot_be_kept_is_refused_and_not_widened(self, choice: Any) -> None:
         with pytest.raises(BadArgumentsError, match="tool_choice"):
             self.format.read_tool_choice({"tool_choice": choice})
@@ -118,6 +124,16 @@ class FormatContract:
 
         assert self.format.read_calls(as_sent(written)) == [self.said_call(call) for call in calls]
         assert parse_tool_calls(written)[1] == [self.said_call(call) for call in calls]
+
+    @pytest.mark.parametrize(
+        "item", [3, {"x": 1}, {"name": "a", "arguments": "{}"}, {"type": "x", "name": "a", "input": {}}]
+    )
+    def test_what_may_be_a_call_of_another_shape_is_refused_and_not_passed_over(self, item: Any) -> None:
+        with pytest.raises(BadArgumentsError, match="cannot find tool calls"):
+            self.format.read_calls([item])
+
+    def test_what_stands_beside_calls_is_passed_over(self) -> None:
+        assert self.format.read_calls([{"type": "text", "text": "Let me see."}, {"type": "thinking"}]) == []
 
     # Results
 
