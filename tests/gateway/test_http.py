@@ -312,7 +312,7 @@ async def test_a_page_that_is_allowed_may_read_the_answers():
         ("", {}, "bound to every address"),
         ("0.0.0.0", {"principals": TOKENS}, "toolsearch.http.allowedHosts"),  # noqa: S104
         ("::", {"http": {"allowAnonymous": True}}, "toolsearch.http.allowedHosts"),
-        ("127.0.0.1", {"http": {"allowedHosts": ["http://x/"]}}, "no HOST or HOST:PORT"),
+        ("127.0.0.1", {"http": {"allowedHosts": ["http://x/"]}}, "not of the form HOST or HOST:PORT"),
     ],
 )
 def test_nothing_is_bound_that_would_be_open_by_mistake(host, section, message):
