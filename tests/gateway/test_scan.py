@@ -1,9 +1,5 @@
 """What the scan of definitions finds, and what it lets pass."""
 
-import json
-from collections import defaultdict
-from pathlib import Path
-
 import pytest
 
 from tests.kit import foreign_tools
@@ -13,8 +9,6 @@ from toolsearch.gateway.trust.scan import Scanner
 from toolsearch.gateway.trust.verdicts import Finding
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.pinned import Entry, Kind
-
-REAL = Path(__file__).parents[3] / "shared" / "eval"
 
 
 def listed(server, entry):
@@ -84,26 +78,6 @@ def test_single_letters_and_digits_in_words_are_no_offence_by_themselves(text):
 def test_a_name_alone_is_no_evidence_of_what_becomes_of_a_secret_but_an_order_in_it_is():
     assert scan(tool("Shows its fingerprint.", name="read_private_key", title="Read private key")) == []
     assert scan(tool("Adds.", name="ignore_previous_instructions"))
-
-
-@pytest.mark.parametrize("name", ["livemcp", "bfcl", "azcli", "sealtools", "metatool", "tldr"])
-def test_hardly_any_real_tool_is_held(name):
-    path = REAL / name / "tools.jsonl"
-    if not path.exists():
-        pytest.skip("../shared/eval is absent")
-    servers = defaultdict(list)
-    for line in path.read_text().splitlines():
-        real = json.loads(line)
-        entry = {"name": real["name"], "description": real["description"], "inputSchema": real["input_schema"]}
-        server = real.get("server") or name
-        servers[server].append(Entry(server, Kind.TOOL, real["name"], "any", entry))
-    every = [each for tools in servers.values() for each in tools] if len(servers) < 100 else []
-    held = 0
-    for server, tools in servers.items():
-        others = [other for other in every if other.server != server]
-        held += sum(map(bool, Scanner().scan(server, tools, others)))
-
-    assert held / sum(map(len, servers.values())) <= 0.01
 
 
 @pytest.mark.parametrize("gap", [" " * 200, "\n" * 20], ids=["blanks", "lines"])

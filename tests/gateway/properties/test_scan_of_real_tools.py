@@ -1,0 +1,32 @@
+"""How many of thousands of real tools the scan of definitions holds back without need."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from toolsearch.gateway.trust.scan import Scanner
+from toolsearch.upstreams.pinned import Entry, Kind
+
+REAL = Path(__file__).parents[4] / "shared" / "eval"
+
+
+@pytest.mark.parametrize("name", ["livemcp", "bfcl", "azcli", "sealtools", "metatool", "tldr"])
+def test_hardly_any_real_tool_is_held(name):
+    path = REAL / name / "tools.jsonl"
+    if not path.exists():
+        pytest.skip("../shared/eval is absent")
+    servers = defaultdict(list)
+    for line in path.read_text().splitlines():
+        real = json.loads(line)
+        entry = {"name": real["name"], "description": real["description"], "inputSchema": real["input_schema"]}
+        server = real.get("server") or name
+        servers[server].append(Entry(server, Kind.TOOL, real["name"], "any", entry))
+    every = [each for tools in servers.values() for each in tools] if len(servers) < 100 else []
+    held = 0
+    for server, tools in servers.items():
+        others = [other for other in every if other.server != server]
+        held += sum(map(bool, Scanner().scan(server, tools, others)))
+
+    assert held / sum(map(len, servers.values())) <= 0.01
