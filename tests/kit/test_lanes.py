@@ -60,7 +60,8 @@ def run_pytest(start_python):
     """Run pytest in a folder, and return what became of each test."""
 
     def run(folder, *options):
-        process = start_python("-m", "pytest", "-v", "-p", "no:cacheprovider", *options, cwd=folder)
+        arguments = ("-m", "pytest", "-v", "-p", "no:cacheprovider", *options)
+        process = start_python(*arguments, cwd=folder, PYTEST_ADDOPTS="")  # those of this run mean nothing there
         words = [line.split() for line in process.communicate()[0].splitlines() if "::" in line]
         return {word[0].rpartition("::")[2]: word[1] for word in words if word[1] in ("PASSED", "FAILED", "ERROR")}
 
