@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire import generated as some
-from tests.wire.contract import quick
+from tests.wire.properties.contract import quick
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire import anthropic, openai_chat, openai_responses
 from toolsearch.wire.arguments import arguments_object

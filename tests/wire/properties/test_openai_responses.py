@@ -11,7 +11,7 @@ from openai.types.responses import FunctionToolParam, Response, ToolSearchToolPa
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 
 from tests.wire import generated as some
-from tests.wire.contract import FormatContract, accepted, quick
+from tests.wire.properties.contract import FormatContract, accepted, quick
 from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition

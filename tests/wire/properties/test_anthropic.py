@@ -8,7 +8,7 @@ from anthropic.types import MessageParam, ToolParam
 from hypothesis import strategies as st
 
 from tests.wire import generated as some
-from tests.wire.contract import FormatContract
+from tests.wire.properties.contract import FormatContract
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire import anthropic

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionFunctionToolParam, ChatCompletionMessageParam
 
 from tests.wire import generated as some
-from tests.wire.contract import FormatContract, quick
+from tests.wire.properties.contract import FormatContract, quick
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire import openai_chat
 from toolsearch.wire.arguments import arguments_text
