@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from tests.wire import generated as some
+from tests.wire.properties import generated as some
 from toolsearch.errors import BadArgumentsError, BadToolError, ChatModelError
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition

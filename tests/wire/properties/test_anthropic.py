@@ -7,7 +7,7 @@ from anthropic.types import Message as AnthropicMessage
 from anthropic.types import MessageParam, ToolParam
 from hypothesis import strategies as st
 
-from tests.wire import generated as some
+from tests.wire.properties import generated as some
 from tests.wire.properties.contract import FormatContract
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wire import generated as some
+from tests.wire.properties import generated as some
 from tests.wire.properties.contract import quick
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire import anthropic, openai_chat, openai_responses

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionFunctionToolParam, ChatCompletionMessageParam
 
-from tests.wire import generated as some
+from tests.wire.properties import generated as some
 from tests.wire.properties.contract import FormatContract, quick
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire import openai_chat

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from openai.types.responses import FunctionToolParam, Response, ToolSearchToolParam
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 
-from tests.wire import generated as some
+from tests.wire.properties import generated as some
 from tests.wire.properties.contract import FormatContract, accepted, quick
 from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.tools.calls import ToolCall, ToolResult
