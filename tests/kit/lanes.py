@@ -3,7 +3,7 @@
 A test is slow by where it stands or by a fixture that it uses, and by nothing else, so that nobody has to remember a
 mark. Any other test that starts a process or listens on a socket fails, in whichever lane it is run.
 
-integration/  starts processes and servers
+integration/  starts processes and servers, or runs whole commands
 properties/   tries out hundreds of cases
 """
 
