@@ -23,6 +23,7 @@ from toolsearch import (
     Tool,
     ToolCall,
     ToolCallingAdvisor,
+    ToolChangeMessage,
     ToolDefinition,
     ToolMessage,
     ToolSearchAdvisor,
@@ -160,6 +161,9 @@ def _tokens(*messages: Message) -> int:
     for message in messages:
         if isinstance(message, ToolMessage):
             total += sum(counter.count(result.text) for result in message.results)
+            continue
+        if isinstance(message, ToolChangeMessage):
+            total += sum(definition_tokens(definition, counter) for definition in message.added)
             continue
         total += counter.count(message.text)
         if isinstance(message, AssistantMessage):

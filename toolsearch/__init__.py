@@ -169,12 +169,14 @@ if TYPE_CHECKING:
     from toolsearch.tools.strict import strict_schema
     from toolsearch.wire.aggregate import aggregate
     from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta, Usage
+    from toolsearch.wire.capabilities import Capabilities, Cloud, Endpoint, RevealMode, RevealSetting, capabilities_of
     from toolsearch.wire.formats import WireFormat, render_results, render_tools
     from toolsearch.wire.messages import (
         AssistantMessage,
         Message,
         ProviderItems,
         SystemMessage,
+        ToolChangeMessage,
         ToolMessage,
         UserMessage,
     )
@@ -356,12 +358,21 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch.tools.strict": ("strict_schema",),
     "toolsearch.wire.aggregate": ("aggregate",),
     "toolsearch.wire.answers": ("ChatChunk", "ChatResponse", "ToolCallDelta", "Usage"),
+    "toolsearch.wire.capabilities": (
+        "Capabilities",
+        "Cloud",
+        "Endpoint",
+        "RevealMode",
+        "RevealSetting",
+        "capabilities_of",
+    ),
     "toolsearch.wire.formats": ("WireFormat", "render_results", "render_tools"),
     "toolsearch.wire.messages": (
         "AssistantMessage",
         "Message",
         "ProviderItems",
         "SystemMessage",
+        "ToolChangeMessage",
         "ToolMessage",
         "UserMessage",
     ),
@@ -410,6 +421,7 @@ __all__ = [
     "CallLimitError",
     "CallLimits",
     "CallingSettings",
+    "Capabilities",
     "Catalog",
     "CatalogChange",
     "CatalogSnapshot",
@@ -423,6 +435,7 @@ __all__ = [
     "ChatRequest",
     "ChatResponse",
     "ChatSpan",
+    "Cloud",
     "CompositeEvictionStrategy",
     "Conversation",
     "CountedDefinition",
@@ -435,6 +448,7 @@ __all__ = [
     "Edit",
     "Encoder",
     "EncoderError",
+    "Endpoint",
     "EngineOptions",
     "Evaluation",
     "EvictionSettings",
@@ -492,6 +506,8 @@ __all__ = [
     "Refusal",
     "RepeatedCallError",
     "ResponseFormat",
+    "RevealMode",
+    "RevealSetting",
     "Rule",
     "RuleKind",
     "Savings",
@@ -544,6 +560,7 @@ __all__ = [
     "ToolCallbacks",
     "ToolCallingAdvisor",
     "ToolCallingManager",
+    "ToolChangeMessage",
     "ToolContext",
     "ToolDefinition",
     "ToolDocument",
@@ -590,6 +607,7 @@ __all__ = [
     "augmented",
     "build_client",
     "build_engine",
+    "capabilities_of",
     "chat_tool",
     "count_json",
     "default_counter",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from toolsearch.access.principals import LOCAL, Principal
+from toolsearch.calling.inner_call import inner_call
 from toolsearch.calling.limits import TurnCounter
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.sessions.conversation import Conversation, settle_for
@@ -21,7 +22,8 @@ from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
-from toolsearch.wire.formats import WireFormat, render_results, render_tools
+from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
+from toolsearch.wire.formats import WireFormat, render_change, render_results, render_tool_list
 from toolsearch.wire.replies import parse_tool_calls
 from toolsearch_indexes.strategies import Strategy
 
@@ -64,17 +66,44 @@ class Session:
         """The names of the discovered tools, in the order in which they came."""
         return self._in_memory().discovered
 
-    def tools(self, format: WireFormat = "openai") -> list[dict[str, Any]]:  # noqa: A002  the SDKs' word
+    def tools(
+        self,
+        format: WireFormat = "openai",  # noqa: A002  the SDKs' word
+        *,
+        model: str = "",
+        cloud: Cloud = "",
+    ) -> list[dict[str, Any]]:
         """Return the tools for one model request, in *format*: openai, openai-responses, anthropic or mcp.
 
-        ``toolSearchTool`` first, then what was discovered, in that order; as long as nothing was evicted, each list
-        begins with the one before, byte for byte. A catalog of a few tools is given whole, by name, without a search
-        tool. Call it once for each request: that is what `savings` counts.
+        As `request`, for code that needs no more of it. Without a *model* it is what no model refuses.
         """
-        conversation = self._in_memory()
-        tools = render_tools([tool.definition for tool in conversation.shown()], format)
-        conversation.note_request()
+        tools: list[dict[str, Any]] = self.request(format, model=model, cloud=cloud)["tools"]
         return tools
+
+    def request(
+        self,
+        format: WireFormat,  # noqa: A002
+        *,
+        model: str = "",
+        cloud: Cloud = "",
+    ) -> dict[str, Any]:
+        """Return what one request needs of tools, to be given to the SDK's call by ``**``: ``tools``, and ``model`` and
+        ``extra_headers`` where there are any.
+
+        ``toolSearchTool`` comes first. How found tools reach the model depends on *format*, *model* and *cloud*; see
+        `SessionOptions.exposure`. A catalog of a few tools is given whole, by name. Call it once for each request: that
+        is what `savings` counts.
+        """
+        endpoint = Endpoint(format, model, cloud)
+        conversation = self._in_memory()
+        tools = conversation.tool_list(endpoint)
+        conversation.note_request()
+        headers = capabilities_of(endpoint).headers.get(tools.mode)
+        return {
+            **({"model": model} if model else {}),
+            "tools": render_tool_list(tools.listed, tools.deferred, format),
+            **({"extra_headers": dict(headers)} if headers else {}),
+        }
 
     def shown(self) -> list[Tool]:
         """Return what `tools` renders; nothing is counted. The search tool comes without a callback: see `scope`."""
@@ -116,7 +145,8 @@ class Session:
 
         *context* is what the tool's `ToolContext` holds; no model sees it. For *turn* see `execute`.
         """
-        return (await self._run([ToolCall("call_1", name, arguments)], context, turn))[0]
+        async with self.conversation() as conversation:
+            return (await self._run(conversation, [ToolCall("call_1", name, arguments)], context, turn))[0]
 
     async def execute(
         self, reply: object, *, context: Mapping[str, Any] | None = None, turn: TurnCounter | None = None
@@ -130,7 +160,10 @@ class Session:
         `begin_turn`, as long as it is in memory. *turn* is a count of your own, which you carry along, in its place.
         """
         wire_format, calls = parse_tool_calls(reply)
-        return render_results(await self._run(calls, context, turn), wire_format)
+        async with self.conversation() as conversation:
+            results = await self._run(conversation, calls, context, turn)
+            written = render_results(results, wire_format, native_search=conversation.native_search())
+            return written + (render_change(conversation.tool_change(), wire_format) if written else [])
 
     def call_sync(
         self,
@@ -191,14 +224,17 @@ class Session:
             return conversation.resolve(name)
 
     async def _run(
-        self, calls: Sequence[ToolCall], context: Mapping[str, Any] | None, turn: TurnCounter | None
+        self,
+        conversation: Conversation,
+        calls: Sequence[ToolCall],
+        context: Mapping[str, Any] | None,
+        turn: TurnCounter | None,
     ) -> list[ToolResult]:
-        async with self.conversation() as conversation:
-            turn = self._turn if turn is None else turn
-            scope = ConversationScope(conversation)
-            results = await self._engine.manager.execute(calls, scope, context=context, turn=turn)
-            note_results(conversation, calls, results)
-            return results
+        turn = self._turn if turn is None else turn
+        calls = list(map(inner_call, calls))
+        results = await self._engine.manager.execute(calls, ConversationScope(conversation), context=context, turn=turn)
+        note_results(conversation, calls, results)
+        return results
 
     def _in_memory(self) -> Conversation:
         return Conversation(self._engine, self.state, self.principal)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.kit import foreign_tools
 from tests.kit.poisoned_tools import HARMLESS, NEIGHBOURS, POISONED, UNSEEN, UNSEEN_TOO, tool
-from toolsearch.gateway.exposure.call_tools import call_tool_entries
+from toolsearch.discovery.call_tools import call_tool_entries
 from toolsearch.gateway.trust.scan import Scanner
 from toolsearch.gateway.trust.verdicts import Finding
 from toolsearch.tools.naming import namespaced

@@ -7,13 +7,23 @@ from typing import Any
 
 from toolsearch.calling.plain_json import json_text, to_json
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.wire.messages import AssistantMessage, Message, ProviderItems, SystemMessage, ToolMessage, UserMessage
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.wire.messages import (
+    AssistantMessage,
+    Message,
+    ProviderItems,
+    SystemMessage,
+    ToolChangeMessage,
+    ToolMessage,
+    UserMessage,
+)
 
 _ROLES: dict[str, type[Message]] = {
     "system": SystemMessage,
     "user": UserMessage,
     "assistant": AssistantMessage,
     "tool": ToolMessage,
+    "tool_change": ToolChangeMessage,
 }
 
 
@@ -36,6 +46,9 @@ def message_from_text(text: str) -> Message:
             return AssistantMessage(values["text"], calls, _provider_items(values["verbatim"]))
         case "tool":
             return ToolMessage(tuple(_result(result) for result in values["results"]))
+        case "tool_change":
+            added = tuple(ToolDefinition(**definition) for definition in values["added"])
+            return ToolChangeMessage(added, tuple(values["removed"]))
         case role:
             raise ValueError(f"no such role: {role!r}")
 

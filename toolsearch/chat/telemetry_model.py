@@ -11,7 +11,14 @@ from toolsearch.chat.typed_prompt import has_native_response_format
 from toolsearch.telemetry import ChatSpan, Telemetry
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, Usage
-from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from toolsearch.wire.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolChangeMessage,
+    ToolMessage,
+    UserMessage,
+)
 
 _PROVIDERS = {"openai-responses": "openai"}  # one provider's several APIs have one name in the conventions
 
@@ -112,6 +119,9 @@ def _written(message: Message) -> Mapping[str, Any]:
                 {"type": "tool_call_response", "id": result.call_id, "response": result.text} for result in results
             ]
             return {"role": "tool", "parts": given}
+        case ToolChangeMessage(added, removed):
+            names = [definition.name for definition in added]
+            return {"role": "system", "parts": [{"type": "tool_change", "added": names, "removed": list(removed)}]}
 
 
 def _text(text: str) -> Mapping[str, str]:

@@ -6,15 +6,16 @@ for all of them whether a catalog is so small that it is shown whole instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.discovery.view import View
+from toolsearch.wire.capabilities import RevealMode
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA
 
-ExposureKind: TypeAlias = Literal["whole", "append", "hedge", "fixed", "deferred"]
+ExposureKind: TypeAlias = Literal["whole", "append", "hedge", "fixed", "deferred", "messages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,13 @@ HEDGE = Exposure(
 
 DEFERRED = Exposure("deferred", _IN_LIST_FROM_NOW)
 """The provider knows all definitions from the start, and an answer makes it load those that were found."""
+
+MESSAGES = Exposure("messages", _IN_LIST_FROM_NOW)
+"""The list never changes. A message after the answer adds what was found."""
+
+SESSION_EXPOSURES: Mapping[RevealMode, Exposure] = {
+    "messages": MESSAGES, "deferred": DEFERRED, "fixed": FIXED, "append": APPEND,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import answer_with_names, too_long_note
-from toolsearch.discovery.exposure import APPEND, Exposure, ExposurePolicy
+from toolsearch.discovery.call_tools import CALL_TOOL, CALL_TOOLS
+from toolsearch.discovery.exposure import APPEND, SESSION_EXPOSURES, Exposure, ExposurePolicy
 from toolsearch.discovery.search_tool import SearchArguments, search_tool_definition
 from toolsearch.discovery.view import View
-from toolsearch.errors import UndiscoveredToolError
+from toolsearch.errors import BadSettingError, UndiscoveredToolError
 from toolsearch.option_values import name_list
 from toolsearch.sessions.host import ConversationHost, note_found
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.savings import Savings
+from toolsearch.sessions.sent import ToolList
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import Settle
 from toolsearch.threads import in_thread
@@ -26,6 +28,9 @@ from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
+from toolsearch.wire.capabilities import Capabilities, Endpoint, RevealMode, capabilities_of
+from toolsearch.wire.messages import ToolChangeMessage
+from toolsearch.wire.native_search import NativeSearch
 from toolsearch_indexes.strategies import Strategy
 
 logger = logging.getLogger(__name__)
@@ -137,6 +142,61 @@ class Conversation:
         tools = map(self._shown_tool, self.discovered)
         return [Tool(self._search_definition()), *(tool for tool in tools if tool is not None)]
 
+    def tool_list(self, endpoint: Endpoint) -> ToolList:
+        """What the next request to *endpoint* says of tools.
+
+        It goes on with the list of the request before, but for one that is appended to, unless it is for another model.
+        """
+        known, sent, now_s = capabilities_of(endpoint), self.state.sent, self.host.clock()
+        mode = self._mode(known)
+        self.show_as(SESSION_EXPOSURES[mode])
+        is_warm = sent.is_warm(now_s, known.cache_s)
+        if not sent.is_begun(endpoint, mode) or (mode == "append" and not is_warm):
+            sent.begin(endpoint, mode, *self._first_list(mode))
+        elif mode == "append" and sent.append(tool.definition for tool in self.shown()):
+            sent.note_break()
+        return sent.tool_list()
+
+    def _mode(self, known: Capabilities) -> RevealMode:
+        asked = self._options.exposure
+        if asked == "auto":
+            return known.modes[0]
+        if asked not in known.modes:
+            raise BadSettingError(
+                f"this model does not take the exposure {asked!r}; use one of {', '.join(known.modes)}"
+            )
+        return asked
+
+    def _first_list(self, mode: RevealMode) -> tuple[list[ToolDefinition], list[ToolDefinition]]:
+        """The tools that a new list begins with, and those that it defers."""
+        shown = [tool.definition for tool in self.shown()]
+        if mode in ("append", "messages"):
+            return shown, []
+        own = [self._search_definition(), CALL_TOOLS[CALL_TOOL]]
+        always = [each for each in shown if each.name != TOOL_NAME and (mode == "deferred" or self._is_pinned(each))]
+        if mode == "fixed" or not self.exposure.is_searched:
+            return [*own, *always], []
+        listed = {each.name for each in always}
+        return [*own, *always], [tool.definition for tool in self._shown_tools() if tool.name not in listed]
+
+    def _is_pinned(self, definition: ToolDefinition) -> bool:
+        return not self.exposure.is_searched or definition.name in self.state.pins
+
+    def tool_change(self) -> ToolChangeMessage:
+        """What a message after the results has to say of tools; from here on, it counts as said."""
+        sent = self.state.sent
+        if sent.endpoint is None or sent.mode != "messages":
+            return ToolChangeMessage()
+        wanted = [tool.definition for tool in map(self._shown_tool, self.discovered) if tool is not None]
+        return sent.change_to(wanted, may_remove=capabilities_of(sent.endpoint).removals)
+
+    def native_search(self) -> NativeSearch | None:
+        """What answers may refer to, where tools are deferred."""
+        sent = self.state.sent
+        if sent.mode != "deferred":
+            return None
+        return NativeSearch({each.name: each for each in sent.referable(self.discovered)})
+
     def drop_gone(self) -> None:
         """Forget discovered tools that cannot be shown any more: they have left the catalog or the reach, or are too
         long.
@@ -220,16 +280,17 @@ class Conversation:
         return list(evicted)
 
     def note_request(self) -> None:
-        """Count a model request with the tools that are `shown` now."""
+        """Count a model request with the tools that the model can call now."""
         self.drop_gone()
-        counters, view = self.state.counters, self.view
-        shown = self.shown()
-        sent_tokens = sum(view.tokens_of(tool.definition) for tool in shown) + counters.history_tokens
+        counters, sent = self.state.counters, self.state.sent
+        visible = sent.visible.values() if sent.endpoint else [tool.definition for tool in self.shown()]
+        sent_tokens = sum(map(self.view.tokens_of, visible)) + counters.history_tokens
         counters.requests += 1
         counters.sent_tokens += sent_tokens
-        logger.debug("session %s: a request with %d tools, %d tokens", self.id, len(shown), sent_tokens)
+        sent.note_request(self.host.clock(), sent_tokens)
+        logger.debug("session %s: a request with %d tools, %d tokens", self.id, len(visible), sent_tokens)
         if self.host.telemetry.has_metrics:
-            self.host.telemetry.tokens(sent=sent_tokens, saved=view.estimated_tokens - sent_tokens)
+            self.host.telemetry.tokens(sent=sent_tokens, saved=self.view.estimated_tokens - sent_tokens)
 
     def note_call(self, name: str, *, is_error: bool) -> None:
         """Count a finished call of any tool but the search tool, and note that the tool was used."""

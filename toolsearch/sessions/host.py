@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from toolsearch.access.principals import Principal
@@ -22,6 +22,8 @@ from toolsearch_indexes.strategies import Ranking, Strategy
 
 class ConversationHost(Protocol):
     """What a conversation needs of the engine that it belongs to."""
+
+    clock: Callable[[], float]  # seconds since the epoch
 
     @property
     def catalog(self) -> Catalog: ...

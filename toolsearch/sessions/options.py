@@ -13,6 +13,7 @@ from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.discovery.search_tool import DEFAULT_LIMIT, MAX_LIMIT
 from toolsearch.errors import BadSettingError
 from toolsearch.setting_values import Count, Share
+from toolsearch.wire.capabilities import RevealSetting
 
 AnswerTokens: TypeAlias = Annotated[Count, Field(description="Tokens of one answer.")]
 
@@ -58,5 +59,9 @@ class SearchOptions(AnswerOptions):
 class SessionOptions(SearchOptions):
     """How every session of an engine behaves: its searches, its budget, and which catalogs are shown whole."""
 
+    exposure: Annotated[
+        RevealSetting,
+        Field(description="How found tools reach the model; auto: by what its API takes."),
+    ] = "auto"
     budget: Budget = Budget()  # noqa: RUF009  frozen
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen

@@ -12,6 +12,7 @@ from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
 from toolsearch.errors import SessionStoreError
 from toolsearch.option_values import identity, name_list
+from toolsearch.sessions.sent import SentTools
 from toolsearch.storage.sessions import StoredSession
 
 _VERSION = 3  # of the JSON
@@ -47,6 +48,7 @@ class SessionState:
     created_s: float
     used_s: float
     counters: SessionCounters = field(default_factory=SessionCounters)
+    sent: SentTools = field(default_factory=SentTools)
     unused: set[str] = field(default_factory=set[str])  # found by a search and not called since; not kept
     principal: str = LOCAL.id  # the owner's id; its reach is given with each opening and not stored
     saved: StoredSession | None = None  # the version that was last read or written, from which this state has developed

@@ -11,6 +11,7 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire import anthropic, mcp, openai_chat, openai_responses
 from toolsearch.wire.json_copies import ToPlain, itself_if_plain
+from toolsearch.wire.messages import ToolChangeMessage
 from toolsearch.wire.native_search import NativeSearch
 
 WireFormat: TypeAlias = Literal["openai", "openai-responses", "anthropic", "mcp"]
@@ -35,6 +36,10 @@ class WireModule(Protocol):
         self, results: Sequence[ToolResult], native_search: NativeSearch | None = None
     ) -> list[dict[str, Json]]:
         """Return what to append to the conversation, or, for MCP, what to answer each call with."""
+        ...
+
+    def write_change(self, change: ToolChangeMessage) -> list[dict[str, Json]]:
+        """Return what to append to the conversation after results; ``[]`` where the format has no such message."""
         ...
 
 
@@ -71,6 +76,14 @@ def render_tools(definitions: Iterable[ToolDefinition], wire_format: WireFormat)
     return [write_tool(definition) for definition in definitions]
 
 
+def render_tool_list(
+    listed: Iterable[ToolDefinition], deferred: Iterable[ToolDefinition], wire_format: WireFormat
+) -> list[dict[str, Any]]:
+    """Render *listed*, and then *deferred*, which the model reads only once an answer refers to them."""
+    marked = [{**entry, **anthropic.DEFERRED} for entry in render_tools(deferred, wire_format)]
+    return [*render_tools(listed, wire_format), *marked]
+
+
 def read_tool(entry: JsonObject) -> ToolDefinition:
     """Return the definition in *entry*, in whichever of the formats; each has a name of its own for the input schema.
 
@@ -95,6 +108,14 @@ def render_results(
     Raises BadSettingError for an unknown format.
     """
     return wire_module(wire_format).write_results(results, native_search)
+
+
+def render_change(change: ToolChangeMessage, wire_format: WireFormat) -> list[dict[str, Json]]:
+    """Return what to append to the conversation, after the results: what the model may call from here on.
+
+    ``[]`` for no change, and where the format has no such message. Raises BadSettingError for an unknown format.
+    """
+    return wire_module(wire_format).write_change(change) if change.added or change.removed else []
 
 
 class RenderedTools:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 
 
@@ -45,7 +46,19 @@ class ToolMessage:
     results: tuple[ToolResult, ...]
 
 
-Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+@dataclass(frozen=True, slots=True)
+class ToolChangeMessage:
+    """Tools that the model may call from here on, and names of those that it may not call any more.
+
+    It stands after the results, or the user's message, that it follows, and before the model's next answer. What was
+    sent once is sent again word for word: providers bind what a model has thought to everything that came before it.
+    """
+
+    added: tuple[ToolDefinition, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage | ToolChangeMessage
 
 
 def verbatim_items(message: AssistantMessage, provider: str) -> Sequence[JsonObject]:

@@ -12,8 +12,8 @@ from toolsearch.discovery.answers import (
     answer_with_nothing,
     with_confidence,
 )
+from toolsearch.discovery.call_tools import call_tool_for
 from toolsearch.discovery.exposure import Exposure
-from toolsearch.gateway.exposure.call_tools import call_tool_for
 from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.wire.mcp.definitions import fields_for_calling

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsearch.access.reach import Reach
+from toolsearch.discovery.call_tools import call_tool_entries, called_tool
 from toolsearch.discovery.exposure import Exposure, ExposurePolicy
 from toolsearch.discovery.search_tool import SearchArguments, search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.answer import AnswerWriter, SearchAnswer
-from toolsearch.gateway.exposure.call_tools import call_tool_entries, called_tool
 from toolsearch.gateway.exposure.client_sessions import ClientSessions
 from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.gateway.exposure.notes import AnswerNotes

@@ -11,10 +11,10 @@ from mcp import MCPError
 
 from toolsearch.calling.admission import Admitted, Refused, admit
 from toolsearch.calling.hooks import AfterCall, BeforeCall
+from toolsearch.calling.inner_call import InnerCall
 from toolsearch.calling.pipeline import CallPipeline
 from toolsearch.errors import BadArgumentsError, CallDeniedError, ToolSearchError, UnknownToolError
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.exposure.call_tools import InnerCall
 from toolsearch.gateway.exposure.surface import Surface
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.session_limits import SessionLimits

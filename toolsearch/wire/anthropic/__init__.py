@@ -10,6 +10,7 @@ from toolsearch.wire.anthropic.messages import (
     continued,
     read_messages,
     read_results,
+    write_change,
     write_messages,
     write_results,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "read_tool_choice",
     "reply_items",
     "write_calls",
+    "write_change",
     "write_messages",
     "write_response_format",
     "write_results",

@@ -18,6 +18,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.anthropic.calls import read_call, write_calls
 from toolsearch.wire.anthropic.names import API, PROVIDER
+from toolsearch.wire.anthropic.tools import write_tool
 from toolsearch.wire.bad_request import objects_in, refuse_request
 from toolsearch.wire.content import (
     block_as_text,
@@ -33,6 +34,7 @@ from toolsearch.wire.messages import (
     Message,
     ProviderItems,
     SystemMessage,
+    ToolChangeMessage,
     ToolMessage,
     UserMessage,
     verbatim_items,
@@ -85,6 +87,16 @@ def write_results(results: Sequence[ToolResult], native_search: NativeSearch | N
     return [{"role": "user", "content": blocks}] if blocks else []
 
 
+def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:
+    """A system message that adds definitions and withdraws tools by name. The request needs a header for it."""
+    removed = [{"type": "tool_removal", "tool": {"type": _REFERENCE, "name": name}} for name in change.removed]
+    added = [
+        {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": write_tool(definition)}}
+        for definition in change.added
+    ]
+    return [{"role": "system", "content": [*removed, *added]}] if removed or added else []
+
+
 def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> list[ToolResult]:
     """The results among *entries*, the blocks of a message; *tools* has the name of each call's tool, by its id."""
     return [_read_result(entry, tools) for entry in entries if entry.get("type") == _RESULT]
@@ -112,6 +124,8 @@ def _write(message: Message, native_search: NativeSearch | None) -> tuple[str, l
             return "system", []
         case UserMessage():
             return "user", _write_content(message)
+        case ToolChangeMessage():
+            return "system", [block for turn in write_change(message) for block in turn["content"]]
         case ToolMessage():
             return "user", [
                 block for turn in write_results(message.results, native_search) for block in turn["content"]

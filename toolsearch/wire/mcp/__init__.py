@@ -26,9 +26,19 @@ from toolsearch.wire.arguments import arguments_object
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, read_tool, write_tool
 from toolsearch.wire.mcp.requests import call_params, read_call
 from toolsearch.wire.mcp.results import read_result, write_result
+from toolsearch.wire.messages import ToolChangeMessage
 from toolsearch.wire.native_search import NativeSearch
 
-__all__ = ["INPUT_SCHEMA", "read_calls", "read_results", "read_tool", "write_calls", "write_results", "write_tool"]
+__all__ = [
+    "INPUT_SCHEMA",
+    "read_calls",
+    "read_results",
+    "read_tool",
+    "write_calls",
+    "write_change",
+    "write_results",
+    "write_tool",
+]
 
 
 def write_calls(calls: Iterable[ToolCall]) -> list[dict[str, Json]]:
@@ -45,6 +55,11 @@ def write_results(results: Sequence[ToolResult], native_search: NativeSearch | N
     """What to answer each call with; a search of ours loads nothing here that the answer would have to hold."""
     del native_search
     return [write_result(_for_every_version(result)) for result in results]
+
+
+def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:  # noqa: ARG001  as in the other formats
+    """Nothing: clients are told to list anew."""
+    return []
 
 
 def read_results(entries: Iterable[JsonObject], calls: Iterable[ToolCall]) -> list[ToolResult]:

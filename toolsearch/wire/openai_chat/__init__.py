@@ -10,6 +10,7 @@ from toolsearch.wire.openai_chat.messages import (
     read_messages,
     read_results,
     write_assistant,
+    write_change,
     write_messages,
     write_results,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "tool_fields",
     "write_assistant",
     "write_calls",
+    "write_change",
     "write_messages",
     "write_response_format",
     "write_results",

@@ -31,6 +31,7 @@ from toolsearch.wire.messages import (
     Message,
     ProviderItems,
     SystemMessage,
+    ToolChangeMessage,
     ToolMessage,
     UserMessage,
     verbatim_items,
@@ -82,6 +83,11 @@ def read_results(entries: Sequence[JsonObject], tools: Mapping[str, str]) -> lis
     ]
 
 
+def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:  # noqa: ARG001  as in the other formats
+    """Nothing: in this format, tools can only be in the request's list."""
+    return []
+
+
 def write_assistant(message: AssistantMessage) -> dict[str, Json]:
     """A message of the model, as this API would write one that says no more than that."""
     if not message.tool_calls:
@@ -105,6 +111,8 @@ def _write(message: Message) -> list[dict[str, Json]]:
             return [dict(item) for item in verbatim_items(message, PROVIDER)] or [write_assistant(message)]
         case ToolMessage():
             return write_results(message.results)
+        case ToolChangeMessage():
+            return write_change(message)
 
 
 def _read(entry: JsonObject, number: int) -> Message:

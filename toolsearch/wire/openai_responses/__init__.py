@@ -6,7 +6,13 @@ Answers are read and written in `answers`, which takes long to import, since it 
 from __future__ import annotations
 
 from toolsearch.wire.openai_responses.calls import read_call, read_calls, reply_items, write_calls
-from toolsearch.wire.openai_responses.messages import read_messages, read_results, write_messages, write_results
+from toolsearch.wire.openai_responses.messages import (
+    read_messages,
+    read_results,
+    write_change,
+    write_messages,
+    write_results,
+)
 from toolsearch.wire.openai_responses.names import PROVIDER
 from toolsearch.wire.openai_responses.response_format import write_response_format
 from toolsearch.wire.openai_responses.tools import (
@@ -28,6 +34,7 @@ __all__ = [
     "read_tool_choice",
     "reply_items",
     "write_calls",
+    "write_change",
     "write_messages",
     "write_response_format",
     "write_results",

@@ -33,6 +33,7 @@ from toolsearch.wire.messages import (
     Message,
     ProviderItems,
     SystemMessage,
+    ToolChangeMessage,
     ToolMessage,
     UserMessage,
     verbatim_items,
@@ -44,6 +45,7 @@ from toolsearch.wire.openai_responses.tools import write_tool
 
 _OUTPUT = "function_call_output"
 _SEARCH_OUTPUT = "tool_search_output"
+_ADDITION = "additional_tools"
 _IMAGE = "input_image"
 _DETAIL = "auto"
 
@@ -61,6 +63,8 @@ def write_messages(messages: Sequence[Message], native_search: NativeSearch | No
             items += _write_tool_message(message, searches, native_search or NativeSearch())
         elif isinstance(message, UserMessage):
             items.append({"type": "message", "role": "user", "content": _write_content(message)})
+        elif isinstance(message, ToolChangeMessage):
+            items += write_change(message)
         else:
             items.append(_plain_message("system", message.text))
     return {"input": items}
@@ -103,6 +107,13 @@ def write_results(results: Sequence[ToolResult], native_search: NativeSearch | N
         if not output["tools"]:  # why, and what to try, has no place in the output of a search
             explanations.append(_plain_message("developer", f"{TOOL_NAME}: {result_as_text(result)}"))
     return outputs + explanations
+
+
+def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:
+    """An item that adds definitions. There is none that withdraws a tool."""
+    if not change.added:
+        return []
+    return [{"type": _ADDITION, "role": "developer", "tools": [write_tool(definition) for definition in change.added]}]
 
 
 def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> list[ToolResult]:
