@@ -98,7 +98,8 @@ if TYPE_CHECKING:
     from toolsearch.gateway.settings import GatewayConfig, read_gateway_config
     from toolsearch.option_values import Unset
     from toolsearch.session import Session
-    from toolsearch.sessions.conversation import Conversation, Found
+    from toolsearch.sessions.answering import Found
+    from toolsearch.sessions.conversation import Conversation
     from toolsearch.sessions.eviction import (
         AlwaysEvictStrategy,
         CompositeEvictionStrategy,
@@ -287,7 +288,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch.gateway.settings": ("GatewayConfig", "read_gateway_config"),
     "toolsearch.option_values": ("Unset",),
     "toolsearch.session": ("Session",),
-    "toolsearch.sessions.conversation": ("Conversation", "Found"),
+    "toolsearch.sessions.answering": ("Found",),
+    "toolsearch.sessions.conversation": ("Conversation",),
     "toolsearch.sessions.eviction": (
         "AlwaysEvictStrategy",
         "CompositeEvictionStrategy",

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
-from toolsearch.sessions.conversation import Conversation, Found
+from toolsearch.sessions.answering import Found
+from toolsearch.sessions.conversation import Conversation
 from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.state import SessionState

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.answers import answer_with_names, too_long_note
 from toolsearch.discovery.call_tools import CALL_TOOL, CALL_TOOLS
 from toolsearch.discovery.exposure import APPEND, SESSION_EXPOSURES, Exposure, ExposurePolicy
-from toolsearch.discovery.search_tool import SearchArguments, search_tool_definition
+from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.errors import BadSettingError, UndiscoveredToolError
 from toolsearch.option_values import name_list
-from toolsearch.sessions.host import ConversationHost, note_found
+from toolsearch.sessions.answering import Found, answer_in, search_in
+from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.savings import Savings
 from toolsearch.sessions.sent import ToolList
@@ -23,8 +23,7 @@ from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import Settle
 from toolsearch.threads import in_thread
 from toolsearch.tokens import count_json
-from toolsearch.tools.blocks import text_block
-from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
+from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
@@ -34,14 +33,6 @@ from toolsearch.wire.native_search import NativeSearch
 from toolsearch_indexes.strategies import Strategy
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a search has found: what the model is shown of it, and the names of what it cannot be shown."""
-
-    shown: list[ToolReference]
-    refused: tuple[str, ...]
 
 
 class Conversation:
@@ -62,8 +53,8 @@ class Conversation:
         self.state = state
         self.principal = principal
         self.host = host
-        self._options = options or host.options
-        self._policy = ExposurePolicy(self._options.pass_through, APPEND)
+        self.options = options or host.options
+        self._policy = ExposurePolicy(self.options.pass_through, APPEND)
         self._view: tuple[Reach, View] | None = None
         self._used: list[str] = []  # called tools, to be learnt from when the session is saved
 
@@ -120,8 +111,8 @@ class Conversation:
         discovered = self.state.discovered
         discovered.drop([name for name in discovered.tools if not view.allows(name)])
         discovered.pins |= frozenset(pins)
-        missing = [self._shown_tool(name) for name in sorted(discovered.pins) if name not in discovered]
-        self._add([tool for tool in missing if tool is not None])
+        missing = [self.shown_tool(name) for name in sorted(discovered.pins) if name not in discovered]
+        self.add([tool for tool in missing if tool is not None])
 
     @property
     def exposure(self) -> Exposure:
@@ -130,7 +121,7 @@ class Conversation:
 
     def show_as(self, searched: Exposure) -> None:
         """Choose how tools are shown where they have to be searched for. By default found tools are appended."""
-        self._policy = ExposurePolicy(self._options.pass_through, searched)
+        self._policy = ExposurePolicy(self.options.pass_through, searched)
 
     def shown(self) -> list[Tool]:
         """The search tool, without a callback, and the discovered tools; or all tools, if the catalog is shown whole.
@@ -139,7 +130,7 @@ class Conversation:
         """
         if not self.exposure.is_searched:
             return self._shown_tools()
-        tools = map(self._shown_tool, self.discovered)
+        tools = map(self.shown_tool, self.discovered)
         return [Tool(self._search_definition()), *(tool for tool in tools if tool is not None)]
 
     def tool_list(self, endpoint: Endpoint) -> ToolList:
@@ -158,7 +149,7 @@ class Conversation:
         return sent.tool_list()
 
     def _mode(self, known: Capabilities) -> RevealMode:
-        asked = self._options.exposure
+        asked = self.options.exposure
         if asked == "auto":
             return known.modes[0]
         if asked not in known.modes:
@@ -187,7 +178,7 @@ class Conversation:
         sent = self.state.sent
         if sent.endpoint is None or sent.mode != "messages":
             return ToolChangeMessage()
-        wanted = [tool.definition for tool in map(self._shown_tool, self.discovered) if tool is not None]
+        wanted = [tool.definition for tool in map(self.shown_tool, self.discovered) if tool is not None]
         return sent.change_to(wanted, may_remove=capabilities_of(sent.endpoint).removals)
 
     def native_search(self) -> NativeSearch | None:
@@ -201,7 +192,7 @@ class Conversation:
         """Forget discovered tools that cannot be shown any more: they have left the catalog or the reach, or are too
         long.
         """
-        self.state.discovered.drop([name for name in self.discovered if self._shown_tool(name) is None])
+        self.state.discovered.drop([name for name in self.discovered if self.shown_tool(name) is None])
 
     def resolve(self, name: str) -> Tool:
         """As `ToolScope.resolve`; the search tool gets its callback with the reply that calls it."""
@@ -209,16 +200,16 @@ class Conversation:
             return Tool(self._search_definition())
         tool = self.view.get(name)
         if name not in self.state.discovered and self.exposure.is_searched:
-            if not self._options.expand_undiscovered:
+            if not self.options.expand_undiscovered:
                 raise UndiscoveredToolError(name)
             self.expand(name)
         return tool  # unshortened, since arguments are validated by its schema
 
     def expand(self, name: str) -> None:
         """Show the tool *name* from now on, if it is in reach."""
-        tool = self._shown_tool(name)
+        tool = self.shown_tool(name)
         if tool is not None and name not in self.state.discovered:
-            self._add([tool])
+            self.add([tool])
 
     # Searches
 
@@ -226,45 +217,14 @@ class Conversation:
         self, query: str, *, limit: int | None = None, strategy: Strategy | None = None, server: str | None = None
     ) -> Found:
         """Search within reach, and expand what is found."""
-        state, host = self.state, self.host
-        limit = self._options.limit if limit is None else limit
-        found = host.search(
-            query, limit=limit, strategy=strategy, reach=self.reach, server=server, principal=self.principal
-        )
-        note_found(host, self.principal, state.id, query, strategy, found)
-        tools = {reference.name: self._shown_tool(reference.name) for reference in found}
-        present = [tool for tool in tools.values() if tool is not None]
-        new = {tool.name for tool in present if tool.name not in state.discovered}
-        state.unused |= new
-        host.telemetry.discovered(len(new))
-        self._add(present)
-        state.counters.searches += 1
-        state.counters.empty_searches += not found
-        shown = [reference for reference in found if tools[reference.name] is not None]
-        return Found(shown, tuple(name for name, tool in tools.items() if tool is None and self.view.allows(name)))
+        return search_in(self, query, limit=limit, strategy=strategy, server=server)
 
     def answer(self, arguments: Mapping[str, Json]) -> ToolOutput:
         """What ``toolSearchTool`` answers a call with *arguments*: the text, and as structured ``{"tools": names}``.
 
         Names of what was found and is too long to be shown are under ``refused``, if there are any.
         """
-        options = self._options
-        asked = SearchArguments.parse(
-            arguments, default_limit=options.limit, max_limit=options.max_limit, servers=self.view.servers
-        )
-        exposure, before = self.exposure, set(self.discovered)
-        found = self.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
-        text = answer_with_names(
-            found.shown,
-            call_hint=exposure.call_hint,
-            answer_tokens=options.answer_tokens,
-            counter=self.host.counter,
-            listed_before=before if exposure.is_searched else None,
-            note="\n".join(filter(None, [asked.note, too_long_note(found.refused)])),
-        )
-        refused = {"refused": list(found.refused)} if found.refused else {}
-        names = [reference.name for reference in found.shown]
-        return ToolOutput((text_block(text),), structured={"tools": names, **refused})
+        return answer_in(self, arguments)
 
     # Turns and figures
 
@@ -333,26 +293,27 @@ class Conversation:
             is_estimate=self.host.counter.estimate,
         )
 
-    def _add(self, tools: Collection[Tool]) -> None:
+    def add(self, tools: Collection[Tool]) -> None:
+        """Let *tools* be discovered."""
         if tools:
             self.state.discovered.add({tool.name: self.view.tokens_of(tool.definition) for tool in tools})
 
     def _shown_tools(self) -> list[Tool]:
         """All tools in reach, by name, as models are shown them."""
-        return [tool for name in self.view.names if (tool := self._shown_tool(name)) is not None]
+        return [tool for name in self.view.names if (tool := self.shown_tool(name)) is not None]
 
-    def _shown_tool(self, name: str) -> Tool | None:
+    def shown_tool(self, name: str) -> Tool | None:
         """The tool *name* as models are shown it; None if they are not, since it is too long or out of reach."""
         tool = self.view.find(name)
         if tool is None:
             return None
-        shown = self.host.definitions.of(tool.definition, self._options.budget.definition_tokens).definition
+        shown = self.host.definitions.of(tool.definition, self.options.budget.definition_tokens).definition
         if shown is None or shown is tool.definition:
             return tool if shown else None
         return replace(tool, definition=shown)
 
     def _search_definition(self) -> ToolDefinition:
-        options, strategies = self._options, self.host.strategies
+        options, strategies = self.options, self.host.strategies
         return search_tool_definition(
             self.view.servers, strategies=strategies, default_limit=options.limit, max_limit=options.max_limit
         )
