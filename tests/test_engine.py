@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch import Catalog, Reach, SessionOptions, ToolDefinition, ToolReference, ToolSearch
+from toolsearch import (
+    Catalog,
+    Reach,
+    SessionOptions,
+    Tool,
+    ToolDefinition,
+    ToolOrigin,
+    ToolReference,
+    ToolSearch,
+)
 from toolsearch.errors import BadQueryError, BadSettingError, EncoderError, MissingExtraError, UnknownToolError
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
@@ -39,6 +48,20 @@ def test_a_long_summary_is_cut_at_a_word_to_300_characters() -> None:
     (found,) = engine.search("volcano")
     assert found.summary == "volcano " * 36 + "volcano…"
     assert len(found.summary) <= 300
+
+
+def test_a_reference_says_whether_anything_can_run_the_tool() -> None:
+    def send_telegram() -> None:
+        """Send a telegram."""
+
+    origin = ToolOrigin("post", "send_parcel", {})
+    tools: list[object] = [ToolDefinition("send_letter"), Tool(ToolDefinition("send_parcel"), origin=origin)]
+    found = ToolSearch(Catalog([send_telegram, *tools])).search("select:send_telegram,send_letter,send_parcel")
+    assert [(each.name, each.is_callable) for each in found] == [
+        ("send_telegram", True),
+        ("send_letter", False),
+        ("send_parcel", True),
+    ]
 
 
 def test_the_index_follows_the_catalog() -> None:

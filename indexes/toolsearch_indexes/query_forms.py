@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -53,6 +54,16 @@ def read_form(query: str) -> QueryForm:
     if len(text) > 2 and text[0] == text[-1] == "/":
         return Pattern(text[1:-1])
     return Words(text)
+
+
+def select_missing(query: str, search: Callable[[str], Sized]) -> list[str]:
+    """The names in a ``select:`` query that mean no tool; none for a query of another form.
+
+    *search* is asked for each name alone, so that reach, server and the readings of a name count as in the search.
+    Raises BadQueryError as `read_form` does.
+    """
+    form = read_form(query)
+    return [name for name in form.names if not len(search(f"{_SELECT}{name}"))] if isinstance(form, Select) else []
 
 
 def name_candidates(name: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -390,3 +391,32 @@ def test_a_catalog_of_mcp_servers_takes_what_their_source_takes() -> None:
     """All but the clock, which is for tests of the source."""
     source = set(inspect.signature(McpSource).parameters) - {"clock"}
     assert set(inspect.signature(Catalog.from_mcp).parameters) == source
+
+
+def test_what_a_server_is_for_is_one_printable_line_of_its_own_words() -> None:
+    long = "Finds\x1b[2K\n- books: " + "and more " * 20 + ". Ask for one."
+    catalog = Catalog()
+    first = StubSource(made("a"))
+    first.report = replace(first.report, purposes={"shop": "Sells e.g. books. It is open.\n\nAlways.", "dumb": " "})
+    second = StubSource(made("b"))
+    second.report = replace(second.report, purposes={"shop": "Another shop.", "library": long})
+    catalog.load(first)
+    catalog.load(second)
+
+    assert catalog.server_purpose("shop") == "Sells e.g. books."
+    library = "Finds [2K - books: " + "and more " * 8 + "and…"
+    assert catalog.server_purpose("library") == library
+    assert len(library) <= 100
+    assert [catalog.server_purpose(server) for server in ("dumb", "nowhere")] == ["", ""]
+
+
+def test_what_a_server_is_for_follows_its_owner() -> None:
+    catalog = Catalog()
+    catalog.sync("owner", [made("a")], purposes={"shop": "Sells books."})
+    before = catalog.snapshot()
+
+    catalog.sync("owner", [made("a")], purposes={"shop": "Sells music."})
+    assert catalog.server_purpose("shop") == "Sells music."
+    assert before.purposes == {"shop": "Sells books."}
+    catalog.sync("owner", [])
+    assert catalog.server_purpose("shop") == ""

@@ -261,3 +261,16 @@ async def test_without_arguments_for_it_there_is_no_body() -> None:
     operation = {"operationId": "f", "requestBody": json_body({"properties": {"a": {}}}, required=False)}
     request = await sent(document({"/": {"post": operation}}), "f", {})
     assert (request.body, request.content_type) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("info", "purpose"),
+    [
+        ({"title": "Pet Shop"}, "Pet Shop"),
+        ({"title": "Pet Shop", "description": "Sells pets. Also food."}, "Sells pets."),
+        ({"title": "Pet Shop", "description": "Sells pets.", "summary": "Pets for all"}, "Pets for all"),
+        ({"title": 7, "description": " "}, ""),
+    ],
+)
+def test_a_document_says_what_its_server_is_for(info: dict[str, Any], purpose: str) -> None:
+    assert Catalog.from_openapi({**document({}), "info": info}, server="shop").server_purpose("shop") == purpose

@@ -23,6 +23,7 @@ async def test_the_public_functions_of_a_module_become_tools_that_run() -> None:
     assert mean.definition.description.startswith("Return the sample arithmetic mean")
     assert mean.source == "function statistics.mean"
     assert await mean.callback.call({"data": [1, 2, 6]}, ToolContext()) == 3
+    assert catalog.server_purpose("statistics") == "Basic statistics module."
     listed = [name for name in statistics.__all__ if callable(getattr(statistics, name))]
     assert len(catalog) == len([name for name in listed if not isinstance(getattr(statistics, name), type)])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch import Catalog, SessionOptions, ToolDefinition, ToolSearch, UsageLog
+from toolsearch import Catalog, SessionOptions, Tool, ToolDefinition, ToolSearch, UsageLog
 from toolsearch.catalog import generation as generation_module
 from toolsearch.catalog.stored import StoredTools
 from toolsearch.catalog.warm_start import IndexDirectory
@@ -125,6 +125,16 @@ def test_opening_needs_no_sources_and_keeps_what_was_refused(tmp_path: Path) -> 
         assert opened.search("email") == expected
         assert opened.catalog.refused == refused
         assert opened.catalog.get("send_mail").definition.description == "Send an email message"
+
+
+def test_an_opened_index_says_what_servers_are_for_and_a_new_word_of_theirs_is_kept(tmp_path: Path) -> None:
+    for words in ("Sells books.", "Sells music."):
+        catalog = tools()
+        catalog.sync("shop", [Tool(definition("buy", "Buys"))], purposes={"shop": words})
+        ToolSearch(catalog, encoder=None, index_dir=tmp_path).close()
+
+        with ToolSearch.open(tmp_path) as opened:
+            assert opened.catalog.server_purpose("shop") == words
 
 
 def test_an_index_is_opened_with_every_option_of_the_constructor(tmp_path: Path) -> None:

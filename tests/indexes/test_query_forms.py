@@ -2,8 +2,10 @@
 
 import pytest
 
+from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.errors import BadQueryError
-from toolsearch_indexes.query_forms import Pattern, Select, Words, name_candidates, name_key, read_form
+from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.query_forms import Pattern, Select, Words, name_candidates, name_key, read_form, select_missing
 
 
 @pytest.mark.parametrize(
@@ -72,3 +74,14 @@ def test_spellings_of_one_name_have_one_key(name: str) -> None:
 @pytest.mark.parametrize(("one", "other"), [("c", "c++"), ("_", "__"), ("की", "के"), ("update_role", "update_roles")])
 def test_what_tells_names_apart_stays_in_the_key(one: str, other: str) -> None:
     assert name_key(one) != name_key(other)
+
+
+def test_the_names_that_a_select_did_not_find_are_those_that_a_search_for_each_alone_does_not_find() -> None:
+    index = ToolSearchIndex([ToolDocument("git__log", local_name="log"), ToolDocument("mail__send")])
+
+    def missing(query: str) -> list[str]:
+        return select_missing(query, lambda each: index.search(each, within=["git__log"]))
+
+    assert missing("select:functions.git__log,log,lag,mail__send") == ["lag", "mail__send"]
+    assert missing("log") == []
+    assert missing("/nothing/") == []

@@ -1,6 +1,6 @@
 """A stdio MCP server in plain JSON, so that it can misbehave in ways that a library would not let it.
 
-python raw_server.py [hang | junk | bad-tools | circles | endless]
+python raw_server.py [hang | junk | bad-tools | circles | endless | instructions | description]
 """
 
 import json
@@ -86,8 +86,10 @@ def answer(message: dict[str, object]) -> dict[str, object] | None:
     params = message.get("params") or {}
     match message.get("method"):
         case "initialize":
-            info = {"name": "raw", "version": "1"}
-            return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+            words = "Echoes\x1b[1m\ntexts. Ask for one."
+            info = {"name": "raw", "version": "1", **({"description": words} if behaviour == "description" else {})}
+            more = {"instructions": words} if behaviour == "instructions" else {}
+            return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info, **more}
         case "tools/list":
             return listing(params.get("cursor"))
         case "tools/call":

@@ -21,6 +21,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import near_names
 from toolsearch.tools.refusal import Refusal
+from toolsearch.tools.summaries import purpose_of
 from toolsearch.upstreams.timeouts import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Catalog:
         self._tools: CopyableMapping = dict[str, Tool]()
         self._owners: dict[str, object] = {}  # of each tool that came with others, which only they replace
         self._refused: dict[object, tuple[Refusal, ...]] = {}  # by owner
+        self._purposes: dict[object, Mapping[str, str]] = {}  # by owner, then by server
         self._sources: list[Source] = []
         self._version = 0
         self._fingerprints = FingerprintCache()
@@ -194,15 +196,17 @@ class Catalog:
             source.follow(ReportFollower(lambda report: self._follow(source, owner, with_spec(report, spec))).changed)
         return outcome
 
-    def sync(self, owner: str, tools: Iterable[Tool]) -> LoadReport:
+    def sync(self, owner: str, tools: Iterable[Tool], *, purposes: Mapping[str, str] | None = None) -> LoadReport:
         """Replace all tools of *owner* by *tools*, in one change. Returns what was added and what was refused.
+
+        *purposes* are of their servers, as in `LoadReport`.
 
         A bad tool, or one whose name belongs to somebody else, is refused with a reason, and the others are added;
         `refused` keeps the reasons of the last time only. A tool with the same definition as before is not a change,
         even if another callback runs it. A tool that is put, replaced or removed by its name no longer belongs to
         *owner*.
         """
-        return self._take(owner, LoadReport(tuple(tools)), owner)
+        return self._take(owner, LoadReport(tuple(tools), purposes=purposes or {}), owner)
 
     def get(self, name: str) -> Tool:
         """Return the tool of that name. Raises UnknownToolError, which knows near names."""
@@ -241,12 +245,20 @@ class Catalog:
         with self._lock:
             return [refusal for refused in self._refused.values() for refusal in refused]
 
+    def server_purpose(self, server: str) -> str:
+        """What *server* is for, in one printable line of at most 100 characters; "" where its source does not say.
+
+        These are the words of the server, the document or the module itself. Whether a caller may know of the server
+        is for the caller of this to ask.
+        """
+        return self.snapshot().purposes.get(server, "")
+
     def snapshot(self) -> CatalogSnapshot:
         """Return the catalog as it is now. As long as nothing changes, this is the same object."""
         with self._lock:
             if self._snapshot is None:
                 frozen = MappingProxyType(self._tools.copy())
-                self._snapshot = CatalogSnapshot(frozen, self._version, self._fingerprints)
+                self._snapshot = CatalogSnapshot(frozen, self._version, self._fingerprints, self._all_purposes())
             return self._snapshot
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -309,11 +321,12 @@ class Catalog:
                     clash = DuplicateToolError(tool.name, first=taken.owner, second=tool.owner)
                     refused.append(refusal(tool, description, clash))
             self._refused[owner] = outcome_refused = (*report.refused, *refused)
+            self._purposes[owner] = {server: purpose_of(text) for server, text in report.purposes.items()}
             self._exchange(owner, new)
         self._feed.deliver()
         if outcome_refused:
             logger.info("%s: took %d tools and refused %d", description, len(new), len(outcome_refused))
-        return LoadReport(tuple(new.values()), outcome_refused)
+        return LoadReport(tuple(new.values()), outcome_refused, report.purposes)
 
     def _with_known_definition(self, tool: Tool) -> Tool:
         """Return *tool* with the definition object that the catalog already has, if both say the same.
@@ -343,6 +356,11 @@ class Catalog:
         replaced = tuple(tool.name for tool in changed if tool.name in before)
         self._changed(CatalogChange(added=tuple(changed), removed=(*gone, *replaced)))
 
+    def _all_purposes(self) -> Mapping[str, str]:
+        """By server; of two owners that speak of one server, the first counts."""
+        told = [item for each in reversed(self._purposes.values()) for item in each.items() if item[1]]
+        return MappingProxyType(dict(told))
+
     def _forget(self, name: str) -> None:
         self._owners.pop(name, None)
         self._fingerprints.forget(name)
@@ -357,10 +375,13 @@ class Catalog:
 class StoredCatalog(Catalog):
     """A catalog of tools that were stored. They are taken as they are: the store checked them when it wrote."""
 
-    def __init__(self, tools: CopyableMapping, *, refused: Iterable[Refusal], source: Source) -> None:
-        """*source* is what runs the tools, and *refused* what could not be taken when they were loaded."""
+    def __init__(
+        self, tools: CopyableMapping, *, refused: Iterable[Refusal], purposes: Mapping[str, str], source: Source
+    ) -> None:
+        """*source* is what runs the tools; *refused* and *purposes* are as they were when the tools were loaded."""
         super().__init__()
         self._tools, self._refused, self._sources = tools, {source: tuple(refused)}, [source]
+        self._purposes[source] = purposes
 
 
 def _is_defined_by(tool: Tool | None, definition: ToolDefinition) -> bool:

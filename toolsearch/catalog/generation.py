@@ -53,7 +53,8 @@ class Generation:
 
     def catalog(self) -> Catalog:
         """Return the stored catalog. Close it, since a call of a tool may start servers. Raises IndexStoreError."""
-        return StoredCatalog(self.tools, refused=self.tools.refused(), source=self.tools.sources)
+        tools = self.tools
+        return StoredCatalog(tools, refused=tools.refused(), purposes=tools.purposes, source=tools.sources)
 
     def index(self, *, encoder: Encoder | None, cache: VectorCache | None) -> ToolSearchIndex:
         """Raises IndexStoreError if the index is damaged, older, or was made with another encoder."""

@@ -11,6 +11,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.tools.definition import ToolDefinition, ToolReference
+from toolsearch.tools.summaries import summary_of
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.schema_text import document_from_schema
 from toolsearch_indexes.selection import Selection
@@ -18,8 +19,6 @@ from toolsearch_indexes.strategies import Strategy
 from toolsearch_indexes.tool_index import ToolIndex
 
 logger = logging.getLogger(__name__)
-
-_SUMMARY_CHARACTERS = 300
 
 
 def document_of(definition: ToolDefinition) -> ToolDocument:
@@ -77,7 +76,10 @@ class CatalogIndex:
         for hit in hits:
             tool = self.catalog.find(hit.name)
             if tool is not None:  # else it was removed this moment
-                references.append(ToolReference(hit.name, hit.score, summary_of(tool.definition), hit.confidence))
+                summary = summary_of(tool.definition)
+                references.append(
+                    ToolReference(hit.name, hit.score, summary, hit.confidence, is_callable=tool.is_callable)
+                )
         return references
 
     def close(self) -> None:
@@ -110,12 +112,3 @@ class CatalogIndex:
             self.index.update(documents, [name for name, tool in found.items() if tool is None])
             self._outdated.clear()
             self._version = max(self._version, change.version)
-
-
-def summary_of(definition: ToolDefinition) -> str:
-    """The first paragraph of the description, or the title, cut at a word to 300 characters."""
-    text = definition.description.strip() or definition.title
-    line = " ".join(text.partition("\n\n")[0].split())
-    if len(line) <= _SUMMARY_CHARACTERS:
-        return line
-    return line[: _SUMMARY_CHARACTERS - 1].rpartition(" ")[0] + "…"

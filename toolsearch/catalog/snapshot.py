@@ -35,12 +35,14 @@ class FingerprintCache:
 class CatalogSnapshot:
     """The tools of a catalog at one moment, by name, in insertion order.
 
-    version  grows with each change of its catalog; it says nothing across catalogs or processes
+    version   grows with each change of its tools; it says nothing across catalogs or processes
+    purposes  see `Catalog.server_purpose`
     """
 
     tools: Mapping[str, Tool]
     version: int
     _fingerprints: FingerprintCache = field(default_factory=FingerprintCache, repr=False)
+    purposes: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @cached_property
     def fingerprint(self) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from toolsearch.tools.definition import Tool
@@ -12,10 +12,14 @@ from toolsearch.tools.refusal import Refusal
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What came out of a source, in the source's own order."""
+    """What came out of a source, in the source's own order.
+
+    purposes  what is known of what the servers are for, by server, in their own words; a catalog keeps one line of each
+    """
 
     tools: tuple[Tool, ...]
     refused: tuple[Refusal, ...] = ()
+    purposes: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Source(Protocol):

@@ -57,9 +57,12 @@ def save_catalog(snapshot: CatalogSnapshot, folder: Path, *, refused: Iterable[R
             connection.executemany(
                 "insert into refused values (?, ?, ?)", [(each.name, each.source, each.reason) for each in refused]
             )
-            connection.executemany(
-                "insert into facts values (?, ?)", [("format", str(FORMAT)), ("fingerprint", snapshot.fingerprint)]
-            )
+            facts = {
+                "format": str(FORMAT),
+                "fingerprint": snapshot.fingerprint,
+                "purposes": json.dumps(dict(snapshot.purposes)),
+            }
+            connection.executemany("insert into facts values (?, ?)", facts.items())
     except sqlite3.Error as error:
         raise IndexStoreError(f"the catalog cannot be written to {folder}: {error}") from error
 
@@ -82,6 +85,7 @@ class StoredTools(MutableMapping[str, Tool]):
                 f"the catalog in {folder} has format {facts.get('format')}, this version reads {FORMAT}"
             )
         self.fingerprint: str = facts["fingerprint"]
+        self.purposes: dict[str, str] = json.loads(facts.get("purposes", "{}"))  # earlier versions stored none
 
     def tool_fingerprints(self) -> dict[str, str]:
         """The fingerprint of each tool, by name, as it was when it was stored."""

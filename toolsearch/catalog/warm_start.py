@@ -79,6 +79,7 @@ class IndexDirectory:
             index = generation.index(encoder=encoder, cache=cache)
             stored, specs = generation.tools.tool_fingerprints(), generation.tools.specs()
             is_stored = generation.was_made_with(encoder, encoder_spec)
+            is_stored &= generation.tools.purposes == dict(snapshot.purposes)
         except IndexStoreError as error:
             if (self.path / _CURRENT).exists():
                 logger.warning("the stored index is not used, a new one is built: %s", error)

@@ -106,7 +106,7 @@ class Registry:
         self._hold(listing, judged.held)  # before indexing, which takes a while
         is_changed = contents != self._contents.get(listing.server)
         self._contents[listing.server] = contents
-        outcome, are_tools_changed = await asyncio.to_thread(self._admit, listing.server, judged)
+        outcome, are_tools_changed = await asyncio.to_thread(self._admit, listing.server, judged, contents)
         self._servers[listing.server] = outcome
         _tell_of(outcome)
         if is_changed or are_tools_changed:
@@ -141,12 +141,14 @@ class Registry:
         others = {name: tool for name, tool in self._held.items() if tool.definition.server != listing.server}
         self._held = others | {tool.name: tool for tool in listing.tools if tool.name in names}
 
-    def _admit(self, server: str, judged: ServerTools) -> tuple[ServerTools, bool]:
+    def _admit(self, server: str, judged: ServerTools, contents: Contents) -> tuple[ServerTools, bool]:
         """Put the admitted tools into the catalog, which indexes them. Also says whether a list of any client
         changes.
+
+        What the server is for is read from its admitted instructions alone, since nobody has judged its other words.
         """
         before = _entries(self._servers.get(server, ServerTools()).admitted)
-        report = self.catalog.sync(server, judged.admitted)
+        report = self.catalog.sync(server, judged.admitted, purposes={server: contents.instructions})
         outcome = replace(judged, admitted=report.tools, refused=(*judged.refused, *report.refused))
         return outcome, before != _entries(report.tools)
 

@@ -129,6 +129,11 @@ class Tool:
         return self.origin.remote_name if self.origin else self.name
 
     @property
+    def is_callable(self) -> bool:
+        """Whether anything can run it: its callback, or the server that lists it."""
+        return self.callback is not None or self.origin is not None
+
+    @property
     def owner(self) -> str:
         """Who would have to rename it, for messages."""
         server = self.definition.server
@@ -137,12 +142,17 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolReference:
-    """One search result: enough to choose by, not the definition. For *score* and *confidence* see `Hit`."""
+    """One search result: enough to choose by, not the definition. For *score* and *confidence* see `Hit`.
+
+    is_callable  whether anything can run the tool: one of a JSON listing, or of an OpenAPI document without a caller,
+                 can be found and shown, not called
+    """
 
     name: str
     score: float
     summary: str
     confidence: Confidence = "high"
+    is_callable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class UpstreamState(Enum):
 class Listing:
     """Everything that a server lists. All tools have an origin.
 
+    about      what the server calls itself: its description, or its title
     ttl_s      how long the server says that it may be relied on, or None
     is_cached  it was read from disk, and is what the server listed when it last ran
     cut        why the end of a list could not be read, or ""; known entries that were not read again are kept
@@ -38,6 +39,7 @@ class Listing:
     resources: tuple[Mapping[str, Any], ...] = ()
     resource_templates: tuple[Mapping[str, Any], ...] = ()
     instructions: str = ""
+    about: str = ""
     ttl_s: float | None = None
     is_cached: bool = False
     cut: str = ""

@@ -69,6 +69,7 @@ class _Reading:
             resources=resources,
             resource_templates=templates,
             instructions=self._session.sdk.instructions or "",
+            about=_about(self._session),
             ttl_s=min(self._ttls_s, default=None),
             cut="; ".join(self._cuts),
         )
@@ -127,3 +128,8 @@ class _Reading:
 
     def _refuse(self, reason: str) -> None:
         self._refused.append(Refusal(self._server.name, self._server.name, redacted(reason, self._server.secrets)))
+
+
+def _about(session: McpSession) -> str:
+    info = session.sdk.server_info
+    return (info.description or info.title or "") if info is not None else ""

@@ -49,6 +49,7 @@ class ListingStore:
             "tools": [tool.origin.raw for tool in listing.tools if tool.origin],
             "refused": [[refusal.name, refusal.reason] for refusal in listing.refused],
             "instructions": listing.instructions,
+            "about": listing.about,
             "prompts": listing.prompts,
             "resources": listing.resources,
             "resource_templates": listing.resource_templates,
@@ -66,6 +67,7 @@ class ListingStore:
             tuple(listed),
             tuple(Refusal(tool, name, reason) for tool, reason in kept["refused"]),
             instructions=kept["instructions"],
+            about=kept.get("about", ""),  # earlier versions kept none
             is_cached=True,
             prompts=_objects(kept["prompts"]),
             resources=_objects(kept["resources"]),

@@ -14,6 +14,7 @@ import pytest
 
 from tests.kit.commands import is_running
 from tests.kit.tools import call, text_of
+from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import MissingExtraError, ServerUnavailableError, ToolExecutionError, ToolTimeoutError
 from toolsearch.tools.definition import NO_PARAMETERS, ToolDefinition
@@ -55,6 +56,13 @@ def test_tools_are_named_after_their_server_and_described_as_listed(open_source)
     )
     assert report.tools[0].definition.local_name == "echo"
     assert report.tools[0].source == "mcpServers#my server"
+
+
+@pytest.mark.parametrize("behaviour", ["instructions", "description"])
+def test_a_server_says_in_its_own_words_what_it_is_for(open_source, behaviour):
+    with Catalog() as catalog:
+        catalog.load(open_source({"raw": raw(behaviour)}))
+        assert catalog.server_purpose("raw") == "Echoes [1m texts."
 
 
 async def test_a_result_comes_back_whole_even_with_blocks_of_unknown_kinds(open_source):

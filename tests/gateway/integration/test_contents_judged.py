@@ -63,6 +63,7 @@ async def test_what_the_scan_finds_fault_with_is_neither_shown_nor_reached_by_an
         template = types.ResourceTemplateReference(uri="toolsearch:sums:note:///by-id/{id}")
         assert "Unknown resource template" in await refused(client.complete(template, {"name": "id", "value": ""}))
         held = {each.label: each.why for each in gateway.registry.servers["sums"].held}
+        assert gateway.registry.catalog.server_purpose("sums") == ""
     assert held == dict.fromkeys(
         (
             "prompt sums__greet",
@@ -154,8 +155,9 @@ def test_what_follows_a_resources_contents_is_no_change_unless_it_could_say_some
 async def test_what_a_server_says_of_itself_is_passed_on_as_its_own_words(server, tmp_path, era):
     server.lists(ADD, instructions="Use SI units.\nRound to two places.")
     config = config_of(server.entry("auto"), tmp_path)
-    async with served(config) as (_, url), Client(url, mode=era) as client:
+    async with served(config) as (gateway, url), Client(url, mode=era) as client:
         told = client.instructions
+        assert gateway.registry.catalog.server_purpose("sums") == "Use SI units."
     assert told is not None
     assert told.startswith("If you have toolSearchTool")
     assert told.endswith(

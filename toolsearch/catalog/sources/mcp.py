@@ -193,8 +193,10 @@ class McpSource:
     def _report(self, pool: UpstreamPool) -> LoadReport:
         servers = self._servers.values()
         tools = [tool for server in servers for tool in _tools_of(server, pool)]
+        refused = (*self._config.refused, *(each for server in servers for each in server.refused))
+        listings = [server.listing for server in servers if server.listing is not None]
         return LoadReport(
-            tuple(tools), (*self._config.refused, *(each for server in servers for each in server.refused))
+            tuple(tools), refused, {each.server: each.instructions.strip() or each.about for each in listings}
         )
 
     def _listed(self, listing: Listing) -> None:

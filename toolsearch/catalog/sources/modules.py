@@ -41,12 +41,13 @@ class ModuleSource:
         """Raises SourceError if the module cannot be imported."""
         tools: list[Tool] = []
         refused: list[Refusal] = []
-        for name, function in _public_functions(self._import()):
+        module = self._import()
+        for name, function in _public_functions(module):
             try:
                 tools.append(self._make_tool(name, function))
             except BadToolError as error:
                 refused.append(Refusal(namespaced(self._name, name), self.description, str(error)))
-        return LoadReport(tuple(tools), tuple(refused))
+        return LoadReport(tuple(tools), tuple(refused), {self._name: module.__doc__ or ""})
 
     def close(self) -> None:
         """Nothing is held."""

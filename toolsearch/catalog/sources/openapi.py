@@ -58,7 +58,7 @@ class OpenApiSource:
         server = _title(document) if self._server is None else self._server
         reader = _Reader(document, server, self._caller, self.description)
         reader.read()
-        return LoadReport(tuple(reader.tools), tuple(reader.refused))
+        return LoadReport(tuple(reader.tools), tuple(reader.refused), {server: _purpose(document)})
 
     def close(self) -> None:
         """Nothing is held; *caller* is its owner's to close."""
@@ -128,6 +128,12 @@ def _title(document: JsonObject) -> str:
     while len("_".join(words)) > _MAX_SERVER_LENGTH:
         words.pop()
     return "_".join(words)
+
+
+def _purpose(document: JsonObject) -> str:
+    """What the document says in its ``info`` that the whole is for."""
+    info = as_object(document.get("info")) or {}
+    return next(filter(None, (_text(info.get(key)) for key in ("summary", "description", "title"))), "")
 
 
 def _description(details: JsonObject) -> str:
