@@ -36,10 +36,12 @@ from toolsearch.sessions.options import SessionOptions
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import AssistantMessage, UserMessage
 
 _MANY = 9  # rounds, or calls in one round, against one of them
 _WARM_UPS = 5
+_ENDPOINT = Endpoint("scripted")
 
 Conversation = Callable[[], Awaitable[str]]
 
@@ -225,6 +227,7 @@ class _ScriptedModel:
 
     script: Script
     provider: str = "scripted"
+    endpoint: Endpoint = _ENDPOINT
     native_tool_search: bool = False
 
     async def call(self, prompt: Prompt) -> ChatResponse:

@@ -17,6 +17,7 @@ from toolsearch import (
     ChatClient,
     ChatModel,
     ChatResponse,
+    Endpoint,
     JsonObject,
     Message,
     Prompt,
@@ -117,6 +118,7 @@ class ScriptedModel:
     """Plays a model that knows what it needs: it searches if it has to, asks for time and weather, then for shops."""
 
     provider = "scripted"
+    endpoint = Endpoint("scripted")
     native_tool_search = False
 
     async def call(self, prompt: Prompt) -> ChatResponse:

@@ -63,7 +63,7 @@ async def anthropic(api: LoopbackApi) -> AsyncIterator[ChatModel]:
 
 @pytest.fixture
 async def responses(api: LoopbackApi) -> AsyncIterator[ChatModel]:
-    model = OpenAIResponsesModel("gpt-5.4", base_url=api.openai_url, api_key="k")
+    model = OpenAIResponsesModel("gpt-5.4", base_url=api.openai_url, api_key="k", cloud="")
     yield model
     await model.close()
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from toolsearch.chat.model import Prompt
 from toolsearch.tools.calls import ToolCall
 from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta, Usage
+from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import AssistantMessage
 
 Reply = ChatResponse | Exception | Sequence[ChatChunk] | Callable[[Prompt], ChatResponse]
@@ -14,6 +15,7 @@ class ScriptedModel:
     """Replies in order. An Exception is raised, chunks are streamed as they are, a function is asked each time."""
 
     provider = "scripted"
+    endpoint = Endpoint("scripted")
     native_tool_search = False
 
     def __init__(self, *replies: Reply) -> None:

@@ -30,6 +30,7 @@ from toolsearch import (
     ChatResponse,
     Deny,
     Encoder,
+    Endpoint,
     EvictionStrategy,
     Explanation,
     LiveSource,
@@ -146,6 +147,7 @@ class Parrot:
     """A `ChatModel`."""
 
     provider = "parrot"
+    endpoint = Endpoint("parrot")
     native_tool_search = False
 
     async def call(self, prompt: Prompt) -> ChatResponse:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from toolsearch.chat.response_format import ResponseFormat
 from toolsearch.tools.definition import Tool
 from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import Message
 
 
@@ -54,6 +55,11 @@ class ChatModel(Protocol):
     @property
     def provider(self) -> str:
         """openai, openai-responses or anthropic; marks what only this provider understands."""
+        ...
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where requests go that name no other model; `capabilities_of` says what is taken there."""
         ...
 
     @property

@@ -11,6 +11,7 @@ from toolsearch.chat.typed_prompt import has_native_response_format
 from toolsearch.telemetry import ChatSpan, Telemetry
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.answers import ChatChunk, ChatResponse, FinishReason, Usage
+from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import (
     AssistantMessage,
     Message,
@@ -37,6 +38,10 @@ class TelemetryModel:
     @property
     def provider(self) -> str:
         return self._model.provider
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return self._model.endpoint
 
     @property
     def native_tool_search(self) -> bool:

@@ -1,10 +1,27 @@
-"""What model APIs take, by model and cloud: the one place that knows. Each row names its source and its date."""
+"""What model APIs take, by format, model and cloud.
+
+`FACTS` is the one table of it: each row has its source, and the day on which it was looked up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+from toolsearch.wire.model_names import Cloud, ModelName, read_model_name
+
+__all__ = [
+    "FACTS",
+    "Capabilities",
+    "Cloud",
+    "Endpoint",
+    "Fact",
+    "Models",
+    "RevealMode",
+    "RevealSetting",
+    "capabilities_of",
+]
 
 RevealMode: TypeAlias = Literal["messages", "deferred", "fixed", "append"]
 """How found tools reach the model.
@@ -17,17 +34,219 @@ append    they are appended to the tool list
 
 RevealSetting: TypeAlias = Literal["auto", "messages", "deferred", "fixed", "append"]
 
-Cloud: TypeAlias = Literal["", "azure", "bedrock", "vertex"]
-"""Who serves the model; "" is the API's own provider."""
+Feature: TypeAlias = Literal[
+    "tool additions in messages",
+    "tool removals in messages",
+    "deferred tools",
+    "system messages in place",
+    "thinking bound to what came before",
+    "no forced tool choice",
+    "answers held to a schema",
+    "function tools only without reasoning",
+    "at most so many tools",
+    "cached for so many seconds",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """Models of these *families* from the version *since* on, without those that have a word of *but* in their names.
+
+    Versions that are not out yet count as well: makers keep what they have.
+    """
+
+    families: frozenset[str]
+    since: tuple[int, int]
+    but: frozenset[str] = frozenset()
+
+    def has(self, name: ModelName) -> bool:
+        return name.family in self.families and name.version >= self.since and self.but.isdisjoint(name.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One row of the table.
+
+    models   None: all, also those that nobody has named
+    beta     what ``anthropic-beta`` has to name for it, if anything
+    value    the number in the feature's name
+    source   where it is known from
+    checked  the day on which it was looked up there
+    """
+
+    feature: Feature
+    wire_formats: tuple[str, ...]
+    models: tuple[Models, ...] | None
+    clouds: tuple[Cloud, ...]
+    source: str
+    checked: str
+    beta: str = ""
+    value: int = 0
+
+    def is_true_of(self, wire_format: str, name: ModelName, cloud: Cloud) -> bool:
+        if wire_format not in self.wire_formats or cloud not in self.clouds:
+            return False
+        return self.models is None or any(models.has(name) for models in self.models)
+
+
+def _since(families: str, major: int, minor: int, *but: str) -> Models:
+    return Models(frozenset(families.split()), (major, minor), frozenset(but))
+
+
+_CLAUDE: Final = ("anthropic",)
+_CHAT: Final = ("openai",)
+_RESPONSES: Final = ("openai-responses",)
+_ALL_CLAUDE = "opus sonnet haiku fable mythos"
+_MEASURED = "live requests by the authors of pydantic-ai 2.68"
+_CHECKED = "2026-11-22"
+_CHANGING = (_since("opus", 4, 8), _since("fable mythos", 5, 0), _since("sonnet haiku", 5, 5))
+
+FACTS: Final[tuple[Fact, ...]] = (
+    Fact(
+        "tool additions in messages",
+        _CLAUDE,
+        _CHANGING,
+        ("",),
+        f"Anthropic's list for the beta; {_MEASURED}: not Sonnet 5; stdapi-ai/stdapi.ai#104: not Bedrock",
+        _CHECKED,
+        beta="inline-tools-2026-09-15",
+    ),
+    Fact(
+        "tool removals in messages",
+        _CLAUDE,
+        _CHANGING,
+        ("",),
+        "as for additions; pydantic/pydantic-ai#6985: a tool that was never defined is refused",
+        _CHECKED,
+        beta="inline-tools-2026-09-15",
+    ),
+    Fact(
+        "tool additions in messages",
+        _RESPONSES,
+        (_since("gpt", 4, 1),),
+        ("",),
+        f"openai 3.54, response_input_item_param.py; {_MEASURED}: 13 models from gpt-4o-mini to gpt-5.6",
+        _CHECKED,
+    ),
+    Fact(
+        "deferred tools",
+        _CLAUDE,
+        (_since(_ALL_CLAUDE, 4, 5),),
+        ("", "azure"),
+        f"{_MEASURED}: from 4.5 on, without a beta header",
+        _CHECKED,
+    ),
+    Fact(
+        "deferred tools",
+        _CLAUDE,
+        (_since(_ALL_CLAUDE, 4, 5),),
+        ("bedrock", "vertex"),
+        "BerriAI/litellm#20021: these two have a beta header of their own",
+        _CHECKED,
+        beta="tool-search-tool-2025-10-19",
+    ),
+    Fact(
+        "deferred tools",
+        _RESPONSES,
+        (_since("gpt", 5, 4, "nano"),),
+        ("", "azure"),
+        "developers.openai.com, tool search: gpt-5.4 and later, and the page of gpt-5.4-nano",
+        _CHECKED,
+    ),
+    Fact(
+        "system messages in place",
+        _CLAUDE,
+        _CHANGING,
+        ("", "bedrock", "vertex"),
+        "platform.claude.com, mid-conversation system messages: not Sonnet 5, which ignores them, and not at Azure",
+        _CHECKED,
+    ),
+    Fact(
+        "thinking bound to what came before",
+        _CLAUDE,
+        (_since("fable", 5, 1), _since("mythos", 5, 2), _since("opus sonnet haiku", 5, 5)),
+        ("", "azure", "bedrock", "vertex", "other"),
+        f"platform.claude.com, thinking troubleshooting; {_MEASURED}: not Mythos 5.1",
+        _CHECKED,
+    ),
+    Fact(
+        "no forced tool choice",
+        _CLAUDE,
+        (_since("fable mythos", 5, 1), _since("opus sonnet", 5, 5)),
+        ("", "azure", "bedrock", "vertex", "other"),
+        f"vercel/ai#21364; {_MEASURED}: Fable 5 and Haiku 5.5 take it",
+        _CHECKED,
+    ),
+    Fact(
+        "answers held to a schema",
+        _CLAUDE,
+        (_since(_ALL_CLAUDE, 4, 5),),
+        ("", "azure", "bedrock", "vertex", "other"),
+        "platform.claude.com, structured outputs",
+        _CHECKED,
+    ),
+    Fact(
+        "function tools only without reasoning",
+        _CHAT,
+        (_since("gpt", 5, 6),),
+        ("", "azure"),
+        "TheR1D/shell_gpt#801, embabel/embabel-agent#1895, danny-avila/LibreChat#14231",
+        _CHECKED,
+    ),
+    Fact(
+        "at most so many tools",
+        (*_CHAT, *_RESPONSES),
+        None,
+        ("", "azure"),
+        "toolhunch's measurement: longer lists are refused as array_above_max_length",
+        _CHECKED,
+        value=200,
+    ),
+    Fact(
+        "cached for so many seconds",
+        _CLAUDE,
+        None,
+        ("", "azure", "bedrock", "vertex", "other"),
+        "platform.claude.com, prompt caching: 5 minutes after the last use",
+        _CHECKED,
+        value=300,
+    ),
+    Fact(
+        "cached for so many seconds",
+        (*_CHAT, *_RESPONSES),
+        (_since("gpt", 5, 6),),
+        ("", "azure"),
+        "developers.openai.com, prompt caching: at least 30 minutes after the last use",
+        _CHECKED,
+        value=1_800,
+    ),
+    Fact(
+        "cached for so many seconds",
+        (*_CHAT, *_RESPONSES),
+        (_since("gpt", 1, 0),),
+        ("", "azure"),
+        "developers.openai.com, prompt caching: up to 24 hours, by a setting of the organisation that nobody sees here",
+        _CHECKED,
+        value=86_400,
+    ),
+)
+"""The first row that is true of an endpoint tells a feature."""
+
+_UNKNOWN_CACHE_S = 3_600  # of servers of which no figure is known: most drop a prompt within the hour
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a request goes. *model* "" is an unknown one."""
+    """Where a request goes. *model* "" is an unknown one.
+
+    native_tool_search  what is known of this endpoint better than here: whether it takes deferred tools, and answers
+                        that refer to them or hold them
+    """
 
     wire_format: str
     model: str = ""
     cloud: Cloud = ""
+    native_tool_search: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +263,9 @@ class Capabilities:
     native_schema     whether answers can be held to a schema
     max_deferred      tools that one request may defer
     max_tools         tools that one request may list; None: no bound is known
-    cache_s           how long a cached prompt lasts at least, in seconds since its last use
-    source            where this is known from, and since when
+    cache_s           how long a prompt may stay cached, in seconds since its last use; where there is a least and a
+                      longest time, the one that providers promise
+    facts             the rows of the table that say so
     """
 
     modes: tuple[RevealMode, ...]
@@ -59,65 +279,48 @@ class Capabilities:
     max_deferred: int = 10_000
     max_tools: int | None = None
     cache_s: float = 300.0
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """Claude or GPT models by name: *families* and the versions from *since* to *until*, both included."""
-
-    families: frozenset[str]
-    since: tuple[int, int]
-    until: tuple[int, int] = (99, 99)
-
-    def has(self, family: str, version: tuple[int, int]) -> bool:
-        return family in self.families and self.since <= version <= self.until
-
-
-_ALL_CLAUDE = frozenset({"opus", "sonnet", "haiku", "fable", "mythos"})
-_TOOL_CHANGES = (
-    _Family(frozenset({"opus"}), (4, 8)),
-    _Family(frozenset({"fable", "mythos"}), (5, 0)),
-    _Family(frozenset({"sonnet", "haiku"}), (5, 5)),
-)
-_TOOL_REFERENCES = (_Family(_ALL_CLAUDE, (4, 5)),)
-_NO_FORCED_CHOICE = (
-    _Family(frozenset({"fable", "mythos"}), (5, 1)),
-    _Family(frozenset({"opus", "sonnet", "haiku"}), (5, 5)),
-)
-_INLINE_TOOLS = {"anthropic-beta": "inline-tools-2026-09-15"}
-_UNKNOWN: Mapping[str, Capabilities] = {
-    "anthropic": Capabilities(("fixed", "append"), source="fixed: nothing of the request changes"),
-    "openai": Capabilities(("append", "fixed"), cache_s=3_600.0, source="append: only the cache is lost"),
-    "openai-responses": Capabilities(("append", "fixed"), cache_s=3_600.0, source="append: only the cache is lost"),
-    "mcp": Capabilities(("append", "fixed"), source="clients list anew"),
-}
+    facts: tuple[Fact, ...] = ()
 
 
 def capabilities_of(endpoint: Endpoint) -> Capabilities:
-    """What *endpoint* takes. A model that is not known gets what no model refuses."""
-    unknown = _UNKNOWN[endpoint.wire_format]
-    if endpoint.wire_format == "anthropic":
-        return _claude(endpoint, unknown)
-    if endpoint.wire_format == "openai-responses" and not endpoint.cloud and endpoint.model.startswith("gpt-"):
-        return replace(unknown, modes=("messages", "append", "fixed"))
-    return unknown
+    """What *endpoint* takes. A model or a format that is not known gets what no model refuses."""
+    name = read_model_name(endpoint.model)
+    known: dict[Feature, Fact] = {}
+    for fact in FACTS:
+        if fact.is_true_of(endpoint.wire_format, name, endpoint.cloud or name.cloud):
+            known.setdefault(fact.feature, fact)
+    cached, most = known.get("cached for so many seconds"), known.get("at most so many tools")
+    return Capabilities(
+        modes=_modes(endpoint, known),
+        headers=_headers(known),
+        removals="tool removals in messages" in known,
+        forced_choice="no forced tool choice" not in known,
+        system_in_place=endpoint.wire_format != "anthropic" or "system messages in place" in known,
+        binds_thinking="thinking bound to what came before" in known,
+        tools_on_chat="function tools only without reasoning" not in known,
+        native_schema=endpoint.wire_format != "anthropic" or "answers held to a schema" in known,
+        max_tools=most.value if most else None,
+        cache_s=cached.value if cached else _UNKNOWN_CACHE_S,
+        facts=tuple(known.values()),
+    )
 
 
-def _claude(endpoint: Endpoint, unknown: Capabilities) -> Capabilities:
-    family, version = _claude_version(endpoint.model)
-    forced = not any(each.has(family, version) for each in _NO_FORCED_CHOICE)
-    if not endpoint.cloud and any(each.has(family, version) for each in _TOOL_CHANGES):
-        modes: tuple[RevealMode, ...] = ("messages", "deferred", "fixed")
-        return replace(unknown, modes=modes, headers={"messages": _INLINE_TOOLS}, removals=True, forced_choice=forced)
-    if any(each.has(family, version) for each in _TOOL_REFERENCES):
-        return replace(unknown, modes=("deferred", "fixed", "append"), forced_choice=forced)
-    return unknown
+def _modes(endpoint: Endpoint, known: Mapping[Feature, Fact]) -> tuple[RevealMode, ...]:
+    is_claude, told = endpoint.wire_format == "anthropic", endpoint.native_tool_search
+    has_messages = "tool additions in messages" in known and told is not False
+    has_deferred = "deferred tools" in known if told is None else told
+    may_append = "thinking bound to what came before" not in known
+    always: tuple[RevealMode, ...] = ("fixed", "append") if is_claude else ("append", "fixed")
+    return (
+        *(("messages",) if has_messages else ()),
+        *(("deferred",) if has_deferred else ()),
+        *(mode for mode in always if may_append or mode != "append"),
+    )
 
 
-def _claude_version(model: str) -> tuple[str, tuple[int, int]]:
-    _, _, rest = model.lower().replace("@", "-").partition("claude-")
-    family, *words = rest.split("-")
-    numbers = [int(word) if word.isascii() and word.isdigit() and len(word) <= 2 else 0 for word in words]
-    major, minor, *_ = [*numbers, 0, 0]
-    return family, (major, minor)
+def _headers(known: Mapping[Feature, Fact]) -> dict[RevealMode, Mapping[str, str]]:
+    needed: dict[RevealMode, Fact | None] = {
+        "messages": known.get("tool additions in messages"),
+        "deferred": known.get("deferred tools"),
+    }
+    return {mode: {"anthropic-beta": fact.beta} for mode, fact in needed.items() if fact is not None and fact.beta}

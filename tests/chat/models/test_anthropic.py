@@ -21,7 +21,6 @@ from tests.kit.loopback import Call, LoopbackApi, Reply, TokenCounts
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.anthropic_turn import AnthropicTurn
-from toolsearch.chat.models.families import claude_searches_natively
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire.aggregate import aggregate
@@ -33,7 +32,7 @@ SEARCH = "toolSearchTool"
 
 @pytest.fixture
 def model(api: LoopbackApi) -> AnthropicModel:
-    return AnthropicModel("claude-opus-4-6", base_url=api.url, api_key="k")
+    return AnthropicModel("claude-opus-4-6", base_url=api.url, api_key="k", cloud="")
 
 
 async def test_results_and_the_next_question_share_a_turn(model: AnthropicModel, api: LoopbackApi) -> None:
@@ -157,7 +156,6 @@ async def test_arguments_that_are_no_object_still_can_be_told(model: AnthropicMo
     ],
 )
 def test_native_search_is_told_by_the_models_name(name: str, native: bool) -> None:
-    assert claude_searches_natively(name) is native
     assert AnthropicModel(name, api_key="k").native_tool_search is native
     assert AnthropicModel(name, api_key="k", native_tool_search=not native).native_tool_search is not native
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from toolsearch.chat.model import Prompt
 from toolsearch.chat.models.anthropic_turn import AnthropicTurn
-from toolsearch.chat.models.families import claude_searches_natively, claude_takes_schemas
+from toolsearch.chat.models.clouds import cloud_of
 from toolsearch.chat.models.sdk import Clients, laid_over, refuse_deferred, require_sdk, schema_to_send, translated
 from toolsearch.chat.response_format import ResponseFormat
 from toolsearch.chat.tool_search_prompt import options_to_send
@@ -17,12 +17,15 @@ from toolsearch.wire import anthropic
 from toolsearch.wire.aggregate import last_chunk
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 from toolsearch.wire.anthropic.answers import read_event
+from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
 from toolsearch.wire.formats import RenderedTools, render_tools
 from toolsearch.wire.native_search import NativeSearch
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from anthropic.lib.streaming import ParsedMessageStreamEvent
+
+_OWN_HOST = "api.anthropic.com"
 
 
 class AnthropicModel:
@@ -34,7 +37,9 @@ class AnthropicModel:
     max_continuations   how often a reply that the API paused (``pause_turn``) is sent back for the model to go on with;
                         its parts are one answer, and their usage is added up
     betas               what ``anthropic-beta`` names; deferred tools need none at Anthropic, but do at some clouds
-    native_tool_search  whether the model takes deferred tools and references to them; None: by its name
+    cloud               who serves the model; None: by the client's class, and "other" for any address that is not
+                        Anthropic's own. Say "" for a proxy that hands everything on to Anthropic as it is
+    native_tool_search  whether the model takes deferred tools and references to them; None: by its name and cloud
     native_response_format  whether the model can be held to a schema; None: by its name
 
     Deferred tools are in every request, in the given order, and are read by the model only once a result of
@@ -54,6 +59,7 @@ class AnthropicModel:
         max_tokens: int = 8_192,
         max_continuations: int = 5,
         betas: Sequence[str] = (),
+        cloud: Cloud | None = None,
         native_tool_search: bool | None = None,
         native_response_format: bool | None = None,
     ) -> None:
@@ -69,10 +75,12 @@ class AnthropicModel:
         self._max_continuations = max_continuations
         self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
         self._deferred = RenderedTools(anthropic.PROVIDER, anthropic.DEFERRED)
-        self.native_response_format = (
-            claude_takes_schemas(model) if native_response_format is None else native_response_format
-        )
-        self.native_tool_search = claude_searches_natively(model) if native_tool_search is None else native_tool_search
+        if cloud is None:
+            cloud = cloud_of(self._clients.first, _OWN_HOST)
+        self.endpoint = Endpoint(anthropic.PROVIDER, model, cloud, native_tool_search)
+        known = capabilities_of(self.endpoint)
+        self.native_tool_search = "deferred" in known.modes
+        self.native_response_format = known.native_schema if native_response_format is None else native_response_format
 
     async def close(self) -> None:
         await self._clients.close()

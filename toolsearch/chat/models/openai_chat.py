@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolsearch.chat.model import Prompt
+from toolsearch.chat.models.clouds import cloud_of
 from toolsearch.chat.models.sdk import Clients, refuse_deferred, require_sdk, schema_to_send, translated
 from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.tools.definition import Tool
@@ -13,11 +14,14 @@ from toolsearch.tools.json_types import Json
 from toolsearch.wire import openai_chat
 from toolsearch.wire.aggregate import last_chunk
 from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.capabilities import Cloud, Endpoint
 from toolsearch.wire.openai_chat.answers import read_answer
 from toolsearch.wire.openai_chat.stream import StreamedAnswer
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+_OWN_HOST = "api.openai.com"
 
 
 class OpenAIChatModel:
@@ -25,6 +29,8 @@ class OpenAIChatModel:
 
     client            an own client, for one event loop only; else one is made, from *base_url* and *api_key* or from
                       what the SDK finds in the environment
+    cloud             who serves the model; None: by the client's class, and "other" for any address that is not
+                      OpenAI's
     max_tokens_field  compatible endpoints may know `ChatOptions.max_tokens` only by the older name
     stream_usage      ask for the usage of streams; some compatible endpoints refuse to be asked
     strict            send tools in strict mode, which holds the model to their schemas, where a schema allows it
@@ -46,6 +52,7 @@ class OpenAIChatModel:
         client: AsyncOpenAI | None = None,
         base_url: str | None = None,
         api_key: str | None = None,
+        cloud: Cloud | None = None,
         max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens",
         stream_usage: bool = True,
         strict: bool = False,
@@ -53,6 +60,7 @@ class OpenAIChatModel:
     ) -> None:
         self.model = model
         self._clients = openai_clients(model, client, base_url, api_key)
+        self.endpoint = openai_endpoint(openai_chat.PROVIDER, model, cloud, self._clients)
         self._max_tokens_field = max_tokens_field
         self._stream_usage = stream_usage
         self._strict = strict
@@ -118,6 +126,18 @@ def openai_clients(
 
     with translated(model, OpenAIError):
         return Clients(client, lambda: AsyncOpenAI(base_url=base_url, api_key=api_key))
+
+
+def openai_endpoint(
+    wire_format: str,
+    model: str,
+    cloud: Cloud | None,
+    clients: Clients[AsyncOpenAI],
+    *,
+    native_tool_search: bool | None = None,
+) -> Endpoint:
+    cloud = cloud_of(clients.first, _OWN_HOST) if cloud is None else cloud
+    return Endpoint(wire_format, model, cloud, native_tool_search)
 
 
 def _tool(tool: Tool, strict: StrictTools) -> dict[str, Json]:

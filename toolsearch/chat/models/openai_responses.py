@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from toolsearch.chat.model import Prompt
-from toolsearch.chat.models.families import openai_searches_natively
-from toolsearch.chat.models.openai_chat import openai_clients
+from toolsearch.chat.models.openai_chat import openai_clients, openai_endpoint
 from toolsearch.chat.models.sdk import laid_over, refuse_deferred, schema_to_send, translated
 from toolsearch.chat.models.strict_tools import StrictTools
 from toolsearch.chat.tool_search_prompt import options_to_send
@@ -18,6 +17,7 @@ from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire import openai_responses
 from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.capabilities import Cloud, capabilities_of
 from toolsearch.wire.native_search import NativeSearch
 from toolsearch.wire.openai_responses.answers import read_answer, read_event
 
@@ -31,7 +31,9 @@ class OpenAIResponsesModel:
     client              an own client, for one event loop only; else one is made, from *base_url* and *api_key* or from
                         what the SDK finds in the environment
     store               let OpenAI keep the responses; nothing here needs it, as each request holds the conversation
-    native_tool_search  whether the model takes a ``tool_search`` tool; None: by its name
+    cloud               who serves the model; None: by the client's class, and "other" for any address that is not
+                        OpenAI's. Say "" for a proxy that hands everything on to OpenAI as it is
+    native_tool_search  whether the model takes a ``tool_search`` tool; None: by its name and cloud
     strict              send tools in strict mode where their schema allows it; never tools that a search loads
 
     With deferred tools, ``toolSearchTool`` becomes the API's own ``tool_search``, executed by us, whose answers hold
@@ -48,6 +50,7 @@ class OpenAIResponsesModel:
         client: AsyncOpenAI | None = None,
         base_url: str | None = None,
         api_key: str | None = None,
+        cloud: Cloud | None = None,
         store: bool = False,
         strict: bool = False,
         native_tool_search: bool | None = None,
@@ -56,7 +59,10 @@ class OpenAIResponsesModel:
         self._clients = openai_clients(model, client, base_url, api_key)
         self._store = store
         self._strict = strict
-        self.native_tool_search = openai_searches_natively(model) if native_tool_search is None else native_tool_search
+        self.endpoint = openai_endpoint(
+            openai_responses.PROVIDER, model, cloud, self._clients, native_tool_search=native_tool_search
+        )
+        self.native_tool_search = "deferred" in capabilities_of(self.endpoint).modes
 
     async def close(self) -> None:
         await self._clients.close()

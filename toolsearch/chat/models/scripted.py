@@ -11,6 +11,7 @@ from toolsearch.errors import ChatModelError
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta
+from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import AssistantMessage
 
 ScriptedReply: TypeAlias = str | ChatResponse | Exception | Callable[[Prompt], "str | ChatResponse"]
@@ -20,10 +21,16 @@ class ScriptedModel:
     """Gives *replies* in order, whole or in pieces, and keeps the prompts it was given in `prompts`.
 
     A text is an answer, an exception is raised, and a function makes its reply of the prompt. Raises ChatModelError
-    when it is asked once more than there are replies.
+    when it is asked once more than there are replies. It takes what *endpoint* takes.
     """
 
-    def __init__(self, *replies: ScriptedReply, native_tool_search: bool = False) -> None:
+    def __init__(
+        self,
+        *replies: ScriptedReply,
+        native_tool_search: bool = False,
+        endpoint: Endpoint = Endpoint("scripted"),  # noqa: B008  it is frozen
+    ) -> None:
+        self.endpoint = endpoint
         self.prompts: list[Prompt] = []
         self._replies = iter(replies)
         self._native_tool_search = native_tool_search

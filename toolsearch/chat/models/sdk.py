@@ -24,12 +24,16 @@ Client = TypeVar("Client", bound=_Closeable)
 
 
 class Clients(Generic[Client]):
-    """The client that was given, for every loop; or one for each loop, since connections belong to their loop."""
+    """The client that was given, for every loop; or one for each loop, since connections belong to their loop.
+
+    first  one of them, which is as all are
+    """
 
     def __init__(self, given: Client | None, make: Callable[[], Client]) -> None:
         self._given = given
         self._make = make
-        self._next = make() if given is None else None  # made at once, so that a missing key is told at once
+        self.first = make() if given is None else given  # made at once, so that a missing key is told at once
+        self._next = self.first if given is None else None
         self._own: WeakKeyDictionary[asyncio.AbstractEventLoop, Client] = WeakKeyDictionary()
 
     def get(self) -> Client:

@@ -1,0 +1,61 @@
+"""What a model's name tells: its family, its version, and sometimes who serves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Cloud: TypeAlias = Literal["", "azure", "bedrock", "vertex", "other"]
+"""Who serves the model: "" is the API's own provider, "other" one that speaks the same format and is not known."""
+
+_BEFORE_MINOR_1 = "4o"  # GPT-4o came between 4 and 4.1, and takes what 4.1 takes
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """A model as its maker names it: ``claude-opus-4-8`` is of the family "opus", ``gpt-5.4-mini`` of "gpt".
+
+    family   "" if the name is neither of Claude's nor of GPT's
+    version  major and minor; (0, 0) if the name holds none
+    words    what follows the version
+    cloud    as far as the form of the name says it
+    """
+
+    family: str = ""
+    version: tuple[int, int] = (0, 0)
+    words: tuple[str, ...] = ()
+    cloud: Cloud = ""
+
+
+def read_model_name(model: str) -> ModelName:
+    """Takes the names of the makers and of the clouds: ``eu.anthropic.claude-opus-4-5-20251101-v1:0``,
+    ``claude-opus-4-8@20260601``, ``gpt-5.6-sol``, ``ft:gpt-4o-mini:team::1``.
+    """
+    name = model.lower()
+    cloud = _cloud_in(name)
+    before, claude, rest = name.replace("@", "-").partition("claude-")
+    if claude and not before.endswith("-"):
+        family, *words = rest.split("-")
+        known = family if family.isalpha() else ""
+        return ModelName(known, _version(words), tuple(words[2:]), cloud)
+    own = name.removeprefix("ft:").partition(":")[0].rpartition("/")[2]
+    family, *words = own.split("-")
+    if family != "gpt" or not words:
+        return ModelName(cloud=cloud)
+    numbers = ["4", "1"] if words[0] == _BEFORE_MINOR_1 else words[0].split(".")
+    return ModelName(family, _version(numbers), tuple(words[1:]), cloud)
+
+
+def _cloud_in(name: str) -> Cloud:
+    if "anthropic.claude-" in name:
+        return "bedrock"
+    if "publishers/" in name or ("claude-" in name and "@" in name):
+        return "vertex"
+    return "other" if "/" in name else ""  # routers name the maker in front
+
+
+def _version(words: list[str]) -> tuple[int, int]:
+    """Anything but a number of at most two digits, such as a date, counts as 0."""
+    numbers = [int(word) if word.isascii() and word.isdigit() and len(word) <= 2 else 0 for word in words]
+    major, minor, *_ = [*numbers, 0, 0]
+    return major, minor
