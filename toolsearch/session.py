@@ -24,6 +24,7 @@ from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
 from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
 from toolsearch.wire.formats import WireFormat, render_change, render_results, render_tool_list
+from toolsearch.wire.native_search import found_names
 from toolsearch.wire.replies import parse_tool_calls
 from toolsearch_indexes.strategies import Strategy
 
@@ -258,6 +259,7 @@ def note_results(conversation: Conversation, calls: Sequence[ToolCall], results:
     for call, result in zip(calls, results, strict=True):
         if call.name != TOOL_NAME:
             conversation.note_call(call.name, is_error=result.is_error)
+    conversation.note_loaded(name for _, result in searches for name in found_names(result))
     is_search_round = bool(calls) and len(searches) == len(calls)
     written = [(call.arguments, result.text) for call, result in searches]
     conversation.note_searches(written, is_search_round=is_search_round)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from toolsearch.access.principals import LOCAL, Principal
@@ -17,6 +17,7 @@ from toolsearch.option_values import name_list
 from toolsearch.sessions.answering import Found, answer_in, search_in
 from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
+from toolsearch.sessions.request_history import history_tokens
 from toolsearch.sessions.savings import Savings
 from toolsearch.sessions.sent import ToolList
 from toolsearch.sessions.state import SessionState
@@ -28,7 +29,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
 from toolsearch.wire.capabilities import Capabilities, Endpoint, RevealMode, capabilities_of
-from toolsearch.wire.messages import ToolChangeMessage
+from toolsearch.wire.messages import Message, ToolChangeMessage
 from toolsearch.wire.native_search import NativeSearch
 from toolsearch_indexes.strategies import Strategy
 
@@ -186,7 +187,16 @@ class Conversation:
         sent = self.state.sent
         if sent.mode != "deferred":
             return None
-        return NativeSearch({each.name: each for each in sent.referable(self.discovered)})
+        return NativeSearch(sent.deferred)
+
+    def note_loaded(self, names: Iterable[str]) -> None:
+        """Note that the answer to a search has named *names*: where tools are deferred, that loads them."""
+        self.state.sent.load(names)
+
+    def list_again(self, names: Iterable[str]) -> None:
+        """Put *names* into the list of the next request, since its messages do not reveal them any more."""
+        sent = self.state.sent
+        sent.history_cuts += sent.relist(names)
 
     def drop_gone(self) -> None:
         """Forget discovered tools that cannot be shown any more: they have left the catalog or the reach, or are too
@@ -239,18 +249,29 @@ class Conversation:
         logger.debug("session %s: the turn has ended, %d tools are evicted", self.id, len(evicted))
         return list(evicted)
 
-    def note_request(self) -> None:
-        """Count a model request with the tools that the model can call now."""
+    def note_request(self, messages: Sequence[Message] | None = None) -> None:
+        """Count a model request. *messages* are the conversation as the request holds it; None: all that was said."""
         self.drop_gone()
         counters, sent = self.state.counters, self.state.sent
-        visible = sent.visible.values() if sent.endpoint else [tool.definition for tool in self.shown()]
-        sent_tokens = sum(map(self.view.tokens_of, visible)) + counters.history_tokens
+        sent_tokens = sum(map(self.view.tokens_of, self._definitions_sent(messages)))
+        sent_tokens += counters.history_tokens if messages is None else self._history_tokens(messages)
         counters.requests += 1
         counters.sent_tokens += sent_tokens
         sent.note_request(self.host.clock(), sent_tokens)
-        logger.debug("session %s: a request with %d tools, %d tokens", self.id, len(visible), sent_tokens)
+        logger.debug("session %s: a request with %d tokens of tools", self.id, sent_tokens)
         if self.host.telemetry.has_metrics:
             self.host.telemetry.tokens(sent=sent_tokens, saved=self.view.estimated_tokens - sent_tokens)
+
+    def _definitions_sent(self, messages: Sequence[Message] | None) -> Collection[ToolDefinition]:
+        sent = self.state.sent
+        if sent.endpoint is None:
+            return [tool.definition for tool in self.shown()]
+        return sent.visible.values() if messages is None else sent.listed
+
+    def _history_tokens(self, messages: Sequence[Message]) -> int:
+        return history_tokens(
+            messages, self.host.counter, tokens_of=self.view.tokens_of, deferred=self.state.sent.deferred
+        )
 
     def note_call(self, name: str, *, is_error: bool) -> None:
         """Count a finished call of any tool but the search tool, and note that the tool was used."""

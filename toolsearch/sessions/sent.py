@@ -33,11 +33,12 @@ class SentTools:
 
     breaks        how often a list was sent that differs from the one before while its cache may have been warm
     break_tokens  what the provider had to read again for these, as far as it is known here
+    history_cuts  how often a list differed because the messages that had revealed its tools were dropped
     """
 
     __slots__ = (
-        "_deferred", "_listed", "_lock", "_removed", "_revealed", "break_tokens", "breaks", "endpoint", "mode",
-        "request_tokens", "requested_s",
+        "_deferred", "_listed", "_lock", "_removed", "_revealed", "break_tokens", "breaks", "endpoint",
+        "history_cuts", "mode", "request_tokens", "requested_s",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -52,6 +53,7 @@ class SentTools:
         self.request_tokens = 0  # of that request
         self.breaks = 0
         self.break_tokens = 0
+        self.history_cuts = 0
 
     @property
     def listed(self) -> tuple[ToolDefinition, ...]:
@@ -106,12 +108,27 @@ class SentTools:
         self.breaks += 1
         self.break_tokens += self.request_tokens
 
-    def referable(self, names: Iterable[str]) -> list[ToolDefinition]:
-        """Those of *names* that an answer may refer to, since the list has them as deferred; they count as loaded."""
+    @property
+    def deferred(self) -> dict[str, ToolDefinition]:
+        """What answers may refer to, by name."""
         with self._lock:
-            found = [self._deferred[name] for name in dict.fromkeys(names) if name in self._deferred]
-            self._revealed.update({definition.name: definition for definition in found})
-            return found
+            return dict(self._deferred)
+
+    def load(self, names: Iterable[str]) -> None:
+        """Note that an answer has referred to *names*; those that are deferred are loaded by that."""
+        with self._lock:
+            self._revealed.update({name: self._deferred[name] for name in names if name in self._deferred})
+
+    def relist(self, names: Iterable[str]) -> bool:
+        """Move *names* to the end of the list, since no message reveals them; return whether it is another list now."""
+        with self._lock:
+            known = {**self._deferred, **self._revealed}
+            moved = {name: known[name] for name in names if name in known and name not in self._listed}
+            self._listed.update(moved)
+            for name in moved:
+                self._deferred.pop(name, None)
+                self._revealed.pop(name, None)
+            return bool(moved)
 
     def change_to(self, wanted: Sequence[ToolDefinition], *, may_remove: bool) -> ToolChangeMessage:
         """What a message has to say for the model to have *wanted*; from here on, it counts as said.

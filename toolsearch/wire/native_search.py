@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from toolsearch.documents.json_values import is_object
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 
 
@@ -26,7 +26,12 @@ class NativeSearch:
 
     def found(self, result: ToolResult) -> list[ToolDefinition]:
         """What to load for *result*, in its order; ``[]`` if it failed or is no search."""
-        if result.is_error or result.name != TOOL_NAME:
-            return []
-        names = cast("Sequence[str]", cast("JsonObject", result.structured or {}).get("tools", ()))
-        return [self.definitions[name] for name in dict.fromkeys(names) if name in self.definitions]
+        return [self.definitions[name] for name in found_names(result) if name in self.definitions]
+
+
+def found_names(result: ToolResult) -> list[str]:
+    """The names of the tools that *result* has found, in its order; ``[]`` if it failed or is no search."""
+    if result.is_error or result.name != TOOL_NAME or not is_object(result.structured):
+        return []
+    names = cast("Sequence[str]", result.structured.get("tools", ()))
+    return list(dict.fromkeys(names))

@@ -1,0 +1,53 @@
+"""What the messages of a request hold of tools: those that they reveal, and what searching takes in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from toolsearch.tokens import TokenCounter, count_json
+from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.capabilities import RevealMode
+from toolsearch.wire.messages import AssistantMessage, Message, ToolChangeMessage, ToolMessage
+from toolsearch.wire.native_search import found_names
+
+
+def revealed_in(messages: Iterable[Message], mode: RevealMode) -> frozenset[str]:
+    """The names of the tools that the model knows from *messages*, and not from its list."""
+    if mode == "messages":
+        changes = (message for message in messages if isinstance(message, ToolChangeMessage))
+        return frozenset(definition.name for change in changes for definition in change.added)
+    if mode == "deferred":
+        return frozenset(name for result in _results(messages) for name in found_names(result))
+    return frozenset()
+
+
+def history_tokens(
+    messages: Sequence[Message],
+    counter: TokenCounter,
+    *,
+    tokens_of: Callable[[ToolDefinition], int],
+    deferred: Mapping[str, ToolDefinition],
+) -> int:
+    """What *messages* hold because there is a search: calls of it, answers, and added definitions.
+
+    An answer that loads some of the *deferred* tools holds their definitions in place of its text.
+    """
+    total = 0
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            asked = [call.arguments for call in message.tool_calls if call.name == TOOL_NAME]
+            total += sum(counter.count(each) if isinstance(each, str) else count_json(each, counter) for each in asked)
+        elif isinstance(message, ToolChangeMessage):
+            total += sum(map(tokens_of, message.added))
+    for result in _results(messages):
+        loaded = [deferred[name] for name in found_names(result) if name in deferred]
+        total += sum(map(tokens_of, loaded)) if loaded else counter.count(result.text)
+    return total
+
+
+def _results(messages: Iterable[Message]) -> Iterable[ToolResult]:
+    """The answers to searches."""
+    answered = (message for message in messages if isinstance(message, ToolMessage))
+    return (result for message in answered for result in message.results if result.name == TOOL_NAME)
