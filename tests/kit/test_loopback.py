@@ -12,6 +12,7 @@ from tests.kit.loopback import Call, Failure, LoopbackApi, Reply
 
 OBJECT = {"type": "object", "properties": {}}
 ASKED = {"role": "user", "content": "?"}
+SAID = {"role": "assistant", "content": "!"}
 
 
 def function(name: str, parameters: Any = OBJECT) -> dict[str, Any]:
@@ -66,7 +67,7 @@ REASONING = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content"
     [
         ("does not match the pattern", {"tools": [response_function("a.b")]}),
         ("additionalProperties", {"tools": [response_function("add", strict=True)]}),
-        ("need a tool_search tool", {"tools": [response_function("add", defer_loading=True)]}),
+        ("Deferred tools require tools.tool_search", {"tools": [response_function("add", defer_loading=True)]}),
         ("No tool output found for function call 1", {"input": [ASKED, CALL]}),
         ("No tool call found", {"input": [ASKED, OUTPUT]}),
         ("No tool call found", {"input": [ASKED, SEARCH_CALL, OUTPUT]}),
@@ -108,7 +109,8 @@ TEXT = {"type": "text", "text": "so"}
         ("type 'object' at its root", {"tools": [tool("add", {})]}),
         ("must be unique", {"tools": [tool("add"), tool("add")]}),
         ("All tools cannot be deferred", {"tools": [LATE]}),
-        ("roles must alternate", {"messages": [ASKED, ASKED]}),
+        ("roles must alternate", {"messages": [ASKED, SAID, SAID]}),
+        ("roles must alternate", {"messages": [SAID, ASKED]}),
         ("without `tool_result` blocks", {"messages": [ASKED, uses("1")]}),
         ("immediately after: 2", {"messages": [ASKED, uses("1", "2"), results("1")]}),
         ("unexpected `tool_use_id`", {"messages": [results("1")]}),

@@ -13,8 +13,10 @@
 
 One script serves all three dialects, whole or streamed as the request asks. A request that the real API would refuse
 is refused as it would be (400 and the reason, in `refusals` too) and uses up no reply: malformed tools, calls without
-results, results without calls, unknown tool references, changed history. A conversation is known again by the ids of
-the calls in it, which are unique; set ``api.remembers = False`` where history is meant to be cut.
+results, results without calls, unknown tool references, changed history, and what its model does not take (see
+`models`). A conversation is known again by the ids of the calls in it, which are unique, and thinking by its signature,
+which newer models of Anthropic bind to the tools, the system text and all messages before it; set
+``api.remembers = False`` where history is meant to be cut.
 
 - `Failure(429)` or `Failure(500)` in a script answers with that status.
 - `Reply(ending="held")` streams half an answer and then waits until the client hangs up (`api.hung_up`, an Event);
@@ -23,10 +25,23 @@ the calls in it, which are unique; set ``api.remembers = False`` where history i
   ``ended="pause_turn"`` gives the reason word for word, ``ended=None`` none at all.
 - `Raw(None)` answers with a body of null, or with any other JSON; its events are for streams.
 - ``api.answer = lambda body: Reply(...)`` instead of a script decides by the request, for concurrent conversations.
+- ``api.cache = PromptCache(clock)`` gives, in place of the replies' `usage`, what a prompt cache would read and write.
+- `available_tools(request)` are the names that the model may call, whatever way they came to it.
 - In a Responses request with ``{"type": "tool_search"}``, a `Call("toolSearchTool", {...})` becomes a tool_search_call.
 """
 
+from tests.kit.loopback.prompt_cache import PromptCache
 from tests.kit.loopback.script import Call, Failure, Raw, Reply, TokenCounts
-from tests.kit.loopback.server import LoopbackApi, Request
+from tests.kit.loopback.server import LoopbackApi, Request, available_tools
 
-__all__ = ["Call", "Failure", "LoopbackApi", "Raw", "Reply", "Request", "TokenCounts"]
+__all__ = [
+    "Call",
+    "Failure",
+    "LoopbackApi",
+    "PromptCache",
+    "Raw",
+    "Reply",
+    "Request",
+    "TokenCounts",
+    "available_tools",
+]

@@ -1,187 +1,30 @@
 """Messages of Anthropic: roles in turn, results right after their calls, tools that load by reference."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jiter import from_json
 
-from tests.kit.loopback.checks import base64_image, number, objects, only, schema, text, tool_name, unique
-from tests.kit.loopback.memory import without_nulls
+from tests.kit.loopback.anthropic_checks import available_tools, blocks_of, check, references_of, uses
+from tests.kit.loopback.anthropic_tools import CHANGES
+from tests.kit.loopback.memory import Thought, canonical, digests, without_nulls
+from tests.kit.loopback.models import binds_thinking
+from tests.kit.loopback.prompt_cache import Rendered
 from tests.kit.loopback.script import Call, RefusedError, Reply, written
 from tests.kit.loopback.sse import event, pieces
 
-_BODY = {
-    "container", "metadata", "output_config", "service_tier", "stop_sequences", "stream", "system", "temperature",
-    "thinking", "tool_choice", "tools", "top_k", "top_p",
-}  # fmt: skip
-_TOOL = ["description", "type", "cache_control", "defer_loading", "strict", "input_examples"]
-_BLOCKS: dict[str, tuple[list[str], list[str]]] = {  # type -> its other keys: optional, required
-    "text": (["citations"], ["text"]),
-    "image": ([], ["source"]),
-    "thinking": ([], ["thinking", "signature"]),
-    "redacted_thinking": ([], ["data"]),
-    "tool_use": (["caller", "toolset_name"], ["id", "name", "input"]),
-    "tool_result": (["content", "is_error"], ["tool_use_id"]),
-    "tool_reference": ([], ["tool_name"]),
-    "server_tool_use": ([], ["id", "name", "input"]),
-    "web_search_tool_result": ([], ["tool_use_id", "content"]),
-}
-_IN_ROLE = {
-    "user": ("text", "image", "tool_result"),
-    "assistant": ("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "web_search_tool_result"),
-    "result": ("text", "image", "tool_reference"),
-}
+__all__ = [
+    "available_tools", "call_ids", "check", "conversation", "error", "error_event", "events", "is_bound", "render",
+    "rendered", "said", "thoughts", "thoughts_of",
+]  # fmt: skip
+
 _STOPS = {"length": "max_tokens", "content_filter": "refusal"}
-
-
-def check(headers: dict[str, str], body: dict[str, Any]) -> None:
-    if not headers.get("x-api-key") and not headers.get("authorization", "").startswith("Bearer "):
-        raise RefusedError("an API key is required", code="authentication_error", status=401)
-    if not headers.get("anthropic-version"):
-        raise RefusedError("anthropic-version: header is required")
-    only("body", body, _BODY, required=["model", "max_tokens", "messages"])
-    number("", body, "max_tokens", 1, 1_000_000)
-    number("", body, "temperature", 0, 1)
-    _check_system(body)
-    deferred = _check_tools(body)
-    messages = objects("messages", body["messages"])
-    _check_roles([message for _, message in messages])
-    before: list[dict[str, Any]] = []
-    for place, message in messages:
-        blocks = _check_message(place, message, deferred)
-        _check_results(place, before, blocks)
-        before = blocks
-    if ids := _uses(before):
-        raise RefusedError(f"messages: `tool_use` ids were found without `tool_result` blocks: {', '.join(ids)}")
-    all_blocks = [block for _, message in messages for block in _blocks(message)]
-    unique("messages: `tool_use` ids", _uses(all_blocks))
-    if "tools" not in body and any(block["type"] in ("tool_use", "tool_result") for block in all_blocks):
-        raise RefusedError("Requests which include `tool_use` or `tool_result` blocks must define tools")
-
-
-def _check_system(body: dict[str, Any]) -> None:
-    system = body.get("system", "x")
-    if isinstance(system, str):
-        return
-    for place, block in objects("system", system):
-        _check_block(place, block, ("text",))
-
-
-def _check_tools(body: dict[str, Any]) -> set[str]:
-    """Return the names of the deferred tools."""
-    if "tools" not in body:
-        if "tool_choice" in body:
-            raise RefusedError("tool_choice may only be specified while providing tools")
-        return set()
-    tools = objects("tools", body["tools"])
-    for place, tool in tools:
-        only(place, tool, _TOOL, required=["name", "input_schema"])
-        tool_name(f"{place}.name", tool["name"])
-        schema(f"{place}.input_schema", tool["input_schema"], strict=tool.get("strict") is True)
-        if tool.get("defer_loading") and tool.get("cache_control"):
-            raise RefusedError(f"{place}: tools with defer_loading cannot have cache_control")
-    names = [tool["name"] for _, tool in tools]
-    unique("tools: Tool names", names)
-    deferred = {tool["name"] for _, tool in tools if tool.get("defer_loading")}
-    if len(deferred) == len(tools):
-        raise RefusedError("tools: At least one tool must have defer_loading=false. All tools cannot be deferred.")
-    _check_choice(body, names)
-    return deferred
-
-
-def _check_choice(body: dict[str, Any], names: Sequence[str]) -> None:
-    choice = body.get("tool_choice")
-    if choice is None:
-        return
-    only("tool_choice", choice, ["name", "disable_parallel_tool_use"], required=["type"])
-    if choice["type"] not in ("auto", "any", "tool", "none"):
-        raise RefusedError(f"tool_choice.type: {choice['type']!r} is not one of auto, any, tool, none")
-    if choice["type"] == "tool" and choice.get("name") not in names:
-        raise RefusedError(f"Tool {choice.get('name')!r} not found in provided tools")
-    forced = choice["type"] in ("any", "tool")
-    if forced and (body.get("thinking") or {}).get("type") == "enabled":
-        raise RefusedError("Thinking may not be enabled when tool_choice forces tool use.")
-
-
-def _check_roles(messages: Sequence[dict[str, Any]]) -> None:
-    expected = "user"
-    for message in messages:
-        only("messages", message, (), required=["role", "content"])
-        if message["role"] != expected:
-            raise RefusedError('messages: roles must alternate between "user" and "assistant", beginning with "user"')
-        expected = "assistant" if expected == "user" else "user"
-
-
-def _check_message(place: str, message: dict[str, Any], deferred: set[str]) -> list[dict[str, Any]]:
-    if message["content"] == "":
-        raise RefusedError(f"{place}: all messages must have non-empty content")
-    blocks = _blocks(message)
-    for at, block in objects(f"{place}.content", blocks):
-        _check_block(at, block, _IN_ROLE[message["role"]])
-        if block["type"] == "tool_result":
-            _check_result(at, block, deferred)
-    return blocks
-
-
-def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
-    content = message["content"]
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
-
-
-def _check_block(place: str, block: dict[str, Any], allowed: Sequence[str]) -> None:
-    kind = block.get("type")
-    if kind not in allowed:
-        raise RefusedError(f"{place}: block of type {kind!r} is not allowed here; allowed are {', '.join(allowed)}")
-    optional, required = _BLOCKS[kind]
-    only(f"{place}.{kind}", block, [*optional, "cache_control"], required=["type", *required])
-    if kind == "text" and not text(f"{place}.text", block["text"]).strip():
-        raise RefusedError(f"{place}: text content blocks must contain non-whitespace text")
-    if kind == "image" and block["source"].get("type") == "base64":
-        base64_image(place, block["source"].get("media_type"), block["source"].get("data"))
-    if kind == "tool_use":
-        tool_name(f"{place}.id", block["id"])
-        tool_name(f"{place}.name", block["name"])
-        only(f"{place}.input", block["input"], block["input"])
-
-
-def _check_result(place: str, block: dict[str, Any], deferred: set[str]) -> None:
-    content = block.get("content") or []
-    parts = objects(place, content) if isinstance(content, list) and content else []
-    for at, part in parts:
-        _check_block(at, part, _IN_ROLE["result"])
-    references = [part["tool_name"] for _, part in parts if part["type"] == "tool_reference"]
-    if references and len(references) < len(parts):
-        raise RefusedError(f"{place}: tool_reference blocks cannot be mixed with other content")
-    if references and block.get("is_error"):
-        raise RefusedError(f"{place}: a failed tool_result cannot hold tool_reference blocks")
-    for name in references:
-        if name not in deferred:
-            reason = f"Tool reference {name!r} has no corresponding tool definition with defer_loading=true"
-            raise RefusedError(f"{place}: {reason}", code="tool_reference_unresolved")
-
-
-def _check_results(place: str, before: Sequence[dict[str, Any]], blocks: Sequence[dict[str, Any]]) -> None:
-    """The results of all calls of the message before, first in this one, and no others."""
-    results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-    if missing := [call_id for call_id in _uses(before) if call_id not in results]:
-        raise RefusedError(
-            f"{place}: `tool_use` ids were found without `tool_result` blocks immediately after: {', '.join(missing)}"
-        )
-    if unexpected := [call_id for call_id in results if call_id not in _uses(before)]:
-        raise RefusedError(f"{place}: unexpected `tool_use_id` found in `tool_result` blocks: {', '.join(unexpected)}")
-    unique(f"{place}: each tool_use must have a single result", results)
-    if any(block["type"] != "tool_result" for block in blocks[: len(results)]):
-        raise RefusedError(f"{place}: tool_result blocks must come first in the content")
-
-
-def _uses(blocks: Sequence[dict[str, Any]]) -> list[str]:
-    return [block["id"] for block in blocks if block["type"] == "tool_use"]
 
 
 def conversation(body: dict[str, Any]) -> list[Any]:
     """One entry for each block: what a model said after a pause may come back in one message with what was before."""
-    return [_in_order(message["role"], [block]) for message in body["messages"] for block in _blocks(message)]
+    return [_in_order(message["role"], [block]) for message in body["messages"] for block in blocks_of(message)]
 
 
 def _in_order(role: str, blocks: Sequence[dict[str, Any]]) -> Any:
@@ -195,11 +38,90 @@ def _in_order(role: str, blocks: Sequence[dict[str, Any]]) -> Any:
 
 
 def call_ids(messages: Sequence[dict[str, Any]]) -> list[str]:
-    return [call_id for message in messages for call_id in _uses(message["content"])]
+    return [call_id for message in messages for call_id in uses(message["content"])]
 
 
 def said(message: dict[str, Any]) -> list[Any]:
     return [_in_order("assistant", [block]) for block in message["content"]]
+
+
+def rendered(body: dict[str, Any]) -> Rendered:
+    """The prompt as the model reads it, part by part: tools, system text, messages, each where it is first needed.
+
+    A deferred tool is no part of it until something refers to it, and then it stands where that does. What a request
+    forces or lets the model think is no part of what thinking is bound to, but the cache is kept by it.
+    """
+    parts, marks = _front(body)
+    settings = canonical({key: body.get(key) for key in ("tool_choice", "thinking")})
+    turns = _turns(body)
+    parts = [*parts, settings, *(part for part, _ in turns)]
+    marks |= {len(parts) - len(turns) + number for number, (_, is_marked) in enumerate(turns) if is_marked}
+    if body.get("cache_control"):
+        marks.add(len(parts) - 1)
+    return Rendered(parts, frozenset(marks))
+
+
+def thoughts_of(body: dict[str, Any]) -> list[Thought]:
+    """Each signed thought in a request, with a digest of all that stands before it."""
+    front, _ = _front(body)
+    turns = _turns(body)
+    before = digests([*front, *(part for part, _ in turns)])
+    blocks = [block for message in body["messages"] for block in blocks_of(message)]
+    return [
+        Thought(block["signature"], block["thinking"], before[len(front) + number])
+        for number, block in enumerate(blocks)
+        if block["type"] == "thinking"
+    ]
+
+
+def thoughts(message: dict[str, Any], body: dict[str, Any]) -> list[Thought]:
+    """Those of the model's answer to a request."""
+    front, _ = _front(body)
+    parts = [*front, *(part for part, _ in _turns(body))]
+    said_before: list[str] = []
+    found: list[Thought] = []
+    for block in message["content"]:
+        if block["type"] == "thinking":
+            found.append(Thought(block["signature"], block["thinking"], digests([*parts, *said_before])[-1]))
+        said_before.append(canonical(_in_order("assistant", [block])))
+    return found
+
+
+def is_bound(body: dict[str, Any]) -> bool:
+    return binds_thinking(body["model"])
+
+
+def _front(body: dict[str, Any]) -> tuple[list[str], set[int]]:
+    """What stands before the messages, and which parts are marked for the cache. That there is any deferred tool at all
+    changes what a model reads first.
+    """
+    tools = body.get("tools", [])
+    listed = [tool for tool in tools if not tool.get("defer_loading")]
+    system = body.get("system", [])
+    entries = [*listed, *([{"text": system}] if isinstance(system, str) else system)]
+    marks = {1 + number for number, entry in enumerate(entries) if entry.get("cache_control")}
+    return [canonical({"defers": len(listed) < len(tools)}), *map(_plain, entries)], marks
+
+
+def _turns(body: dict[str, Any]) -> list[tuple[str, bool]]:
+    """One part for each block of each message, and whether it is marked for the cache."""
+    known = {tool["name"]: tool for tool in body.get("tools", [])}
+    turns: list[tuple[str, bool]] = []
+    for message in body["messages"]:
+        for block in blocks_of(message):
+            names = references_of(block) + _added_by_reference(block)
+            loaded = "".join(_plain(known[name]) for name in names if name in known)
+            turns.append((canonical(_in_order(message["role"], [block])) + loaded, bool(block.get("cache_control"))))
+    return turns
+
+
+def _added_by_reference(block: dict[str, Any]) -> list[str]:
+    is_reference = block["type"] in CHANGES[:1] and block["tool"]["type"] == "tool_reference"
+    return [block["tool"]["name"]] if is_reference else []
+
+
+def _plain(entry: Mapping[str, Any]) -> str:
+    return canonical({key: value for key, value in entry.items() if key not in ("cache_control", "defer_loading")})
 
 
 def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """Chat Completions of OpenAI."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from tests.kit.loopback.checks import data_url, number, objects, only, schema, text, tool_name, unique
-from tests.kit.loopback.memory import without_nulls
+from tests.kit.loopback.memory import Thought, canonical, without_nulls
+from tests.kit.loopback.models import takes_functions_on_chat
+from tests.kit.loopback.prompt_cache import Rendered
 from tests.kit.loopback.script import Call, RefusedError, Reply, written
 from tests.kit.loopback.sse import event, pieces
 
@@ -14,7 +16,7 @@ _BODY = {
     "presence_penalty", "prompt_cache_key", "reasoning_effort", "response_format", "seed", "service_tier", "stop",
     "store", "stream", "stream_options", "temperature", "tool_choice", "tools", "top_p", "user", "verbosity",
 }  # fmt: skip
-_MAX_TOOLS = 128
+MAX_FUNCTIONS = 200
 
 
 def check(headers: dict[str, str], body: dict[str, Any]) -> None:
@@ -26,6 +28,12 @@ def check(headers: dict[str, str], body: dict[str, Any]) -> None:
     if "stream_options" in body and not body.get("stream"):
         raise RefusedError("the 'stream_options' parameter is only allowed when 'stream' is enabled")
     names = _check_tools(body)
+    effort = body.get("reasoning_effort")
+    if names and not takes_functions_on_chat(body["model"], effort):
+        raise RefusedError(
+            f"Function tools with reasoning_effort are not supported for {body['model']} in /v1/chat/completions. "
+            "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+        )
     check_choice(body, names, named=lambda choice: choice.get("function", {}).get("name"))
     waiting: list[str] = []  # ids of calls that have no result yet
     for place, message in objects("messages", body["messages"]):
@@ -60,8 +68,8 @@ def _check_tools(body: dict[str, Any]) -> list[str]:
         if "parameters" in function:
             schema(f"{place}.function.parameters", function["parameters"], strict=bool(function.get("strict")))
     unique("tools", names)
-    if len(names) > _MAX_TOOLS:
-        raise RefusedError(f"tools: array too long; expected at most {_MAX_TOOLS}, got {len(names)}")
+    if len(names) > MAX_FUNCTIONS:
+        raise RefusedError(f"tools: array too long; expected at most {MAX_FUNCTIONS}, got {len(names)}")
     return names
 
 
@@ -127,6 +135,27 @@ def _check_content(place: str, content: object, *, images: bool, empty: bool = F
             data_url(f"{at}.image_url.url", part["image_url"]["url"])
         else:
             raise RefusedError(f"{at}.type: {part.get('type')!r} is not supported here")
+
+
+def rendered(body: dict[str, Any]) -> Rendered:
+    """The prompt as the model reads it, part by part."""
+    return Rendered([canonical(part) for part in [*body.get("tools", []), *conversation(body)]])
+
+
+def thoughts_of(body: dict[str, Any]) -> list[Thought]:
+    return []
+
+
+def thoughts(message: dict[str, Any], body: dict[str, Any]) -> list[Thought]:
+    return []
+
+
+def is_bound(body: dict[str, Any]) -> bool:
+    return False
+
+
+def available_tools(headers: Mapping[str, str], body: dict[str, Any]) -> set[str]:
+    return {tool["function"]["name"] for tool in body.get("tools", [])}
 
 
 def conversation(body: dict[str, Any]) -> list[Any]:

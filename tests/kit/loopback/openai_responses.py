@@ -1,16 +1,29 @@
 """Responses of OpenAI: items instead of messages, and a tool search of its own that the client may execute."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tests.kit.loopback.checks import data_url, number, objects, only, schema, text, tool_name, unique
-from tests.kit.loopback.memory import without_nulls
-from tests.kit.loopback.openai_chat import authorised, check_choice, error
+from tests.kit.loopback.memory import canonical, without_nulls
+from tests.kit.loopback.models import takes_additional_tools, takes_choice_of_additional_tools, takes_tool_search
+from tests.kit.loopback.openai_chat import (
+    MAX_FUNCTIONS,
+    authorised,
+    check_choice,
+    error,
+    is_bound,
+    thoughts,
+    thoughts_of,
+)
+from tests.kit.loopback.prompt_cache import Rendered
 from tests.kit.loopback.script import Call, RefusedError, Reply, written
 from tests.kit.loopback.sse import event, pieces
 
-__all__ = ["call_ids", "check", "conversation", "error", "error_event", "events", "render", "said"]
+__all__ = [
+    "available_tools", "call_ids", "check", "conversation", "error", "error_event", "events", "is_bound", "render",
+    "rendered", "said", "thoughts", "thoughts_of",
+]  # fmt: skip
 
 SEARCH = "toolSearchTool"
 _BODY = {
@@ -22,7 +35,6 @@ _FUNCTION = ["description", "strict", "defer_loading"]
 _CALLS = {"function_call": "function_call_output", "tool_search_call": "tool_search_output"}
 _OUTPUTS = {output: call for call, output in _CALLS.items()}
 _STATUSES = ("in_progress", "completed", "incomplete", None)
-_MAX_TOOLS = 128
 
 
 def check(headers: dict[str, str], body: dict[str, Any]) -> None:
@@ -34,8 +46,13 @@ def check(headers: dict[str, str], body: dict[str, Any]) -> None:
     items = _items(body)
     for place, item in items:
         _check_item(place, item, body)
-    found = [tool["name"] for _, item in items if item.get("type") == "tool_search_output" for tool in item["tools"]]
-    check_choice(body, [*names, *found], named=lambda choice: choice.get("name"))
+    found = _names_in(body, "tool_search_output")
+    added = _names_in(body, "additional_tools")
+    unique("tools", [*names, *added])
+    if not body.get("tools") and not added and body.get("tool_choice") not in ("auto", "none", None):
+        raise RefusedError("Tool choice must be specified with 'tools' parameter.")
+    can_be_chosen = [*names, *found, *(added if takes_choice_of_additional_tools(body["model"]) else [])]
+    check_choice(body, can_be_chosen, named=lambda choice: choice.get("name"))
     _check_pairs([item for _, item in items])
     _check_reasoning([item for _, item in items])
 
@@ -44,6 +61,10 @@ def _items(body: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     if isinstance(body["input"], str):
         return [("input", {"role": "user", "content": body["input"]})]
     return objects("input", body["input"])
+
+
+def _names_in(body: dict[str, Any], kind: str) -> list[str]:
+    return [tool["name"] for _, item in _items(body) if item.get("type") == kind for tool in item["tools"]]
 
 
 def _check_tools(body: dict[str, Any]) -> list[str]:
@@ -57,14 +78,19 @@ def _check_tools(body: dict[str, Any]) -> list[str]:
         if search.get("execution") == "client":
             schema("tools.tool_search.parameters", search.get("parameters"))
             text("tools.tool_search.description", search.get("description"))
+    if searches and not takes_tool_search(body["model"]):
+        raise RefusedError(f"Tool 'tool_search' is not supported with {body['model']}.")
     for place, tool in functions:
         _check_function(place, tool)
-        if tool.get("defer_loading") and not searches:
-            raise RefusedError(f"{place}.defer_loading: deferred tools need a tool_search tool")
+    is_deferred = any(tool.get("defer_loading") for _, tool in functions)
+    if is_deferred and not searches:
+        raise RefusedError("Invalid Value: 'tools.defer_loading'. Deferred tools require tools.tool_search.")
+    if not is_deferred and any(search.get("execution") != "client" for search in searches):
+        raise RefusedError("Invalid Value: 'tools.tool_search'. tools.tool_search requires at least one deferred tool.")
     names = [tool["name"] for _, tool in functions]
     unique("tools", names)
-    if len(names) > _MAX_TOOLS:
-        raise RefusedError(f"tools: array too long; expected at most {_MAX_TOOLS}, got {len(names)}")
+    if len(names) > MAX_FUNCTIONS:
+        raise RefusedError(f"tools: array too long; expected at most {MAX_FUNCTIONS}, got {len(names)}")
     return names
 
 
@@ -93,6 +119,8 @@ def _check_item(place: str, item: dict[str, Any], body: dict[str, Any]) -> None:
         only(place, item, ["id", "status", "execution"], required=["type", "call_id", "arguments"])
     elif kind == "tool_search_output":
         _check_search_output(place, item)
+    elif kind == "additional_tools":
+        _check_additional_tools(place, item, body["model"])
     elif kind == "reasoning":
         only(place, item, ["status", "content", "encrypted_content"], required=["type", "id", "summary"])
         if body.get("store") is False and not item.get("encrypted_content"):
@@ -140,6 +168,16 @@ def _check_search_output(place: str, item: dict[str, Any]) -> None:
     unique(f"{place}.tools", [tool["name"] for tool in item["tools"]])
 
 
+def _check_additional_tools(place: str, item: dict[str, Any], model: str) -> None:
+    if not takes_additional_tools(model):
+        raise RefusedError(f"{place}.type: Invalid value: 'additional_tools'.")
+    only(place, item, ["id"], required=["type", "role", "tools"])
+    if item["role"] != "developer":
+        raise RefusedError(f"{place}.role: only 'developer' is supported")
+    for at, tool in objects(f"{place}.tools", item["tools"]):
+        _check_function(at, tool)
+
+
 def _check_pairs(items: Sequence[dict[str, Any]]) -> None:
     """Each call has one output, of its own kind, somewhere after it."""
     waiting: dict[str, str] = {}
@@ -162,6 +200,18 @@ def _check_reasoning(items: Sequence[dict[str, Any]]) -> None:
             raise RefusedError(
                 f"Item {item['id']!r} of type 'reasoning' was provided without its required following item."
             )
+
+
+def rendered(body: dict[str, Any]) -> Rendered:
+    """The prompt as the model reads it, part by part. Deferred tools are no part of it; search outputs hold them."""
+    tools = [tool for tool in body.get("tools") or [] if not tool.get("defer_loading")]
+    instructions = [{"instructions": body["instructions"]}] if body.get("instructions") else []
+    return Rendered([canonical(part) for part in [*tools, *instructions, *conversation(body)]])
+
+
+def available_tools(headers: Mapping[str, str], body: dict[str, Any]) -> set[str]:
+    listed = [tool["name"] for tool in body.get("tools") or [] if "name" in tool and not tool.get("defer_loading")]
+    return {*listed, *_names_in(body, "additional_tools"), *_names_in(body, "tool_search_output")}
 
 
 def conversation(body: dict[str, Any]) -> list[Any]:

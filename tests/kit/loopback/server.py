@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from types import ModuleType
@@ -13,6 +13,7 @@ import pytest
 
 from tests.kit.loopback import anthropic_messages, openai_chat, openai_responses
 from tests.kit.loopback.memory import Memory
+from tests.kit.loopback.prompt_cache import PromptCache
 from tests.kit.loopback.script import Failure, Raw, RefusedError, Reply
 from tests.kit.loopback.sse import event
 
@@ -31,6 +32,12 @@ class Request:
     body: dict[str, Any]
 
 
+def available_tools(request: Request) -> set[str]:
+    """The names of the tools that the model may call, in a request that was not refused."""
+    names: set[str] = DIALECTS[request.path].available_tools(request.headers, request.body)
+    return names
+
+
 class LoopbackApi(ThreadingHTTPServer):
     daemon_threads = True
 
@@ -41,6 +48,7 @@ class LoopbackApi(ThreadingHTTPServer):
         self.requests: list[Request] = []
         self.refusals: list[str] = []
         self.remembers = True
+        self.cache: PromptCache | None = None
         self.hung_up = threading.Event()
         self.memory = Memory()
         self.lock = threading.Lock()
@@ -88,15 +96,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        dialect = DIALECTS.get(self.path)
+        path = self.path.partition("?")[0]
+        dialect = DIALECTS.get(path)
         if dialect is None:
             self._json(404, {"error": {"type": "not_found", "message": f"no such path: {self.path}"}})
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             with self.server.lock:
-                self.server.requests.append(Request(self.path, headers, body))
-                reply, message = self._answer(dialect, headers, body)
+                request = Request(path, headers, body)
+                self.server.requests.append(request)
+                reply, message = self._answer(dialect, request)
         except RefusedError as refused:
             self.server.refusals.append(refused.message)
             self._json(refused.status, dialect.error(refused.status, refused.code, refused.message))
@@ -110,18 +120,21 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._json(200, message)
 
-    def _answer(
-        self, dialect: ModuleType, headers: dict[str, str], body: dict[str, Any]
-    ) -> tuple[Reply | Failure | Raw, dict[str, Any]]:
-        dialect.check(headers, body)
+    def _answer(self, dialect: ModuleType, request: Request) -> tuple[Reply | Failure | Raw, dict[str, Any]]:
+        body, memory = request.body, self.server.memory
+        dialect.check(request.headers, body)
         conversation = dialect.conversation(body)
         if self.server.remembers:
-            self.server.memory.check(conversation, dialect.call_ids(conversation))
+            memory.verify(dialect.thoughts_of(body), is_bound=dialect.is_bound(body))
+            memory.check(conversation, dialect.call_ids(conversation))
         reply = self.server.next_reply(body)
         said = reply if isinstance(reply, Reply) else Reply("This will not")
+        if self.server.cache is not None:
+            said = replace(said, usage=self.server.cache.use(request.path, body["model"], dialect.rendered(body)))
         message = dialect.render(said, body, self.server.new_id)
         own = dialect.said(message)
-        self.server.memory.note(conversation + own, dialect.call_ids(own))
+        memory.note(conversation + own, dialect.call_ids(own))
+        memory.sign(dialect.thoughts(message, body))
         return reply, message
 
     def _stream(
