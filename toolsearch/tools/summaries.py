@@ -6,25 +6,26 @@ import re
 from typing import Final
 
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.notices import first_sentence, opening_of
 
 SUMMARY_CHARACTERS: Final = 300
 PURPOSE_CHARACTERS: Final = 100
 
-_PARAGRAPHS = re.compile(r"\n\s*\n")
-_READ_CHARACTERS = 20_000  # of a description; what says what a tool does stands near its beginning
-_SENTENCE_END = re.compile(r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<=[.!?])\s+(?=[^\sa-z])")
+_OUT_OF_USE = re.compile(r"(?<!may be )(?<!will be )deprecat|obsolete|decommission|no longer supported", re.IGNORECASE)
 
 
 def summary_of(definition: ToolDefinition) -> str:
-    """The first paragraph of the description, or the title, cut at a word to 300 characters."""
-    text = definition.description.strip() or definition.title
-    return one_line(text.partition("\n\n")[0], SUMMARY_CHARACTERS)
+    """What the tool does: its description from where it says so to the end of that paragraph, or the title; cut at a
+    word to 300 characters. It begins with "(deprecated)" if that was said before.
+    """
+    skipped, telling = opening_of(definition.description)
+    mark = "(deprecated) " if _OUT_OF_USE.search(skipped) else ""
+    return one_line(f"{mark}{telling or definition.title}", SUMMARY_CHARACTERS)
 
 
 def purpose_of(text: str) -> str:
-    """What a server says that it is for: the first sentence of *text*, cut at a word to 100 characters."""
-    first = next(filter(None, map(str.strip, _PARAGRAPHS.split(text[:_READ_CHARACTERS].strip()))), "")
-    return one_line(_SENTENCE_END.split(first)[0], PURPOSE_CHARACTERS)
+    """What a server says that it is for: the first sentence of *text* that says so, cut at a word to 100 characters."""
+    return one_line(first_sentence(opening_of(text).telling), PURPOSE_CHARACTERS)
 
 
 def one_line(text: str, width: int) -> str:
