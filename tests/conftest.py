@@ -1,5 +1,6 @@
 """What all tests share: folders of their own, a fresh interpreter, and the option by which no skip hides a failure."""
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -65,6 +66,12 @@ def start_python() -> Iterator[Callable[..., Popen[str]]]:
             return process
 
         yield start
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what stays until the end: the SDKs' types, and thousands of collected tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
