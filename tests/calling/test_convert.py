@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import pydantic
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, RootModel, model_serializer
 
@@ -254,7 +254,6 @@ plain_values = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(plain_values, st.integers(1, 60))
 def test_what_is_made_of_a_value_up_to_a_length_begins_as_all_of_it(value: object, length: int):
     whole = json_text(to_json(value))

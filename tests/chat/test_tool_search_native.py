@@ -388,7 +388,7 @@ async def test_a_catalog_too_large_to_be_deferred_is_appended_and_a_note_says_so
     class Native(ScriptedModel):
         native_tool_search = True
 
-    engine = ToolSearch(Catalog(ToolDefinition(f"tool_{number}") for number in range(10_001)))
+    engine = ToolSearch(Catalog(ToolDefinition(f"tool_{number}") for number in range(10_001)), strategy="keyword")
     advisor = ToolSearchAdvisor(engine, mode=mode)
     model = Native(calls((SEARCH, '{"query": "select:tool_7"}')), says("Done."), says("Done."))
 

@@ -44,8 +44,8 @@ async def test_an_answer_says_where_even_the_best_fits_only_weakly():
 
 
 async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_shown():
-    long = "Digs a hole. " + "It digs and digs. " * 30_000
-    many = {"type": "object", "properties": {f"parameter_{i}": {"type": "string"} for i in range(5_000)}}
+    long = "Digs a hole. " + "It digs and digs. " * 3_000
+    many = {"type": "object", "properties": {f"parameter_{i}": {"type": "string"} for i in range(1_500)}}
     servers_tools = (
         entry("dig", description=long),
         entry("bury", _meta={"story": long}),
@@ -69,7 +69,7 @@ async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_show
                 theirs = [each for each in listed if each["name"] not in OWN]
                 if exposure or caller is not MODERN:
                     assert sorted(each["name"] for each in theirs) == shown
-                    assert "[cut: the description has 540,013 characters]" in str(theirs)
+                    assert "[cut: the description has 54,013 characters]" in str(theirs)
                     assert "story" not in str(theirs)
             assert await call(gateway, "a__wide", {}) == {"content": []}
 

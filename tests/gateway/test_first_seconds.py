@@ -82,8 +82,8 @@ async def test_no_list_waits_longer_than_the_first_two_seconds(mode, monkeypatch
     async with gateway_of("a", "hung", clock=clock) as (gateway, servers):
         await servers["a"].lists("dig", prompts=({"name": "greet"},), resources=({"uri": "a:///1", "name": "one"},))
         monkeypatch.setattr(gateway, "settled", forbidden)
+        clock.now_s += 2
         async with Client(make_server(gateway), mode=mode) as client:
-            clock.now_s += 2
             assert [tool.name for tool in (await client.list_tools()).tools] == OWN
             assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["a__greet"]
             assert len((await client.list_resources()).resources) == 1

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
@@ -70,7 +70,6 @@ def test_a_query_term_counts_once_however_often_it_is_said() -> None:
     assert scores(documents, "mail mail MAIL", PLAIN) == scores(documents, "mail", PLAIN)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from(["alpha", "beta", "gamma", "send", "mail"]), max_size=6), min_size=1, max_size=8),
     st.data(),

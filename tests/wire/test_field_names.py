@@ -1,7 +1,7 @@
 """The names of a format's fields, and its words for things, are written in one place only."""
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,10 +56,10 @@ def test_no_module_but_those_of_the_wire_knows_a_format_by_its_names(words: tupl
     assert found == set()
 
 
-def _texts(path: Path) -> Iterator[str]:
+@cache
+def _texts(path: Path) -> list[str]:
     """The string literals of a module, without its docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
-            yield node.value
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    said = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    literals = (node for node in nodes if isinstance(node, ast.Constant) and id(node) not in said)
+    return [literal.value for literal in literals if isinstance(literal.value, str)]

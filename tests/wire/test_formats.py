@@ -9,8 +9,8 @@ from mcp.types import CallToolRequestParams, CallToolResult
 from openai.types.chat import ChatCompletion, ChatCompletionToolMessageParam
 from openai.types.responses import Response
 from openai.types.responses.response_input_param import FunctionCallOutput
-from pydantic import TypeAdapter
 
+from tests.kit.sdk_types import accepted
 from toolsearch.errors import BadArgumentsError, BadSettingError
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.wire.formats import render_results
@@ -178,7 +178,7 @@ def test_openai_gets_one_tool_message_per_call_with_all_of_it_as_text():
             "content": "a dot\n[image (image/png, 3 bytes) left out: it cannot be sent here as text]",
         },
     ]
-    TypeAdapter(list[ChatCompletionToolMessageParam]).validate_python(messages)
+    accepted(list[ChatCompletionToolMessageParam], messages)
 
 
 def test_openai_responses_gets_outputs_and_images_as_such():
@@ -195,7 +195,7 @@ def test_openai_responses_gets_outputs_and_images_as_such():
             ],
         },
     ]
-    TypeAdapter(list[FunctionCallOutput]).validate_python(messages)
+    accepted(list[FunctionCallOutput], messages)
 
 
 def test_anthropic_gets_one_user_message_with_a_block_per_call_in_order():
@@ -227,10 +227,10 @@ def test_anthropic_gets_one_user_message_with_a_block_per_call_in_order():
             ],
         }
     ]
-    TypeAdapter(list[MessageParam]).validate_python(messages)
+    accepted(list[MessageParam], messages)
     for block in messages[0]["content"]:  # one by one, since pydantic looks into an Iterable only when it is used
-        TypeAdapter(ToolResultBlockParam).validate_python(block)
-        TypeAdapter(list[TextBlockParam | ImageBlockParam]).validate_python(block["content"])
+        accepted(ToolResultBlockParam, block)
+        accepted(list[TextBlockParam | ImageBlockParam], block["content"])
 
 
 def test_mcp_gets_call_tool_results():

@@ -6,8 +6,8 @@ import pytest
 from anthropic.types import Message, ToolReferenceBlockParam, ToolResultBlockParam
 from openai.types.responses import Response
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
-from pydantic import TypeAdapter
 
+from tests.kit.sdk_types import accepted
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.formats import render_results
@@ -95,7 +95,7 @@ def test_openai_is_sent_the_definitions_found_in_the_order_of_the_search():
         },
     ]
     for message in messages:
-        TypeAdapter(ResponseInputItemParam).validate_python(message)
+        accepted(ResponseInputItemParam, message)
 
 
 def test_openai_is_told_after_all_outputs_why_a_search_loaded_nothing():
@@ -108,7 +108,7 @@ def test_openai_is_told_after_all_outputs_why_a_search_loaded_nothing():
         {"type": "message", "role": "developer", "content": "toolSearchTool: Error: query must be a text"},
     ]
     for message in messages:
-        TypeAdapter(ResponseInputItemParam).validate_python(message)
+        accepted(ResponseInputItemParam, message)
 
 
 def test_anthropic_is_sent_references_to_the_tools_found():
@@ -125,8 +125,8 @@ def test_anthropic_is_sent_references_to_the_tools_found():
         "is_error": False,
     }
     assert other["content"] == [{"type": "text", "text": "sunny"}]
-    TypeAdapter(ToolResultBlockParam).validate_python(found)
-    TypeAdapter(list[ToolReferenceBlockParam]).validate_python(found["content"])
+    accepted(ToolResultBlockParam, found)
+    accepted(list[ToolReferenceBlockParam], found["content"])
 
 
 def test_anthropic_reads_the_text_of_a_search_that_loaded_nothing():

@@ -4,14 +4,13 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
+from tests.kit.sdk_types import accepted
 from tests.wire.properties import generated as some
 from toolsearch.errors import BadArgumentsError, BadToolError, ChatModelError
 from toolsearch.tools.calls import ToolCall, ToolResult
@@ -27,17 +26,6 @@ quick = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],
 )
-
-
-def accepted(kind: Any, written: Any) -> None:
-    """Raise unless the SDK's type takes *written*; its lists are read to the end, which its types do not do."""
-    adapter = _adapter(kind)
-    adapter.dump_python(adapter.validate_python(written), warnings=False)
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
 
 
 def as_sent(value: Any) -> Any:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from openai.types.responses import FunctionToolParam, Response, ToolSearchToolParam
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 
+from tests.kit.sdk_types import accepted
 from tests.wire.properties import generated as some
-from tests.wire.properties.contract import FormatContract, accepted, quick
+from tests.wire.properties.contract import FormatContract, quick
 from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition
