@@ -162,6 +162,15 @@ FACTS: Final[tuple[Fact, ...]] = (
         _CHECKED,
     ),
     Fact(
+        "system messages in place",
+        (*_CHAT, *_RESPONSES),
+        None,
+        ("", "azure"),
+        "OpenAI's documentation; elsewhere they are refused (maximhq/bifrost#6245) or cost the cache "
+        "(farion1231/cc-switch#7252)",
+        _CHECKED,
+    ),
+    Fact(
         "thinking bound to what came before",
         _CLAUDE,
         (_since("fable", 5, 1), _since("mythos", 5, 2), _since("opus sonnet haiku", 5, 5)),
@@ -295,7 +304,7 @@ def capabilities_of(endpoint: Endpoint) -> Capabilities:
         headers=_headers(known),
         removals="tool removals in messages" in known,
         forced_choice="no forced tool choice" not in known,
-        system_in_place=endpoint.wire_format != "anthropic" or "system messages in place" in known,
+        system_in_place="system messages in place" in known,
         binds_thinking="thinking bound to what came before" in known,
         tools_on_chat="function tools only without reasoning" not in known,
         native_schema=endpoint.wire_format != "anthropic" or "answers held to a schema" in known,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -52,6 +52,7 @@ class ToolChangeMessage:
 
     It stands after the results, or the user's message, that it follows, and before the model's next answer. What was
     sent once is sent again word for word: providers bind what a model has thought to everything that came before it.
+    A changed definition takes two: one that withdraws the tool, and, after the model's next answer, one that adds it.
     """
 
     added: tuple[ToolDefinition, ...] = ()
@@ -59,6 +60,10 @@ class ToolChangeMessage:
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage | ToolChangeMessage
+
+
+NO_TOOLS: Mapping[str, ToolDefinition] = {}
+"""For reading conversations whose messages can add no tools."""
 
 
 def verbatim_items(message: AssistantMessage, provider: str) -> Sequence[JsonObject]:

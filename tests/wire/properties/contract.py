@@ -16,7 +16,15 @@ from toolsearch.errors import BadArgumentsError, BadToolError, ChatModelError
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.answers import ChatResponse, FinishReason
-from toolsearch.wire.messages import AssistantMessage, Message, ProviderItems, SystemMessage, ToolMessage, UserMessage
+from toolsearch.wire.messages import (
+    AssistantMessage,
+    Message,
+    ProviderItems,
+    SystemMessage,
+    ToolChangeMessage,
+    ToolMessage,
+    UserMessage,
+)
 from toolsearch.wire.replies import parse_tool_calls
 
 # Examples are the same in every run and are not stored, so that subclasses that share a test cannot mix theirs up.
@@ -44,6 +52,8 @@ class FormatContract:
     sdk_tool: ClassVar[Any]
     sdk_message: ClassVar[Any]  # of one entry of the conversation
     sdk_answer: ClassVar[Any]
+    sdk_change: ClassVar[Any] = None  # of one entry that changes tools; None: there are none
+    says_removals: ClassVar[bool] = False
     conversation_key: ClassVar[str] = "messages"
     finish_reasons: ClassVar[Sequence[FinishReason]] = ("stop", "length", "content_filter")
 
@@ -200,6 +210,31 @@ class FormatContract:
 
         assert read == replace(message, verbatim=items)
         assert json.dumps(self.format.write_messages([read])) == sent
+
+    @quick
+    @given(
+        added=st.lists(some.DEFINITIONS, max_size=2, unique_by=lambda definition: definition.name),
+        removed=st.lists(some.NAMES, max_size=2, unique=True),
+    )
+    def test_a_change_of_tools_is_read_as_it_was_written_and_defines_none_that_the_reader_does_not_know(
+        self, added: list[ToolDefinition], removed: list[str]
+    ) -> None:
+        user, assistant = UserMessage("Go."), AssistantMessage("Done.")
+        withdrawn = tuple(removed) if self.says_removals else ()
+        change = ToolChangeMessage(tuple(added), withdrawn)
+        written = self.format.write_messages([user, ToolChangeMessage(tuple(added), tuple(removed)), assistant])
+
+        for entry in written[self.conversation_key]:
+            accepted(self.sdk_change or self.sdk_message, entry)
+        known = {definition.name: definition for definition in added}
+        has_change = self.sdk_change and (added or withdrawn)
+        assert self.format.read_messages(as_sent(written), known) == [
+            user,
+            *([change] if has_change else []),
+            assistant,
+        ]
+        strange = [ToolChangeMessage((), withdrawn)] if withdrawn and self.sdk_change else []
+        assert self.format.read_messages(as_sent(written)) == [user, *strange, assistant]
 
     @quick
     @given(

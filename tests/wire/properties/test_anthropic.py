@@ -1,10 +1,13 @@
 """Anthropic's Messages in both directions, held against the official SDK's types."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
+import pytest
 from anthropic.types import Message as AnthropicMessage
 from anthropic.types import MessageParam, ToolParam
+from anthropic.types.beta import BetaMessageParam
 from hypothesis import strategies as st
 
 from tests.wire.properties import generated as some
@@ -15,7 +18,15 @@ from toolsearch.wire import anthropic
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.anthropic import answers
 from toolsearch.wire.arguments import arguments_object
-from toolsearch.wire.messages import AssistantMessage, ProviderItems, SystemMessage, ToolMessage, UserMessage
+from toolsearch.wire.messages import (
+    AssistantMessage,
+    Message,
+    ProviderItems,
+    SystemMessage,
+    ToolChangeMessage,
+    ToolMessage,
+    UserMessage,
+)
 from toolsearch.wire.native_search import NativeSearch
 
 
@@ -25,6 +36,8 @@ class TestAnthropic(FormatContract):
     sdk_tool = ToolParam
     sdk_message = MessageParam
     sdk_answer = AnthropicMessage
+    sdk_change = BetaMessageParam
+    says_removals = True
 
     def said_call(self, call: ToolCall) -> ToolCall:
         return ToolCall(call.id, call.name, arguments_object(call))
@@ -125,3 +138,102 @@ def test_references_to_found_tools_are_read_as_their_names() -> None:
 
     assert read == found
     assert anthropic.write_results([read], native) == written
+
+
+# What stands between a user's message and the model's answer
+
+WEATHER, CLOCK = ToolDefinition("weather", "The weather."), ToolDefinition("clock", "The time.")
+ASKED = AssistantMessage("", (ToolCall("1", "look", {}),))
+RESULT = ToolMessage((ToolResult("1", "look", (some.text("a cat"),)),))
+CHANGE = ToolChangeMessage((WEATHER,), ("clock",))
+ADDED_BY_VALUE = {
+    "type": "tool_addition",
+    "tool": {"type": "tool_definition", "definition": anthropic.write_tool(WEATHER)},
+}
+REMOVED = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "clock"}}
+
+
+def roles(*messages: Message) -> list[tuple[str, list[str]]]:
+    written = anthropic.write_messages(messages)["messages"]
+    return [(entry["role"], [block["type"] for block in entry["content"]]) for entry in written]
+
+
+def test_a_change_withdraws_before_it_adds_and_a_deferred_tool_is_added_by_its_name() -> None:
+    [by_value] = anthropic.write_change(CHANGE)
+    [by_name] = anthropic.write_change(ToolChangeMessage((WEATHER,)), NativeSearch({"weather": WEATHER}))
+
+    assert by_value == {"role": "system", "content": [REMOVED, ADDED_BY_VALUE]}
+    reference = {"type": "tool_reference", "name": "weather"}
+    assert by_name == {"role": "system", "content": [{"type": "tool_addition", "tool": reference}]}
+    assert anthropic.read_messages({"messages": [by_name]}, {"weather": WEATHER}) == [ToolChangeMessage((WEATHER,))]
+
+
+def test_a_system_message_stands_after_all_that_the_user_says_and_before_the_answer() -> None:
+    """Wherever it stands in the conversation: the API takes it nowhere else."""
+    late, user, answer = SystemMessage("It is late."), UserMessage("Hi."), AssistantMessage("Yes.")
+    end = [("user", ["text"]), ("system", ["text"])]
+
+    assert roles(user, late, answer) == [*end, ("assistant", ["text"])]
+    assert roles(user, late, UserMessage("Well?"), answer) == [
+        ("user", ["text", "text"]), ("system", ["text"]), ("assistant", ["text"]),
+    ]  # fmt: skip
+    assert roles(user, answer, late, user) == [("user", ["text"]), ("assistant", ["text"]), *end]
+    assert roles(user, answer, user, late) == [("user", ["text"]), ("assistant", ["text"]), *end]
+    assert roles(CHANGE, user, answer) == [
+        ("user", ["text"]), ("system", ["tool_removal", "tool_addition"]), ("assistant", ["text"]),
+    ]  # fmt: skip
+
+
+def test_nothing_stands_between_a_call_and_its_result() -> None:
+    after = [("user", ["tool_result"]), ("system", ["tool_removal", "tool_addition"])]
+
+    assert roles(UserMessage("Look."), ASKED, CHANGE, RESULT)[2:] == after
+    assert roles(UserMessage("Look."), ASKED, UserMessage("Now!"), RESULT)[2:] == [("user", ["tool_result", "text"])]
+
+
+def test_a_conversation_that_grows_is_sent_again_as_it_was() -> None:
+    messages = [
+        *[SystemMessage("Be brief."), SystemMessage("Be kind."), UserMessage("Look."), ASKED, RESULT, CHANGE],
+        *[AssistantMessage("A cat."), UserMessage("And?"), SystemMessage("It is late."), AssistantMessage("A dog.")],
+    ]
+    requests = [
+        json.dumps(anthropic.write_messages(messages[:end])["messages"])[:-1] for end in (3, 6, 9, len(messages))
+    ]
+
+    assert anthropic.write_messages(messages)["system"] == "Be brief.\n\nBe kind."
+    for shorter, longer in pairwise(requests):
+        assert longer.startswith(shorter)
+
+
+def test_whether_a_request_needs_the_header_is_told_by_what_it_holds() -> None:
+    def has_changes(*messages: Message) -> bool:
+        return anthropic.has_changes(anthropic.write_messages(messages)["messages"])
+
+    assert has_changes(UserMessage("Hi."), CHANGE)
+    assert not has_changes(UserMessage("tool_addition"), SystemMessage("It is late."), AssistantMessage("Yes."))
+
+
+def test_texts_and_changes_of_one_system_message_are_read_one_by_one() -> None:
+    content = [some.text("It is late."), REMOVED, ADDED_BY_VALUE, some.text("Be quick.")]
+
+    read = anthropic.read_messages({"messages": [{"role": "system", "content": content}]}, {"weather": WEATHER})
+
+    assert read == [SystemMessage("It is late."), CHANGE, SystemMessage("Be quick.")]
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "tool_definition", "definition": {"name": "wipe", "input_schema": {}}},
+        {"type": "tool_definition", "definition": 3},
+        {"type": "tool_reference", "name": ["weather"]},
+        {"type": "mcp_tool_reference", "server_name": "evil", "name": "weather"},
+        {"type": "mcp_toolset_reference", "server_name": "evil"},
+        {},
+        3,
+    ],
+)
+def test_a_tool_that_the_reader_does_not_know_is_not_added(tool: Any) -> None:
+    block = {"type": "tool_addition", "tool": tool}
+
+    assert anthropic.read_messages({"messages": [{"role": "system", "content": [block]}]}, {"weather": WEATHER}) == []

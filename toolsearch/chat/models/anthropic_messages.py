@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from toolsearch.chat.model import Prompt
 from toolsearch.chat.models.anthropic_turn import AnthropicTurn
+from toolsearch.chat.models.betas import betas_in, with_betas
 from toolsearch.chat.models.clouds import cloud_of
 from toolsearch.chat.models.sdk import Clients, laid_over, refuse_deferred, require_sdk, schema_to_send, translated
+from toolsearch.chat.models.tool_choice import choice_to_send, told_choice
 from toolsearch.chat.response_format import ResponseFormat
 from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.errors import BadSettingError, ChatModelError
@@ -17,9 +20,10 @@ from toolsearch.wire import anthropic
 from toolsearch.wire.aggregate import last_chunk
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 from toolsearch.wire.anthropic.answers import read_event
-from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
+from toolsearch.wire.capabilities import Capabilities, Cloud, Endpoint, RevealMode, capabilities_of
 from toolsearch.wire.formats import RenderedTools, render_tools
 from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.sendable import sendable
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -36,7 +40,8 @@ class AnthropicModel:
     max_tokens          for prompts that set none, as the API wants one
     max_continuations   how often a reply that the API paused (``pause_turn``) is sent back for the model to go on with;
                         its parts are one answer, and their usage is added up
-    betas               what ``anthropic-beta`` names; deferred tools need none at Anthropic, but do at some clouds
+    betas               what ``anthropic-beta`` names besides what the messages and tools of a request need, and what
+                        the client's own headers and `ChatOptions.extra` name
     cloud               who serves the model; None: by the client's class, and "other" for any address that is not
                         Anthropic's own. Say "" for a proxy that hands everything on to Anthropic as it is
     native_tool_search  whether the model takes deferred tools and references to them; None: by its name and cloud
@@ -45,6 +50,10 @@ class AnthropicModel:
     Deferred tools are in every request, in the given order, and are read by the model only once a result of
     ``toolSearchTool`` refers to them, so the prompt cache holds. To have prompts cached at all, pass
     ``ChatOptions(extra={"cache_control": {"type": "ephemeral"}})``.
+
+    Newer models take changes of tools, and what the system says, in the midst of a conversation, and refuse a tool
+    choice that forces a call. Such a choice is sent to them as "auto": a warning is logged, and the answer's metadata
+    holds ``{"choice_sent": "auto"}``.
     """
 
     provider = anthropic.PROVIDER
@@ -73,7 +82,7 @@ class AnthropicModel:
             self._clients = Clients(client, lambda: AsyncAnthropic(base_url=base_url, api_key=api_key))
         self._max_tokens = max_tokens
         self._max_continuations = max_continuations
-        self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
+        self._betas = tuple(betas)
         self._deferred = RenderedTools(anthropic.PROVIDER, anthropic.DEFERRED)
         if cloud is None:
             cloud = cloud_of(self._clients.first, _OWN_HOST)
@@ -116,30 +125,52 @@ class AnthropicModel:
         yield last_chunk(turn.response())  # after the connection is closed: who has it may let go of the rest
 
     async def _turn(self, prompt: Prompt) -> AnthropicTurn:
-        deferred = prompt.options.deferred_tools  # thousands of tools would hold up the loop
-        request = await in_thread(self._request, prompt) if deferred else self._request(prompt)
-        return AnthropicTurn(request, self._max_continuations)
+        options = prompt.options
+        model = options.model or self.model
+        known = capabilities_of(replace(self.endpoint, model=model))
+        choice = choice_to_send(options.tool_choice, known)
+        asked = replace(prompt, options=replace(options, model=model, tool_choice=choice))
+        # Thousands of tools would hold up the loop.
+        request = (
+            await in_thread(self._request, asked, known) if options.deferred_tools else self._request(asked, known)
+        )
+        told = told_choice(options.tool_choice, choice, model) if "tools" in request else {}
+        return AnthropicTurn(request, self._max_continuations, told)
 
-    def _request(self, prompt: Prompt) -> dict[str, Any]:
+    def _request(self, prompt: Prompt, known: Capabilities) -> dict[str, Any]:
         options = options_to_send(prompt)
-        if not self.native_tool_search:
-            refuse_deferred(self.model, options.deferred_tools)
+        model = options.model or self.model
+        if "deferred" not in known.modes:
+            refuse_deferred(model, options.deferred_tools)
         shown = [tool.definition for tool in options.tools]
-        deferred = [tool.definition for tool in options.deferred_tools]
-        native = NativeSearch({definition.name: definition for definition in deferred})
+        deferred = {tool.name: tool.definition for tool in options.deferred_tools}
+        listed = {definition.name for definition in shown}
+        messages = sendable(prompt.messages, known, listed=listed, deferred=deferred)
         request: dict[str, Any] = {
-            "model": options.model or self.model,
+            "model": model,
             "max_tokens": options.max_tokens or self._max_tokens,
-            **anthropic.write_messages(prompt.messages, native),
-            "extra_headers": self._headers,
+            **anthropic.write_messages(messages, NativeSearch(deferred)),
         }
         if shown:
-            request["tools"] = [*render_tools(shown, anthropic.PROVIDER), *self._deferred.of(deferred)]
+            request["tools"] = [*render_tools(shown, anthropic.PROVIDER), *self._deferred.of(deferred.values())]
             request |= anthropic.write_tool_choice(options.tool_choice)
-        request |= laid_over(self._format(request["model"], options.response_format), options.extra)
+        request |= laid_over(self._format(model, options.response_format), options.extra)
+        request["extra_headers"] = self._headers(request, known)
         if options.temperature is not None:  # newer models refuse it, so the SDK has no argument for it any more
             request["extra_body"] = {"temperature": options.temperature, **request.get("extra_body", {})}
         return request
+
+    def _headers(self, request: Mapping[str, Any], known: Capabilities) -> dict[str, str]:
+        """What is named besides what *request* needs is what its user wants; a beta that nobody needs is not named."""
+        used: dict[RevealMode, bool] = {
+            "messages": anthropic.has_changes(request["messages"]),
+            "deferred": any(anthropic.DEFERRED.items() <= tool.items() for tool in request.get("tools", ())),
+        }
+        needed = [beta for mode, is_used in used.items() if is_used for beta in betas_in(known.headers.get(mode, {}))]
+        given: Mapping[str, str] = request.get("extra_headers", {})
+        if not needed and not self._betas:
+            return dict(given)  # the SDK sends what the client names
+        return with_betas(given, [*betas_in(self._clients.first.default_headers), *self._betas, *needed])
 
     def _format(self, model: str, wanted: ResponseFormat[Any] | None) -> dict[str, Any]:
         if wanted is None or schema_to_send(model, wanted, is_native=self.native_response_format) is None:

@@ -17,11 +17,14 @@ class AnthropicTurn:
     """What to ask, in *request*, and what has come so far.
 
     A paused reply is sent back as it came, with its container, at most *max_continuations* times; after that, or where
-    it calls tools of ours, it is the answer, with the finish reason "other".
+    it calls tools of ours, it is the answer, with the finish reason "other". The answer's metadata holds *metadata*.
     """
 
-    def __init__(self, request: Mapping[str, Any], max_continuations: int) -> None:
+    def __init__(
+        self, request: Mapping[str, Any], max_continuations: int, metadata: Mapping[str, Any] | None = None
+    ) -> None:
         self.request = dict(request)
+        self._metadata = metadata or {}
         self._continuations_left = max_continuations
         self._parts: list[ChatResponse] = []
 
@@ -47,5 +50,5 @@ class AnthropicTurn:
             AssistantMessage(text, last.message.tool_calls, ProviderItems(anthropic.PROVIDER, items)),
             last.finish_reason,
             reduce(add, (part.usage for part in self._parts)),
-            last.metadata,
+            {**last.metadata, **self._metadata},
         )

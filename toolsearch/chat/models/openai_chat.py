@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolsearch.chat.model import Prompt
 from toolsearch.chat.models.clouds import cloud_of
 from toolsearch.chat.models.sdk import Clients, refuse_deferred, require_sdk, schema_to_send, translated
 from toolsearch.chat.models.strict_tools import StrictTools
+from toolsearch.errors import BadSettingError
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json
 from toolsearch.wire import openai_chat
 from toolsearch.wire.aggregate import last_chunk
 from toolsearch.wire.answers import ChatChunk, ChatResponse
-from toolsearch.wire.capabilities import Cloud, Endpoint
+from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
 from toolsearch.wire.openai_chat.answers import read_answer
 from toolsearch.wire.openai_chat.stream import StreamedAnswer
+from toolsearch.wire.sendable import sendable
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -37,6 +40,8 @@ class OpenAIChatModel:
     native_response_format  some compatible endpoints know no ``response_format``: with False they are told in words
 
     Retries and timeouts are the client's. Nothing can be deferred here: discovered tools go in `ChatOptions.tools`.
+    OpenAI's models from GPT-5.6 on take no function tools here while they reason, and they do unless they are told not
+    to: prompts with tools then raise BadSettingError, which names the two ways out.
 
     Of several choices (``n`` in `ChatOptions.extra`, or an endpoint that puts text and calls into two) the answer is
     the first with calls, else the first; the messages of the others are in its metadata as ``other_choices``.
@@ -99,10 +104,17 @@ class OpenAIChatModel:
 
     def _request(self, prompt: Prompt, strict: StrictTools) -> dict[str, Any]:
         options = prompt.options
-        refuse_deferred(self.model, options.deferred_tools)
+        model = options.model or self.model
+        known = capabilities_of(replace(self.endpoint, model=model))
+        refuse_deferred(model, options.deferred_tools)
+        if options.tools and not known.tools_on_chat and options.extra.get("reasoning_effort") != "none":
+            raise BadSettingError(
+                f"{model} takes function tools on Chat Completions only if it does not reason: use "
+                "OpenAIResponsesModel, or ChatOptions(extra={'reasoning_effort': 'none'}) where the model takes it"
+            )
         request: dict[str, Any] = {
-            "model": options.model or self.model,
-            **openai_chat.write_messages(prompt.messages),
+            "model": model,
+            **openai_chat.write_messages(sendable(prompt.messages, known)),
         }
         if options.temperature is not None:
             request["temperature"] = options.temperature

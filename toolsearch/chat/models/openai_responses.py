@@ -20,6 +20,7 @@ from toolsearch.wire.answers import ChatChunk, ChatResponse
 from toolsearch.wire.capabilities import Cloud, capabilities_of
 from toolsearch.wire.native_search import NativeSearch
 from toolsearch.wire.openai_responses.answers import read_answer, read_event
+from toolsearch.wire.sendable import sendable
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -100,13 +101,16 @@ class OpenAIResponsesModel:
 
     def _request(self, prompt: Prompt, strict: StrictTools) -> dict[str, Any]:
         options = options_to_send(prompt)
-        if not self.native_tool_search:
-            refuse_deferred(self.model, options.deferred_tools)
+        model = options.model or self.model
+        known = capabilities_of(replace(self.endpoint, model=model))
+        if "deferred" not in known.modes:
+            refuse_deferred(model, options.deferred_tools)
         deferred = {tool.name: tool.definition for tool in options.deferred_tools}
         native = NativeSearch(deferred) if deferred else None
+        messages = sendable(prompt.messages, known, listed={tool.name for tool in options.tools}, deferred=deferred)
         request: dict[str, Any] = {
-            "model": options.model or self.model,
-            **openai_responses.write_messages(prompt.messages, native),
+            "model": model,
+            **openai_responses.write_messages(messages, native),
             "store": self._store,
         }
         if options.temperature is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from toolsearch.wire.anthropic.calls import read_call, read_calls, reply_items, write_calls
 from toolsearch.wire.anthropic.messages import (
     continued,
+    has_changes,
     read_messages,
     read_results,
     write_change,
@@ -30,6 +31,7 @@ __all__ = [
     "INPUT_SCHEMA",
     "PROVIDER",
     "continued",
+    "has_changes",
     "read_call",
     "read_calls",
     "read_messages",

@@ -1,15 +1,19 @@
-"""Conversations as Anthropic's Messages has them: users and assistants in turn, and one text for the system.
+"""Conversations as Anthropic's Messages has them: users and assistants in turn, and what the system says.
 
 There is no place for the name of a result's tool or for structured results, and empty texts are refused, so they are
-left out. Neighbours of one role become one message, and every system message stands before all others: what is read
-back is in that order. A result that loads tools is written as references to them, without its text. Marks for the
-provider's cache are kept on what users and assistants say, not on system texts and results.
+left out. Neighbours of one role become one message. The system messages that begin a conversation are one text beside
+it; later ones, and changes of tools, stand between a user's message and the model's answer, and move there if they are
+not: what is read back is in that order. Only newer models take these; see `sendable`.
+
+A result that loads tools is written as references to them, without its text. Marks for the provider's cache are kept on
+what users and assistants say, not on system texts and results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby, takewhile
 
 from toolsearch.tools.blocks import image_block, text_block
 from toolsearch.tools.calls import ToolResult
@@ -19,6 +23,7 @@ from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.anthropic.calls import read_call, write_calls
 from toolsearch.wire.anthropic.names import API, PROVIDER
 from toolsearch.wire.anthropic.tools import write_tool
+from toolsearch.wire.anthropic.turns import Turns
 from toolsearch.wire.bad_request import objects_in, refuse_request
 from toolsearch.wire.content import (
     block_as_text,
@@ -30,6 +35,7 @@ from toolsearch.wire.content import (
     same_json,
 )
 from toolsearch.wire.messages import (
+    NO_TOOLS,
     AssistantMessage,
     Message,
     ProviderItems,
@@ -44,38 +50,40 @@ from toolsearch.wire.reply_items import mapping
 
 _REFERENCE = "tool_reference"
 _RESULT = "tool_result"
+_ADDITION = "tool_addition"
+_REMOVAL = "tool_removal"
+_DEFINITION = "tool_definition"
 
 
 def write_messages(messages: Sequence[Message], native_search: NativeSearch | None = None) -> dict[str, Json]:
     """The parts of a request that hold the conversation."""
-    turns: list[dict[str, Json]] = []
-    for message in messages:
-        role, blocks = _write(message, native_search)
-        if not blocks:
-            continue
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += blocks
-        else:
-            turns.append({"role": role, "content": blocks})
-    system = [message.text for message in messages if isinstance(message, SystemMessage) and message.text]
-    return {"messages": turns} | ({"system": "\n\n".join(system)} if system else {})
+    first = list(takewhile(lambda message: isinstance(message, SystemMessage), messages))
+    turns = Turns()
+    for message in messages[len(first) :]:
+        turns.add(*_write(message, native_search))
+    system = [message.text for message in first if isinstance(message, SystemMessage) and message.text]
+    return {"messages": turns.messages()} | ({"system": "\n\n".join(system)} if system else {})
 
 
-def read_messages(request: JsonObject) -> list[Message]:
-    """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read."""
+def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_TOOLS) -> list[Message]:
+    """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read.
+
+    Of the tools that its messages add, only those in *tools* are read, and as they are there: whoever wrote the
+    conversation must not define tools by it. Tools of MCP servers that the provider talks to itself are none of them.
+    """
     system = _text_of(request.get("system") or "")
     messages: list[Message] = [SystemMessage(system)] if system else []
-    tools: dict[str, str] = {}  # which tool each call is of, by the call's id
+    called: dict[str, str] = {}  # which tool each call is of, by the call's id
     for number, entry in enumerate(objects_in(request.get("messages"), "messages", api=API), 1):
         match entry.get("role"):
             case "user":
-                messages += _read_user(entry, tools)
+                messages += _read_user(entry, called)
             case "assistant":
                 message = _read_assistant(entry)
-                tools |= {call.id: call.name for call in message.tool_calls}
+                called |= {call.id: call.name for call in message.tool_calls}
                 messages.append(message)
             case "system":
-                messages.append(SystemMessage(_text_of(entry.get("content"))))
+                messages += _read_system(entry, tools)
             case role:
                 refuse_request(f"messages number {number} has the role {role!r:.60}", api=API)
     return messages
@@ -87,14 +95,20 @@ def write_results(results: Sequence[ToolResult], native_search: NativeSearch | N
     return [{"role": "user", "content": blocks}] if blocks else []
 
 
-def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:
-    """A system message that adds definitions and withdraws tools by name. The request needs a header for it."""
-    removed = [{"type": "tool_removal", "tool": {"type": _REFERENCE, "name": name}} for name in change.removed]
-    added = [
-        {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": write_tool(definition)}}
-        for definition in change.added
-    ]
-    return [{"role": "system", "content": [*removed, *added]}] if removed or added else []
+def write_change(change: ToolChangeMessage, native_search: NativeSearch | None = None) -> list[dict[str, Json]]:
+    """A system message that withdraws tools by name and adds definitions; those of *native_search*, which the request
+    defers, by name as well.
+
+    The request needs a header for it: `has_changes` tells, and `capabilities_of` has the header.
+    """
+    blocks = _write_change_blocks(change, native_search)
+    return [{"role": "system", "content": blocks}] if blocks else []
+
+
+def has_changes(messages: Iterable[JsonObject]) -> bool:
+    """Whether any of *messages*, as they are sent, changes what the model may call."""
+    contents = [message["content"] for message in messages if message["role"] == "system"]
+    return any(block["type"] in (_ADDITION, _REMOVAL) for content in contents for block in content)
 
 
 def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> list[ToolResult]:
@@ -121,15 +135,13 @@ def continued(request: Mapping[str, Json], blocks: list[dict[str, Json]]) -> dic
 def _write(message: Message, native_search: NativeSearch | None) -> tuple[str, list[dict[str, Json]]]:
     match message:
         case SystemMessage():
-            return "system", []
+            return "system", [text_block(message.text)] if message.text.strip() else []
         case UserMessage():
             return "user", _write_content(message)
         case ToolChangeMessage():
-            return "system", [block for turn in write_change(message) for block in turn["content"]]
+            return "system", _write_change_blocks(message, native_search)
         case ToolMessage():
-            return "user", [
-                block for turn in write_results(message.results, native_search) for block in turn["content"]
-            ]
+            return "user", _write_result_blocks(message.results, native_search)
         case AssistantMessage():
             return "assistant", without_empty_texts(verbatim_items(message, PROVIDER)) or _write_assistant(message)
 
@@ -159,6 +171,21 @@ def _write_result(result: ToolResult, native_search: NativeSearch | None) -> dic
         part for part in map(_write_part, result.content) if part.get("text") != ""
     ]
     return {"type": _RESULT, "tool_use_id": result.call_id, "content": content, "is_error": result.is_error}
+
+
+def _write_change_blocks(change: ToolChangeMessage, native_search: NativeSearch | None) -> list[dict[str, Json]]:
+    deferred: Collection[str] = native_search.definitions if native_search is not None else ()
+    removed = [{"type": _REMOVAL, "tool": {"type": _REFERENCE, "name": name}} for name in change.removed]
+    added = [
+        {
+            "type": _ADDITION,
+            "tool": {"type": _REFERENCE, "name": definition.name}
+            if definition.name in deferred
+            else {"type": _DEFINITION, "definition": write_tool(definition)},
+        }
+        for definition in change.added
+    ]
+    return [*removed, *added]
 
 
 def _reference(definition: ToolDefinition) -> dict[str, Json]:
@@ -192,6 +219,28 @@ def _read_user(entry: JsonObject, tools: Mapping[str, str]) -> list[Message]:
     last = plain_text(content, -1)
     user = UserMessage("", tuple(content)) if last is None else UserMessage(last, tuple(content[:-1]))
     return [*messages, user]
+
+
+def _read_system(entry: JsonObject, tools: Mapping[str, ToolDefinition]) -> Iterator[Message]:
+    """Texts and changes of tools in a row are one message each."""
+    blocks = _blocks(entry.get("content"))
+    for is_change, group in groupby(blocks, lambda block: block.get("type") in (_ADDITION, _REMOVAL)):
+        if not is_change:
+            yield SystemMessage("\n\n".join(str(block.get("text", "")) for block in group))
+            continue
+        named = [(block["type"], _changed_tool(block)) for block in group]
+        added = tuple(tools[name] for kind, name in named if kind == _ADDITION and name in tools)
+        removed = tuple(name for kind, name in named if kind == _REMOVAL and name)
+        if added or removed:
+            yield ToolChangeMessage(added, removed)
+
+
+def _changed_tool(block: JsonObject) -> str:
+    """The name of the tool that *block* adds or withdraws; "" if it is none of ours."""
+    tool = mapping(block.get("tool")) or {}
+    named = {_REFERENCE: tool, _DEFINITION: mapping(tool.get("definition")) or {}}.get(str(tool.get("type")), {})
+    name = named.get("name")
+    return name if isinstance(name, str) else ""
 
 
 def _read_assistant(entry: JsonObject) -> AssistantMessage:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.bad_request import objects_in, refuse_request
 from toolsearch.wire.content import (
@@ -27,6 +28,7 @@ from toolsearch.wire.content import (
     same_json,
 )
 from toolsearch.wire.messages import (
+    NO_TOOLS,
     AssistantMessage,
     Message,
     ProviderItems,
@@ -48,21 +50,22 @@ def write_messages(messages: Sequence[Message], native_search: NativeSearch | No
     return {"messages": [entry for message in messages for entry in _write(message)]}
 
 
-def read_messages(request: JsonObject) -> list[Message]:
+def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_TOOLS) -> list[Message]:
     """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read."""
+    del tools  # this format's messages can add none
     messages: list[Message] = []
-    tools: dict[str, str] = {}  # which tool each call is of, by the call's id
+    called: dict[str, str] = {}  # which tool each call is of, by the call's id
     results: list[JsonObject] = []  # results in a row, which are one message
     for number, entry in enumerate(objects_in(request.get("messages"), "messages", api=API), 1):
         if entry.get("role") == "tool":
             results.append(entry)
             continue
-        _append_results(results, tools, messages)
+        _append_results(results, called, messages)
         message = _read(entry, number)
         if isinstance(message, AssistantMessage):
-            tools |= {call.id: call.name for call in message.tool_calls}
+            called |= {call.id: call.name for call in message.tool_calls}
         messages.append(message)
-    _append_results(results, tools, messages)
+    _append_results(results, called, messages)
     return messages
 
 

@@ -2,8 +2,9 @@
 
 There is no place for the name of a result's tool, for a failure, and for structured results: the text of a result says
 that it failed. Several blocks of a result become one text, unless a picture is among them. A developer's message is
-read as the system's. What only this API knows, such as reasoning, its own tools' calls, or tools that were added in the
-midst of a conversation, is part of the assistant's message beside which it stands, and goes back word for word.
+read as the system's. Tools can be added in the midst of a conversation, and not withdrawn. What only this API knows,
+such as reasoning or its own tools' calls, is part of the assistant's message beside which it stands, and goes back word
+for word.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.bad_request import objects_in
@@ -29,6 +31,7 @@ from toolsearch.wire.content import (
     same_json,
 )
 from toolsearch.wire.messages import (
+    NO_TOOLS,
     AssistantMessage,
     Message,
     ProviderItems,
@@ -70,24 +73,30 @@ def write_messages(messages: Sequence[Message], native_search: NativeSearch | No
     return {"input": items}
 
 
-def read_messages(request: JsonObject) -> list[Message]:
-    """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read."""
+def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_TOOLS) -> list[Message]:
+    """The conversation of a request. Raises BadArgumentsError, which says where, for what cannot be read.
+
+    Of the tools that its items add, only those in *tools* are read, and as they are there: whoever wrote the
+    conversation must not define tools by it.
+    """
     instructions = request.get("instructions")
     messages: list[Message] = [SystemMessage(instructions)] if isinstance(instructions, str) and instructions else []
     asked = request.get("input")
     if isinstance(asked, str):
         return [*messages, UserMessage(asked)]
-    tools: dict[str, str] = {}  # which tool each call is of, by the call's id
+    called: dict[str, str] = {}  # which tool each call is of, by the call's id
     for kind, items in _grouped(objects_in(asked, "input", api=API)):
         if kind == "user":
             messages += map(_read_user, items)
         elif kind == "system":
             messages += [SystemMessage(_text(item)) for item in items]
         elif kind == "results":
-            messages.append(ToolMessage(tuple(read_results(items, tools))))
+            messages.append(ToolMessage(tuple(read_results(items, called))))
+        elif kind == "change":
+            messages += _read_change(items, tools)
         else:
             message = _read_assistant(items)
-            tools |= {call.id: call.name for call in message.tool_calls}
+            called |= {call.id: call.name for call in message.tool_calls}
             messages.append(message)
     return messages
 
@@ -196,6 +205,8 @@ def _grouped(items: Iterable[JsonObject]) -> list[tuple[str, list[JsonObject]]]:
 def _kind(item: JsonObject) -> str:
     if item.get("type") in (_OUTPUT, _SEARCH_OUTPUT):
         return "results"
+    if item.get("type") == _ADDITION:
+        return "change"
     if item.get("type", "message") != "message":
         return "assistant"
     return {"user": "user", "system": "system", "developer": "system"}.get(str(item.get("role")), "assistant")
@@ -207,6 +218,14 @@ def _read_user(item: JsonObject) -> UserMessage:
     blocks = _blocks(item.get("content"))
     first = plain_text(blocks, 0)
     return UserMessage("", tuple(blocks)) if first is None else UserMessage(first, tuple(blocks[1:]))
+
+
+def _read_change(items: Iterable[JsonObject], tools: Mapping[str, ToolDefinition]) -> list[Message]:
+    """Items in a row are one message."""
+    entries = [entry for item in items for entry in objects_in(item.get("tools"), "tools", api=API)]
+    names = [str(entry.get("name")) for entry in entries if entry.get("type") == "function"]
+    added = tuple(tools[name] for name in names if name in tools)
+    return [ToolChangeMessage(added)] if added else []
 
 
 def _read_assistant(items: Sequence[JsonObject]) -> AssistantMessage:
