@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.index_directories import answers, definition, flip, generation, tools
 from toolsearch import Catalog, SessionOptions, Tool, ToolDefinition, ToolSearch, UsageLog
 from toolsearch.catalog import generation as generation_module
 from toolsearch.catalog.stored import StoredTools
@@ -19,8 +20,6 @@ from toolsearch.errors import EncoderError, IndexStoreError
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.vector_cache import VectorCache
-
-QUERIES = ("send an email", "calender", "/^list/", "select:list_events", "weather of a city")
 
 
 class Counting(HashingEncoder):
@@ -33,24 +32,6 @@ class Counting(HashingEncoder):
     def encode_documents(self, texts: Sequence[str]) -> FloatArray:
         self.embedded += [text for text in texts if "(ours)" in text]
         return super().encode_documents(texts)
-
-
-def definition(name: str, description: str) -> ToolDefinition:
-    return ToolDefinition(name, f"{description} (ours)")
-
-
-def tools() -> Catalog:
-    return Catalog(
-        [
-            definition("send_mail", "Send an email message"),
-            definition("list_events", "List the events of a calendar"),
-            definition("get_weather", "Get the weather of a city"),
-        ]
-    )
-
-
-def answers(engine: ToolSearch) -> list[object]:
-    return [engine.search(query, strategy=strategy) for query in QUERIES for strategy in engine.strategies]
 
 
 def test_closing_an_engine_leaves_a_cache_that_it_was_given_to_the_other_engines(tmp_path: Path) -> None:
@@ -178,16 +159,6 @@ def test_what_an_encoder_failed_on_is_indexed_before_it_is_saved(tmp_path: Path)
 # Damage
 
 
-def generation(path: Path) -> Path:
-    return path / (path / "CURRENT").read_text().split()[0]
-
-
-def flip(file: Path, place: int) -> None:
-    content = bytearray(file.read_bytes())
-    content[place] ^= 0x55
-    file.write_bytes(content)
-
-
 def files_of_an_index() -> list[str]:
     return ["manifest.json", "keyword.rows.npy", "regex.own_name.blob.npy", "vectors.matrix.npy", "terms.npy"]
 
@@ -232,19 +203,6 @@ def test_the_catalog_of_another_index_is_refused(tmp_path: Path) -> None:
         ToolSearch.open(tmp_path / "a")
 
 
-def test_a_damaged_catalog_costs_a_start_with_its_sources_nothing(tmp_path: Path) -> None:
-    """Wherever in the file a byte flips, the tools come from the catalog at hand, and the answers are right."""
-    with ToolSearch(tools(), index_dir=tmp_path) as engine:
-        expected = answers(engine)
-    whole = (generation(tmp_path) / "catalog.sqlite").read_bytes()
-
-    for place in range(0, len(whole), len(whole) // 9):
-        damaged = whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :]
-        (generation(tmp_path) / "catalog.sqlite").write_bytes(damaged)
-        with ToolSearch(tools(), index_dir=tmp_path) as engine:
-            assert answers(engine) == expected, place
-
-
 def test_a_definition_that_is_damaged_later_is_never_shown(tmp_path: Path) -> None:
     """Definitions are read when they are asked for, which may be long after the index was opened."""
     ToolSearch(tools(), index_dir=tmp_path).close()
@@ -264,29 +222,6 @@ def test_a_catalog_that_is_none_is_an_error_to_open(tmp_path: Path, content: byt
 
     with pytest.raises(IndexStoreError):
         ToolSearch.open(tmp_path)
-
-
-def test_wherever_a_byte_flips_answers_are_right_or_the_index_is_refused(tmp_path: Path) -> None:
-    """In each file that an index directory has. Damage to the index is told and built anew, all other is refused."""
-    with ToolSearch(tools(), index_dir=tmp_path) as engine:
-        expected = answers(engine)
-    files = [tmp_path / "CURRENT", *sorted(generation(tmp_path).iterdir())]
-    refused = {"CURRENT", "generation.json", "catalog.sqlite"}
-    assert refused | {"manifest.json", "vectors.matrix.npy"} < {file.name for file in files}
-
-    for file in files:
-        whole = file.read_bytes()
-        samples = 2 if file.suffix == ".npy" else 12
-        for place in range(len(whole) - 1, 0, -(len(whole) // samples)):
-            flip(file, place)
-            if file.name in refused:
-                with pytest.raises(IndexStoreError, match="index it again"):
-                    ToolSearch.open(tmp_path)
-            else:
-                with ToolSearch.open(tmp_path) as opened:
-                    assert answers(opened) == expected, (file.name, place)
-                    assert "the stored index is not used, a new one is built" in opened.notes[0], (file.name, place)
-            file.write_bytes(whole)
 
 
 def test_a_manifest_that_means_the_same_in_other_bytes_is_not_taken(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ A test is slow by where it stands or by a fixture that it uses, and by nothing e
 mark. Any other test that starts a process or listens on a socket fails, in whichever lane it is run.
 
 integration/  starts processes and servers, or runs whole commands
-properties/   tries out hundreds of cases
+properties/   tries out hundreds of cases, or of damaged files
 """
 
 import sys
