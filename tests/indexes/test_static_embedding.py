@@ -1,5 +1,7 @@
 """The built-in encoder elsewhere: its tokenizer and its vectors are the same in the libraries that others use."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -25,9 +27,14 @@ def encoder() -> StaticEncoder:
     return StaticEncoder()
 
 
+@pytest.fixture(scope="module")
+def tokenizer(encoder: StaticEncoder) -> Any:
+    return tokenizer_of(encoder)
+
+
 @pytest.mark.parametrize("text", TEXTS)
-def test_tokenizers_cuts_a_text_into_the_same_pieces(encoder, text):
-    pieces = tokenizer_of(encoder).encode(text, add_special_tokens=False).tokens
+def test_tokenizers_cuts_a_text_into_the_same_pieces(encoder, tokenizer, text):
+    pieces = tokenizer.encode(text, add_special_tokens=False).tokens
 
     rows = np.array([encoder.table[encoder.pieces[piece]] for piece in pieces if piece != "[UNK]"], np.float64)
     total = rows.sum(axis=0) if len(rows) else np.zeros(encoder.dimensions)
@@ -35,10 +42,11 @@ def test_tokenizers_cuts_a_text_into_the_same_pieces(encoder, text):
     assert encoder.encode_documents([text])[0] == pytest.approx(total / (np.linalg.norm(total) or 1), abs=1e-6)
 
 
-def test_sentence_transformers_gives_the_same_vectors(encoder, tmp_path):
-    models = pytest.importorskip("sentence_transformers", reason="the semantic extra is not installed")
+def test_sentence_transformers_gives_the_same_vectors(encoder, tmp_path, sentence_transformers):
     write_static_embedding(encoder, tmp_path)
 
-    vectors = models.SentenceTransformer(str(tmp_path), device="cpu").encode(TEXTS, show_progress_bar=False)
+    vectors = sentence_transformers.SentenceTransformer(str(tmp_path), device="cpu").encode(
+        TEXTS, show_progress_bar=False
+    )
 
     assert np.abs(vectors - encoder.encode_documents(TEXTS)).max() < 1e-5

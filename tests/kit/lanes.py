@@ -17,7 +17,8 @@ from hypothesis import settings
 
 MARK = "slow"
 _FOLDERS = frozenset({"benchmarks", "integration", "properties", "training"})
-_FIXTURES = frozenset({"api", "processes", "run_python", "start_python"})
+_STARTING = frozenset({"api", "processes", "run_python", "start_python"})
+_LOADING = frozenset({"sentence_transformers"})  # seconds of imports
 
 _STARTS = frozenset(
     {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "socket.bind", "subprocess.Popen"}
@@ -41,7 +42,7 @@ sys.addaudithook(_audit)  # stays for the life of the process
 
 
 def _remedy(event: str) -> str:
-    fixtures = ", ".join(sorted(_FIXTURES))
+    fixtures = ", ".join(sorted(_STARTING))
     return (
         f"a fast test did {event}: a test that starts a process or a server stands in a folder "
         f"'integration' of its package, or uses one of the fixtures {fixtures}"
@@ -66,7 +67,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     folders = item.path.relative_to(item.config.rootpath).parts
-    if _FOLDERS.intersection(folders) or _FIXTURES.intersection(getattr(item, "fixturenames", ())):
+    if _FOLDERS.intersection(folders) or (_STARTING | _LOADING).intersection(getattr(item, "fixturenames", ())):
         item.add_marker(MARK)
 
 

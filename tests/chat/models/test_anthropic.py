@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from anthropic import AsyncAnthropic
 
 from tests.kit.chat_models import (
     ADD,
@@ -33,6 +34,12 @@ SEARCH = "toolSearchTool"
 @pytest.fixture
 def model(api: LoopbackApi) -> AnthropicModel:
     return AnthropicModel("claude-opus-4-6", base_url=api.url, api_key="k", cloud="")
+
+
+@pytest.fixture(scope="module")
+def client() -> AsyncAnthropic:
+    """Making one takes long, since it reads the certificates of all authorities."""
+    return AsyncAnthropic(api_key="k")
 
 
 async def test_results_and_the_next_question_share_a_turn(model: AnthropicModel, api: LoopbackApi) -> None:
@@ -155,9 +162,9 @@ async def test_arguments_that_are_no_object_still_can_be_told(model: AnthropicMo
         ("my-model", False),
     ],
 )
-def test_native_search_is_told_by_the_models_name(name: str, native: bool) -> None:
-    assert AnthropicModel(name, api_key="k").native_tool_search is native
-    assert AnthropicModel(name, api_key="k", native_tool_search=not native).native_tool_search is not native
+def test_native_search_is_told_by_the_models_name(name: str, native: bool, client: AsyncAnthropic) -> None:
+    assert AnthropicModel(name, client=client).native_tool_search is native
+    assert AnthropicModel(name, client=client, native_tool_search=not native).native_tool_search is not native
 
 
 # Turns that the API pauses

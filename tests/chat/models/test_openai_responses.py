@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from openai import AsyncOpenAI
 
 from tests.kit.chat_models import ADD, NATIVE, NOW, PIXEL, QUESTION, answered, found, pieces, prompt, text_result
 from tests.kit.loopback import Call, LoopbackApi, Reply
@@ -13,6 +14,12 @@ from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.messages import AssistantMessage, ToolMessage
 
 SEARCH = "toolSearchTool"
+
+
+@pytest.fixture(scope="module")
+def client() -> AsyncOpenAI:
+    """Making one takes long, since it reads the certificates of all authorities."""
+    return AsyncOpenAI(api_key="k")
 
 
 @pytest.fixture
@@ -136,6 +143,6 @@ async def test_a_forced_search_is_asked_for_as_the_api_can(model: OpenAIResponse
         ("openai/gpt-5.10", False),
     ],
 )
-def test_native_search_is_told_by_the_models_name(name: str, native: bool) -> None:
-    assert OpenAIResponsesModel(name, api_key="k").native_tool_search is native
+def test_native_search_is_told_by_the_models_name(name: str, native: bool, client: AsyncOpenAI) -> None:
+    assert OpenAIResponsesModel(name, client=client).native_tool_search is native
     assert OpenAIResponsesModel(name, api_key="k", native_tool_search=not native).native_tool_search is not native
