@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 from types import ModuleType
 
 import pytest
@@ -64,3 +65,79 @@ def test_functions_keep_their_order_options_and_server() -> None:
     catalog = Catalog.from_functions([a, b, max], server="mine")
     assert catalog.names() == ["mine__a", "mine__second"]
     assert [refusal.name for refusal in catalog.refused] == ["max"]
+
+
+def reasons_against(module: str | ModuleType) -> dict[str, str]:
+    return {
+        refusal.name: refusal.reason.partition(" cannot be a tool: ")[2]
+        for refusal in Catalog.from_module(module).refused
+    }
+
+
+def test_what_returns_a_python_object_is_refused_with_the_reason() -> None:
+    hashes, patterns = reasons_against("hashlib"), reasons_against("re")
+    assert hashes["hashlib__sha256"] == "it returns a Python object (sha256 hash object), which has no JSON form"
+    assert hashes["hashlib__new"] == "it returns a Python object (hashing object), which has no JSON form"
+    assert patterns["re__search"] == "it returns a Python object (Match object), which has no JSON form"
+    assert patterns["re__finditer"] == "it returns a Python object (iterator), which has no JSON form"
+    assert reasons_against("functools")["functools__lru_cache"].startswith("it returns a Python object (decorator)")
+
+
+def test_what_needs_bytes_or_a_live_object_is_refused_with_the_name_of_the_parameter() -> None:
+    assert reasons_against("base64")["base64__b64encode"] == "its parameter 's' takes a Python object, not JSON"
+    assert reasons_against("zlib")["zlib__compress"] == "its parameter 'data' takes a Python object, not JSON"
+    assert reasons_against("hmac")["hmac__digest"] == "its parameter 'key' takes a Python object, not JSON"
+    assert reasons_against("shutil")["shutil__copyfileobj"] == "its parameter 'fsrc' takes a Python object, not JSON"
+
+
+@pytest.mark.parametrize(
+    ("module", "useful"),
+    [
+        ("base64", ["b64decode", "b32decode", "urlsafe_b64decode"]),  # they take texts as well
+        ("hashlib", ["pbkdf2_hmac"]),  # nothing is known of them
+        ("ipaddress", ["ip_address", "ip_network"]),  # what they return has a JSON form
+        ("os", ["fspath", "uname", "listdir", "stat"]),
+        ("re", ["sub", "split", "findall", "escape"]),
+        ("shutil", ["copy", "move", "disk_usage", "which"]),
+        ("json", ["loads", "dumps"]),
+        ("subprocess", ["check_output", "getoutput"]),
+        ("zoneinfo", ["available_timezones"]),
+    ],
+)
+def test_no_function_that_takes_and_returns_json_is_refused(module: str, useful: list[str]) -> None:
+    assert {f"{module}__{name}" for name in useful} <= set(Catalog.from_module(module).names())
+
+
+def test_annotations_and_classes_of_the_module_say_what_is_returned() -> None:
+    module = ModuleType("homemade")
+    code = """
+import dataclasses, re, threading
+class Engine: ...
+@dataclasses.dataclass
+class Order: ...
+def thread(name: str) -> threading.Thread: ...
+def found(text: str) -> re.Match[str] | None: ...
+def either(text: str) -> re.Match[str] | str: ...
+def anything(text) -> object: ...
+def engine(name):
+    "Return a new Engine object."
+def order(name):
+    "Return the Order object of that name."
+def made(name) -> Engine: ...
+def loaded(file):
+    \'\'\'Load it.
+
+    file : file-like object, string, or path
+        Where it is.
+    \'\'\'
+"""
+    exec(code, module.__dict__)  # noqa: S102
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "homemade", module)
+        reasons, names = reasons_against(module), Catalog.from_module(module).names()
+
+    # a class of somebody's own may have subclasses with a JSON form
+    assert names == [f"homemade__{name}" for name in ("either", "anything", "order", "made", "loaded")]
+    assert reasons["homemade__thread"] == "it returns a Python object (Thread), which has no JSON form"
+    assert reasons["homemade__found"] == "it returns a Python object (Match), which has no JSON form"
+    assert reasons["homemade__engine"] == "it returns a Python object (Engine object), which has no JSON form"

@@ -145,7 +145,7 @@ def searches(engine: ToolSearch, servers: Sequence[str], clock: Callable[[], flo
     rankings: tuple[Ranking, ...] = ("keyword", "semantic", "hybrid")
     asked: list[tuple[str, str, Strategy, str | None]] = [
         ("name", "select:statistics__median", "auto", None),
-        ("regex", "/b(32|64)encode/", "auto", None),
+        ("regex", "/b(32|64)decode/", "auto", None),
         *((ranking, words, ranking, None) for ranking in rankings),
         ("keyword", "qwxzv jkpfh", "keyword", None),
         *((f"in {server}", "/./", "auto", server) for server in servers),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
-from inspect import Parameter
 from types import ModuleType
 from typing import Any
 
@@ -14,16 +13,9 @@ from toolsearch.errors import BadToolError, SourceError
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.naming import namespaced
+from toolsearch.tools.python_only import reason_against
 from toolsearch.tools.refusal import Refusal
 from toolsearch.tools.signature import underlying
-
-# What old, unannotated functions call the parameters that only live Python objects fit
-_PYTHON_ONLY = frozenset(
-    {
-        "callable", "callback", "cls", "code", "coro", "fn", "fp", "frame", "func", "function", "generator", "key_func",
-        "loop", "module", "predicate", "sock", "stream", "tb", "traceback",
-    }
-)  # fmt: skip
 
 
 class ModuleSource:
@@ -63,11 +55,9 @@ class ModuleSource:
     def _make_tool(self, name: str, function: Callable[..., Any]) -> Tool:
         is_alias = name != getattr(underlying(function), "__name__", name)
         tool = tool_from_function(function, server=self._name, name=name if is_alias else None)
-        python_only = _python_only_parameter(function)
-        if python_only:
-            raise BadToolError(
-                f"{name} cannot be a tool: its parameter {python_only!r} takes a Python object, not JSON"
-            )
+        reason = reason_against(function)
+        if reason:
+            raise BadToolError(f"{name} cannot be a tool: {reason}")
         return tool
 
 
@@ -81,11 +71,3 @@ def _public_functions(module: ModuleType) -> Iterator[tuple[str, Callable[..., A
 
 def _is_own(module: ModuleType, name: str, function: Callable[..., Any]) -> bool:
     return not name.startswith("_") and getattr(function, "__module__", None) == module.__name__
-
-
-def _python_only_parameter(function: Callable[..., Any]) -> str | None:
-    for parameter in inspect.signature(function).parameters.values():
-        is_needed = parameter.default is Parameter.empty and parameter.kind is not Parameter.VAR_KEYWORD
-        if is_needed and parameter.annotation is Parameter.empty and parameter.name in _PYTHON_ONLY:
-            return parameter.name
-    return None
