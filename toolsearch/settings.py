@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Self, TypeAlias
 
 from pydantic import Field
 
@@ -32,6 +32,7 @@ from toolsearch.setting_fields import settings_in
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_sources import GivenSettings
 from toolsearch.setting_values import Count, Seconds, StrategyName
+from toolsearch.wire.capabilities import RevealSetting
 from toolsearch_indexes.encoders.opening import BUILT_IN
 
 __all__ = [
@@ -70,9 +71,7 @@ class AdvisorSettings(SettingsSection):
     """Tool search in the chat client."""
 
     enabled: bool = Field(default=False, description="Search for tools, in place of sending the model all of them.")
-    mode: Literal["auto", "native", "append"] = Field(
-        default="auto", description="How found tools reach the model: the provider's own way, or appended to the list."
-    )
+    mode: RevealSetting = Field(default="auto", description="How found tools reach the model; auto: by what it takes.")
     system_suffix: str | None = Field(
         default=None, description="Added to the system text; none: a short default; empty: nothing."
     )

@@ -186,12 +186,13 @@ async def test_an_empty_suffix_leaves_the_messages_as_they_are() -> None:
     assert model.sent == [[QUESTION]]
 
 
-async def test_a_small_catalog_is_shown_whole_in_its_own_order_and_without_a_suffix(run: Any) -> None:
+async def test_a_small_catalog_is_shown_whole_by_name_and_without_a_suffix(run: Any) -> None:
     model = ScriptedModel(calls(("list_events", "{}")), says("Lunch."))
 
     await run(ToolSearchAdvisor(), model, asked())
 
-    assert [prompt.options.tools for prompt in model.prompts] == [TOOLS] * 2
+    by_name = tuple(sorted(TOOLS, key=lambda tool: tool.name))
+    assert [prompt.options.tools for prompt in model.prompts] == [by_name] * 2
     assert model.sent[0] == [QUESTION]
     assert results(model, 1)[0].text == "today: lunch"
 
@@ -242,7 +243,8 @@ async def test_a_tool_of_the_request_and_another_of_the_catalog_cannot_share_a_n
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mode": "magic"}, "'magic'; use one of auto, native, append"),
+        ({"mode": "magic"}, "'magic'; use one of auto, messages, deferred, fixed, append"),
+        ({"mode": "native"}, "'native' is 'messages' or 'deferred' now"),
         ({"limit": 0}, "limit must be 1 or more"),
         ({"session_id_key": " "}, "session_id_key"),
         ({"engine": ToolSearch(Catalog()), "strategy": "regex"}, "the engine's"),

@@ -78,7 +78,8 @@ async def test_changed_tools_of_a_lone_session_update_its_index(indexed: list[li
     await ask(advisor, model, asked(tools=(renamed, *TOOLS[2:], added)))
 
     assert len(indexed) == 1
-    assert names(model)[2:] == [[SEARCH, "send_mail"], [SEARCH, "send_mail", "book_flight"]]
+    listed = [SEARCH, "send_mail", "list_events"]  # what was sent stays as long as it may be cached
+    assert names(model)[2:] == [listed, [*listed, "book_flight"]]
     assert model.prompts[2].options.tools[1] is renamed
 
 
@@ -146,10 +147,7 @@ async def test_a_catalog_that_changes_in_the_middle_of_a_turn_is_followed(run: A
 
     await run(advisor, model, asked(tools=(tool_from_function(deploy),)))
 
-    assert names(model)[1:] == [
-        [SEARCH, "deploy", "send_mail", "list_events"],
-        [SEARCH, "deploy", "list_events"],
-        [SEARCH, "deploy", "list_events", "book_flight"],
-    ]
-    assert model.prompts[2].options.tools[2].definition.description == "List meetings."
+    listed = [SEARCH, "deploy", "send_mail", "list_events"]
+    assert names(model)[1:] == [listed, listed, [*listed, "book_flight"]]
+    assert model.prompts[2].options.tools[3].definition.description == "List meetings."
     assert [result.is_error for result in results(model, 3)] == [True, False]

@@ -12,8 +12,7 @@ import pytest
 from tests.kit.examples import EXAMPLES, run_example
 from tests.kit.loopback import Call, LoopbackApi, Reply
 from tests.kit.scripted_model import ScriptedModel, calls, says
-from toolsearch import Catalog, PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch
-from toolsearch.access.reach import Reach
+from toolsearch import Catalog, PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch, tool
 from toolsearch.chat.advisor import ChatRequest, chain_of
 from toolsearch.chat.memory import MessageWindowMemory
 from toolsearch.chat.memory_advisor import MemoryAdvisor
@@ -25,12 +24,13 @@ from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_session import TurnSession
 from toolsearch.chat.tool_search_turn import SearchTurn
 from toolsearch.errors import BadSettingError
-from toolsearch.sessions.state import SessionState
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.wire.answers import ChatResponse
+from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import Message, UserMessage
 
 SEARCH = "toolSearchTool"
+CALL = "callTool"
 OPTIONS = SessionOptions(pass_through=PassThrough(max_tools=0))
 QUESTION = UserMessage("Please help.")
 
@@ -63,7 +63,7 @@ async def anthropic(api: LoopbackApi) -> AsyncIterator[ChatModel]:
 
 @pytest.fixture
 async def responses(api: LoopbackApi) -> AsyncIterator[ChatModel]:
-    model = OpenAIResponsesModel("gpt-5.4", base_url=api.openai_url, api_key="k", cloud="")
+    model = OpenAIResponsesModel("gpt-5.4", native_tool_search=True, base_url=api.openai_url, api_key="k")
     yield model
     await model.close()
 
@@ -120,7 +120,7 @@ async def test_anthropic_is_told_of_all_tools_as_deferred_and_loads_them_by_refe
     assert len(tool_bytes(api)) == 1  # so that the prompt cache holds
     tools = api.bodies[0]["tools"]
     assert [(each["name"], each.get("defer_loading", False)) for each in tools] == [
-        (SEARCH, False), ("add_numbers", False), ("convert_time", True), ("send_mail", True)
+        (SEARCH, False), (CALL, False), ("add_numbers", False), ("convert_time", True), ("send_mail", True)
     ]  # fmt: skip
     [one] = api.bodies[1]["messages"][-1]["content"]
     assert one["content"] == [{"type": "tool_reference", "tool_name": "convert_time"}]
@@ -153,21 +153,6 @@ async def test_what_takes_long_with_many_deferred_tools_holds_up_nobody_and_is_d
     assert Counter(done) == {("_shown_tools", False): 1, ("options", False): 3, ("_request", False): 3}
 
 
-async def test_tools_in_reach_are_listed_anew_once_the_catalog_has_changed() -> None:
-    engine = ToolSearch(Catalog(TOOLS), encoder=None)
-    state = engine.sessions.get_or_create("a", lambda: SessionState.new("a", clock=engine.clock))
-    session = TurnSession(engine, state, options=OPTIONS)
-
-    before = session.in_reach()
-    again = session.in_reach()
-    engine.catalog.remove("send_mail")
-
-    assert again is before
-    assert [tool.name for tool in session.in_reach()] == ["add_numbers", "convert_time"]
-    session.admit(Reach.parse(deny=["add_*"]), ())
-    assert [tool.name for tool in session.in_reach()] == ["convert_time"]
-
-
 async def test_anthropic_gets_the_same_tools_in_the_next_turn_if_the_history_holds_the_references(
     api: LoopbackApi, anthropic: ChatModel, run: Any
 ) -> None:
@@ -198,15 +183,15 @@ async def test_tools_whose_references_a_memory_forgot_are_shown_in_the_next_turn
         else [each["name"] for each in body["tools"] if "defer_loading" not in each]
         for body in api.bodies
     ]
-    assert shown[:4] == [[SEARCH]] * 2 + [[SEARCH, "convert_time"]] * 2
-    assert shown[4:] == [[]] * 2 + [["convert_time"]] * 2
+    assert shown[:4] == [[SEARCH, CALL]] * 2 + [[SEARCH, CALL, "convert_time"]] * 2
+    assert shown[4:] == [[CALL]] * 2 + [[CALL, "convert_time"]] * 2
 
 
 async def test_a_forced_choice_of_a_deferred_tool_is_shown(api: LoopbackApi, anthropic: ChatModel) -> None:
     api.script(Reply("Done."))
     await chain_of([searcher()], anthropic).call(asked(tool_choice="send_mail"))
     shown = [each["name"] for each in api.bodies[0]["tools"] if "defer_loading" not in each]
-    assert (shown, api.refusals) == ([SEARCH, "send_mail"], [])
+    assert (shown, api.refusals) == ([SEARCH, CALL, "send_mail"], [])
 
 
 async def test_a_deferred_list_does_not_depend_on_the_order_of_the_tools(
@@ -215,7 +200,7 @@ async def test_a_deferred_list_does_not_depend_on_the_order_of_the_tools(
     api.script(Reply("1"), Reply("2"))
     for tools in (TOOLS, TOOLS[::-1]):
         await chain_of([searcher()], anthropic).call(asked(tools=tools))
-    assert (len(tool_bytes(api)), api.tools[0]) == (1, [SEARCH, *NAMES])
+    assert (len(tool_bytes(api)), api.tools[0]) == (1, [SEARCH, CALL, *NAMES])
 
 
 async def test_in_append_mode_anthropic_gets_definitions_and_text(
@@ -247,7 +232,7 @@ async def test_responses_search_natively_and_get_whole_definitions_in_the_output
     response = await run(searcher(), responses)
 
     assert (response.text, api.refusals) == ("8", [])
-    assert (api.tools[0], len(tool_bytes(api))) == (["tool_search"], 1)
+    assert (api.tools[0], len(tool_bytes(api))) == (["tool_search", CALL], 1)
     assert api.bodies[0]["tools"][0]["execution"] == "client"
     found, nothing, *_ = [item for item in api.bodies[1]["input"] if item["type"] == "tool_search_output"]
     assert [each["name"] for each in found["tools"]] == ["convert_time"]
@@ -377,37 +362,47 @@ async def test_chat_completions_get_what_was_found_appended(api: LoopbackApi, ch
     assert unknown.startswith("Error: no tool named 'frobnicate'")
 
 
-async def test_native_mode_is_refused_where_the_model_cannot_defer(api: LoopbackApi, chat: ChatModel) -> None:
-    with pytest.raises(BadSettingError, match="this openai model cannot load tools"):
-        await chain_of([searcher(mode="native")], chat).call(asked())
+async def test_a_mode_that_the_model_does_not_take_is_refused_before_it_is_asked(
+    api: LoopbackApi, chat: ChatModel
+) -> None:
+    with pytest.raises(BadSettingError, match="does not take the exposure 'deferred'; use one of append, fixed"):
+        await chain_of([searcher(mode="deferred")], chat).call(asked())
     assert api.requests == []
 
 
-@pytest.mark.parametrize("mode", ["auto", "native"])
-async def test_a_catalog_too_large_to_be_deferred_is_appended_and_a_note_says_so(mode: Any) -> None:
+async def test_of_a_catalog_too_large_to_be_deferred_the_rest_is_run_by_the_call_tool_and_a_note_says_so() -> None:
     class Native(ScriptedModel):
+        endpoint = Endpoint("scripted", native_tool_search=True)
         native_tool_search = True
 
-    engine = ToolSearch(Catalog(ToolDefinition(f"tool_{number}") for number in range(10_001)), strategy="keyword")
-    advisor = ToolSearchAdvisor(engine, mode=mode)
-    model = Native(calls((SEARCH, '{"query": "select:tool_7"}')), says("Done."), says("Done."))
+    @tool
+    def tool_10000() -> str:
+        """Say what number this is."""
+        return "10000"
 
-    for _ in range(2):
-        await chain_of([advisor], model).call(asked(tools=()))
+    tools = [*(ToolDefinition(f"tool_{number:05}") for number in range(10_000)), tool_from_function(tool_10000)]
+    advisor = ToolSearchAdvisor(ToolSearch(Catalog(tools), strategy="keyword"))
+    call = {"name": "tool_10000", "arguments": {}}
+    model = Native(calls((SEARCH, '{"query": "select:tool_10000"}')), calls((CALL, json.dumps(call))), says("Done."))
 
-    assert [len(prompt.options.tools) for prompt in model.prompts] == [1, 2, 2]
-    assert all(not prompt.options.deferred_tools for prompt in model.prompts)
+    response = await chain_of([advisor], model).call(asked(tools=()))
+
+    assert [[tool.name for tool in prompt.options.tools] for prompt in model.prompts] == [[SEARCH, CALL]] * 3
+    assert {len(prompt.options.deferred_tools) for prompt in model.prompts} == {10_000}
+    assert [(result.name, result.text) for result in response.steps[-1].results] == [("tool_10000", "10000")]
     assert len(advisor.notes) == 1
-    assert "over 10,000 tools" in advisor.notes[0]
+    assert "can defer 10,000 tools" in advisor.notes[0]
 
 
 async def test_a_small_catalog_is_sent_whole_to_every_provider(
     api: LoopbackApi, anthropic: ChatModel, responses: ChatModel, chat: ChatModel, run: Callable[..., Any]
 ) -> None:
+    """Where the list must not change, the search tool and the call tool are there for tools that come later."""
     for model in (anthropic, responses, chat):
         api.script(Reply("Hello."))
         await run(ToolSearchAdvisor(), model)
-    assert (api.tools, api.refusals) == ([[each.name for each in TOOLS]] * 3, [])
+    own = [SEARCH, CALL]
+    assert (api.tools, api.refusals) == ([[*own, *NAMES], [*own, *NAMES], NAMES], [])
 
 
 # The example with 28 tools

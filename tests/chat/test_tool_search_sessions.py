@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.kit.clock import Clock
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from tests.kit.tool_search import (
     FUNCTIONS,
+    OPTIONS,
     QUESTION,
     SEARCH,
     TOOLS,
@@ -23,12 +25,15 @@ from tests.kit.tool_search import (
 from toolsearch import (
     AlwaysEvictStrategy,
     Budget,
+    Catalog,
     LruEvictionStrategy,
     SessionStore,
     SqliteSessionPersistence,
+    ToolSearch,
 )
 from toolsearch.chat.advisor import chain_of
 from toolsearch.chat.model import Prompt
+from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.discovery.discovered import DiscoveredTools
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.decorator import tool_from_function
@@ -130,13 +135,34 @@ async def test_many_requests_of_one_session_at_once_each_get_their_answers() -> 
         assert len(tools) == len(set(tools)) <= 5
 
 
-async def test_between_turns_a_session_is_brought_back_to_its_budget() -> None:
-    advisor = searcher(budget=Budget(max_tools=2, low_water=0.5))
-    model = ScriptedModel(search("select:send_mail,list_events,pay_bill"), says("1"), says("2"), says("3"))
+async def test_between_turns_a_session_is_brought_back_to_its_budget_and_its_list_once_no_cache_is_lost_by_it() -> None:
+    clock = Clock()
+    options = replace(OPTIONS, budget=Budget(max_tools=2, low_water=0.5))
+    engine = ToolSearch(Catalog(TOOLS), encoder=None, options=options, clock=clock)
+    model = ScriptedModel(search("select:send_mail,list_events,pay_bill"), *[says("Done.")] * 4)
+    kept = []
     for _ in range(3):
-        await ask(advisor, model, asked())
+        await ask(ToolSearchAdvisor(engine), model, asked(tools=()))
+        kept.append(len(engine.session("a").discovered))
+    clock.now_s += 86_400
+    await ask(ToolSearchAdvisor(engine), model, asked(tools=()))
 
-    assert [len(tools) - 1 for tools in names(model)] == [0, 3, 3, 1]  # what this turn found, it may use in the next
+    assert kept == [3, 1, 1]  # what this turn found, it may use in the next
+    assert [len(tools) - 1 for tools in names(model)] == [0, 3, 3, 3, 1]
+
+
+async def test_tools_that_were_idle_for_their_ttl_go_when_the_user_speaks_again() -> None:
+    clock = Clock()
+    options = replace(OPTIONS, budget=Budget(ttl_s=60))
+    engine = ToolSearch(Catalog(TOOLS), encoder=None, options=options, clock=clock)
+    advisor, session = ToolSearchAdvisor(engine), engine.session("a")
+    model = ScriptedModel(search("email"), says("1"), lambda _: says(str(session.discovered)))
+    await ask(advisor, model, asked(tools=()))
+    clock.now_s += 60
+
+    response = await ask(advisor, model, asked(tools=()))
+
+    assert response.text == "[]"
 
 
 async def test_a_turn_that_fails_is_ended_too() -> None:
@@ -244,7 +270,15 @@ async def test_a_session_that_is_kept_on_disk_outlives_its_eviction_from_memory(
 
 
 async def test_without_accumulation_only_the_finds_of_the_last_searches_stay(run: Any) -> None:
-    model = ScriptedModel(
+    """What is sent stays longer: a list that becomes shorter would have to be read anew."""
+    kept: list[list[str]] = []
+
+    class Noting(ScriptedModel):
+        def _next(self, prompt: Prompt) -> Any:
+            kept.append(list(advisor.sessions.get("a").discovered.tools))
+            return super()._next(prompt)
+
+    model = Noting(
         search("email"),
         search("select:list_events", "select:pay_bill"),
         search("zygote"),
@@ -256,10 +290,9 @@ async def test_without_accumulation_only_the_finds_of_the_last_searches_stay(run
     for _ in range(2):
         await run(advisor, model, asked())
 
-    last = [SEARCH, "pay_bill", "list_events"]
-    assert names(model) == [
-        [SEARCH, "pay_bill"], [SEARCH, "pay_bill", "send_mail"], last, last, last, [SEARCH, "pay_bill", "convert_time"]
-    ]  # fmt: skip
+    last = ["pay_bill", "list_events"]
+    assert kept == [["pay_bill"], ["pay_bill", "send_mail"], last, last, last, ["pay_bill", "convert_time"]]
+    assert names(model)[-1] == [SEARCH, "pay_bill", "send_mail", "list_events", "convert_time"]
 
 
 def test_what_is_not_retained_is_forgotten_but_for_pins_and_running_calls() -> None:

@@ -19,6 +19,7 @@ from toolsearch.errors import BadSettingError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.tokens import HeuristicTokenCounter
+from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.messages import ToolMessage, UserMessage
 
@@ -160,7 +161,7 @@ async def in_library(max_tools: int) -> str:
 
 async def in_chat(max_tools: int, **mode: Any) -> str:
     model = ScriptedModel(calls(("toolSearchTool", '{"query": "select:a__dig"}')), says("Found."))
-    model.native_tool_search = mode.get("mode") == "native"
+    model.endpoint = Endpoint("scripted", native_tool_search=True)
     advisor = ToolSearchAdvisor(engine_of(max_tools), **mode)
     request = ChatRequest(Prompt((UserMessage("Dig."),), ChatOptions()), {"conversation_id": "s"})
     await chain_of([advisor], model).call(request)
@@ -185,8 +186,8 @@ async def in_gateway(max_tools: int, caller: Caller) -> str:
 async def test_the_same_situation_is_told_in_the_same_words_by_library_chat_and_gateway(max_tools: int, answer: str):
     answers = [
         await in_library(max_tools),
-        await in_chat(max_tools),
-        await in_chat(max_tools, mode="native"),
+        await in_chat(max_tools, mode="append"),
+        await in_chat(max_tools, mode="deferred"),
         await in_gateway(max_tools, EXPANDING),
     ]
 

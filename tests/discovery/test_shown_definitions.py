@@ -33,6 +33,7 @@ from toolsearch.discovery.view import ViewCache
 from toolsearch.errors import BadSettingError
 from toolsearch.tokens import O200kTokenCounter, count_json, definition_tokens
 from toolsearch.tools.decorator import tool_from_function
+from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.formats import TOOL_FORMATS, render_definition
 
 MAX = 500
@@ -196,9 +197,9 @@ def test_arguments_are_validated_by_the_whole_schema_of_a_shortened_tool() -> No
 # In a chat
 
 
-@pytest.mark.parametrize("mode", ["native", "append"])
+@pytest.mark.parametrize("mode", ["deferred", "append"])
 @pytest.mark.parametrize("is_own", [False, True])
-def test_a_chat_is_shown_no_more_of_a_definition_natively_or_appended(mode: Any, is_own: bool) -> None:
+def test_a_chat_is_shown_no_more_of_a_definition_deferred_or_appended(mode: Any, is_own: bool) -> None:
     tools = [huge_tool(), ToolDefinition("wide", "Send an email", wide_schema(200))]
     catalog, options = Catalog(tools), engine_of().options
     asked = (
@@ -206,7 +207,8 @@ def test_a_chat_is_shown_no_more_of_a_definition_natively_or_appended(mode: Any,
         scripted_calls(("send_mail", {"to": "Ann"})),
         "done",
     )
-    model = ScriptedModel(*asked, native_tool_search=mode == "native")
+    endpoint = Endpoint("scripted", native_tool_search=True)
+    model = ScriptedModel(*asked, native_tool_search=True, endpoint=endpoint)
     if is_own:
         advisor = ToolSearchAdvisor(mode=mode, options=options, encoder=None)
         client = ChatClient(model, tools=[catalog], advisors=[advisor])
@@ -220,7 +222,7 @@ def test_a_chat_is_shown_no_more_of_a_definition_natively_or_appended(mode: Any,
         shown = [*prompt.options.tools, *prompt.options.deferred_tools]
         assert all(definition_tokens(each.definition, COUNTER) <= MAX for each in shown)
     names = [each.name for each in (*model.prompts[-1].options.tools, *model.prompts[-1].options.deferred_tools)]
-    assert names == [SEARCH, "send_mail"]
+    assert names == [SEARCH, *(["callTool"] if mode == "deferred" else []), "send_mail"]
 
 
 def test_a_tool_that_the_model_is_made_to_call_is_bounded_too() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, cast
 
+from toolsearch.chat.closing import closing
 from toolsearch.chat.model import ChatModel, Prompt
 from toolsearch.chat.typed_prompt import prompt_for
 from toolsearch.wire.answers import ChatChunk, ChatResponse
@@ -16,6 +17,10 @@ CONVERSATION_ID = "conversation_id"  # the context key of the conversation, for 
 REACH = "reach"  # the context key of what the conversation may see of the tools that are searched
 PRINCIPAL = "principal"  # the context key of whose conversation it is, a `Principal`
 TURN_MESSAGES = "turn_messages"  # the context key of a turn's messages so far, where a prompt holds the newest only
+LAST_STEP = "toolsearch.last_step"  # the context key of a `LastStep`
+
+LastStep: TypeAlias = Callable[[Prompt], Awaitable[Prompt]]
+"""Takes a prompt when every advisor has had its turn, and returns it as the model is given it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +68,17 @@ class _ModelLink:
     model: ChatModel
 
     async def call(self, request: ChatRequest) -> ChatResponse:
-        return await self.model.call(prompt_for(self.model, request.prompt))
+        return await self.model.call(await self._prompt(request))
 
-    def stream(self, request: ChatRequest) -> AsyncIterator[ChatChunk]:
-        return self.model.stream(prompt_for(self.model, request.prompt))
+    async def stream(self, request: ChatRequest) -> AsyncIterator[ChatChunk]:
+        async with closing(self.model.stream(await self._prompt(request))) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    async def _prompt(self, request: ChatRequest) -> Prompt:
+        last_step = cast("LastStep | None", request.context.get(LAST_STEP))
+        prompt = request.prompt if last_step is None else await last_step(request.prompt)
+        return prompt_for(self.model, prompt)
 
 
 @dataclass(frozen=True, slots=True)

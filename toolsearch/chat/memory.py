@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Protocol
 
@@ -10,7 +10,14 @@ from toolsearch.errors import BadSettingError
 from toolsearch.option_values import identity
 from toolsearch.storage.memory import InMemoryMessageStore
 from toolsearch.storage.messages import MessageStore
-from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from toolsearch.wire.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolChangeMessage,
+    ToolMessage,
+    UserMessage,
+)
 
 
 class ChatMemory(Protocol):
@@ -30,9 +37,10 @@ class ChatMemory(Protocol):
 class MessageWindowMemory:
     """Remembers the newest exchanges of a conversation, at most *max_messages* messages of them, in *store*.
 
-    An exchange is a user's message and all that follows it until the next one, so no call is ever parted from its
-    result; the newest exchange is kept even if it alone is longer. Of system messages the newest is kept, at the
-    front; it counts as well. Raises BadSettingError for a conversation's id that is no text, or blank.
+    An exchange is what a user says and all that follows it until they speak again, so no call is ever parted from its
+    result, and no change of tools from what it follows; the newest exchange is kept even if it alone is longer. Of
+    system messages the newest is kept, at the front; it counts as well. Raises BadSettingError for a conversation's id
+    that is no text, or blank.
     """
 
     def __init__(self, store: MessageStore[Message] | None = None, *, max_messages: int = 20) -> None:
@@ -67,21 +75,29 @@ def window(messages: Sequence[Message], max_messages: int) -> list[Message]:
 
 
 def paired(messages: Sequence[Message]) -> list[Message]:
-    """Return *messages* without calls that are not answered by the next message, and answers without their calls."""
+    """Return *messages* without calls that are not answered by the next message, and answers without their calls.
+
+    A change of tools goes with the message that it follows.
+    """
     kept: list[Message] = []
+    is_kept = False
     for message, following in zip_longest(messages, messages[1:]):
         if isinstance(message, AssistantMessage) and message.tool_calls:
-            if _answers(following, message):
-                kept.append(message)
-        elif not isinstance(message, ToolMessage) or (kept and _answers(message, kept[-1])):
+            is_kept = _answers(following, message)
+        elif isinstance(message, ToolMessage):
+            is_kept = bool(kept) and _answers(message, kept[-1])
+        elif not isinstance(message, ToolChangeMessage):
+            is_kept = True
+        if is_kept:
             kept.append(message)
     return kept
 
 
-def _exchanges(messages: Sequence[Message]) -> list[list[Message]]:
+def _exchanges(messages: Iterable[Message]) -> list[list[Message]]:
     exchanges: list[list[Message]] = []
     for message in messages:
-        if isinstance(message, UserMessage) or not exchanges:
+        is_next = isinstance(message, UserMessage) and not (exchanges and isinstance(exchanges[-1][-1], UserMessage))
+        if is_next or not exchanges:
             exchanges.append([])
         exchanges[-1].append(message)
     return exchanges

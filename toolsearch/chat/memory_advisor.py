@@ -12,7 +12,7 @@ from toolsearch.chat.memory import ChatMemory
 from toolsearch.option_values import identity
 from toolsearch.wire.aggregate import ChunkAggregator
 from toolsearch.wire.answers import ChatChunk, ChatResponse
-from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolMessage
+from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolChangeMessage, ToolMessage
 
 
 class MemoryAdvisor:
@@ -24,7 +24,8 @@ class MemoryAdvisor:
     It works outside the tool loop (an order below the loop's) and inside it (an order above). Inside the loop it does
     not see what a tool returns directly, and does not remember such a turn.
 
-    tool_messages  whether calls and their results are remembered, or only what the user and the model said
+    tool_messages  whether calls, their results, and what they changed of the tools are remembered, or only what the
+                   user and the model said
     """
 
     def __init__(self, memory: ChatMemory, *, order: int = MEMORY_ORDER, tool_messages: bool = True) -> None:
@@ -89,4 +90,6 @@ class _Turn:
 
 
 def _is_about_tools(message: Message) -> bool:
-    return isinstance(message, ToolMessage) or (isinstance(message, AssistantMessage) and bool(message.tool_calls))
+    return isinstance(message, ToolMessage | ToolChangeMessage) or (
+        isinstance(message, AssistantMessage) and bool(message.tool_calls)
+    )

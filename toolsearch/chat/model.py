@@ -19,8 +19,6 @@ class ChatOptions:
 
     tools           what the model may call now, in the order in which it is shown
     deferred_tools  what a native tool search may load: given only to models with `native_tool_search`
-    loaded_tools    names of deferred tools that were loaded: such a model is shown them along with *tools*, unless the
-                    prompt holds the answer that loaded them, which a memory may have dropped
     tool_choice     "auto", "none", "required", or the name of a tool
     tool_context    what the tools' `ToolContext` holds; no model sees it
     extra           further arguments for the provider's SDK, as it names them
@@ -32,7 +30,6 @@ class ChatOptions:
     max_tokens: int | None = None
     tools: tuple[Tool, ...] = ()
     deferred_tools: tuple[Tool, ...] = ()
-    loaded_tools: tuple[str, ...] = ()
     tool_choice: str | None = None
     tool_context: Mapping[str, Any] = field(default_factory=dict[str, Any])
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])

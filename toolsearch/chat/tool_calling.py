@@ -110,6 +110,10 @@ class ToolCallingAdvisor:
         """Prepare a turn; once this has returned, `finalize` is sure to be called."""
         return request
 
+    async def opening(self, request: ChatRequest) -> Sequence[Message]:  # noqa: ARG002  for subclasses
+        """Return messages that go after those of *request* before the model is asked first; they belong to the turn."""
+        return ()
+
     async def before_round(self, request: ChatRequest) -> ChatRequest:
         """Return what to ask now. *request* holds the whole turn so far, and what is returned is built upon."""
         return request
@@ -130,8 +134,21 @@ class ToolCallingAdvisor:
         """Return what the calls of this round may run: the tools that *request* attached."""
         return AttachedTools(request.prompt.options.tools, self._resolver, fallback=self._resolver is not None)
 
-    async def after_calls(self, request: ChatRequest, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
-        """Note what one round's *calls* came to; results are in the order of the calls."""
+    def calls_to_run(self, request: ChatRequest, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:  # noqa: ARG002
+        """Return what is run for *calls*, in their order and with their ids."""
+        return calls
+
+    async def after_calls(
+        self,
+        request: ChatRequest,  # noqa: ARG002
+        calls: Sequence[ToolCall],  # noqa: ARG002
+        results: Sequence[ToolResult],  # noqa: ARG002
+    ) -> Sequence[Message]:
+        """Note what one round's *calls*, as they were run, came to; results are in the order of the calls.
+
+        What is returned goes after the results, and belongs to the turn.
+        """
+        return ()
 
     async def finalize(self, request: ChatRequest) -> None:
         """End the turn, however it ended: answered, returned directly, stopped, failed, cancelled, or left."""
@@ -173,6 +190,8 @@ class _Turn:
 
     async def ask(self) -> ChatRequest:
         """Return the next request to the model."""
+        if not self._rounds:
+            self._add(*await self._advisor.opening(self.request))
         self.request = await self._advisor.before_round(self.request)
         self._rounds += 1
         return self._advisor.sent(self.request, is_first=self._rounds == 1)
@@ -183,14 +202,14 @@ class _Turn:
         self._usage += response.usage
         if not self._advisor.is_eligible(response):
             return replace(response, usage=self._usage, steps=self._steps)
-        calls = response.message.tool_calls
+        calls = self._advisor.calls_to_run(self.request, response.message.tool_calls)
         try:
             results = await self._run(calls)
         except CallLimitError as error:
-            self._append(response.message, error.results)
+            self._add(response.message, ToolMessage(tuple(error.results)))
             return self._stopped(response, error)
-        self._append(response.message, results)
-        await self._advisor.after_calls(self.request, calls, results)
+        self._add(response.message, ToolMessage(tuple(results)))
+        self._add(*(await self._advisor.after_calls(self.request, calls, results) or ()))
         logger.debug("round %d: %d tool calls", self._rounds, len(calls))
         if returns_directly(results):
             return self._direct(response, results)
@@ -217,12 +236,12 @@ class _Turn:
             turn=self._calls,
         )
 
-    def _append(self, asked: AssistantMessage, results: Sequence[ToolResult]) -> None:
-        messages = (asked, ToolMessage(tuple(results)))
+    def _add(self, *messages: Message) -> None:
+        """Go on with *messages*. Once the model has called, it is free to answer."""
         self._steps += messages
         prompt = self.request.prompt
-        prompt = Prompt(prompt.messages + messages, _unforced(prompt.options))
-        self.request = replace(self.request, prompt=prompt)
+        options = _unforced(prompt.options) if self._rounds else prompt.options
+        self.request = replace(self.request, prompt=Prompt(prompt.messages + messages, options))
 
     def _direct(self, response: ChatResponse, results: Sequence[ToolResult]) -> ChatResponse:
         text = "\n".join(result.text for result in results)

@@ -8,22 +8,32 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from toolsearch.access.principals import LOCAL, Principal, require_principal
 from toolsearch.access.reach import Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.chat.advisor import CONVERSATION_ID, PRINCIPAL, REACH, TOOL_LOOP_ORDER, Chain, ChatRequest
-from toolsearch.chat.model import ChatModel
+from toolsearch.chat.advisor import (
+    CONVERSATION_ID,
+    LAST_STEP,
+    PRINCIPAL,
+    REACH,
+    TOOL_LOOP_ORDER,
+    Chain,
+    ChatRequest,
+    LastStep,
+)
+from toolsearch.chat.model import ChatModel, Prompt
 from toolsearch.chat.tool_calling import ToolCallingAdvisor, wants_tools
 from toolsearch.chat.tool_search_engines import RequestEngines
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX, with_suffix
 from toolsearch.chat.tool_search_session import TurnSession
-from toolsearch.chat.tool_search_turn import SearchTurn
+from toolsearch.chat.tool_search_turn import OWN_NAMES, SearchTurn
+from toolsearch.discovery.call_tools import CALL_TOOL
 from toolsearch.discovery.discovered import Budget
-from toolsearch.discovery.exposure import APPEND, DEFERRED, Exposure
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, DuplicateToolError
 from toolsearch.option_values import identity, name_list
@@ -36,9 +46,10 @@ from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool
-from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.providers import tools_by_name
 from toolsearch.wire.answers import ChatResponse
+from toolsearch.wire.capabilities import Endpoint, RevealSetting, capabilities_of
+from toolsearch.wire.messages import Message
 from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.strategies import Strategy
@@ -46,9 +57,8 @@ from toolsearch_indexes.vector_cache import VectorCache
 
 logger = logging.getLogger(__name__)
 
-Mode: TypeAlias = Literal["auto", "native", "append"]
+_Asked = TypeVar("_Asked")
 
-_MAX_DEFERRED = 10_000  # tools that the providers take in one request
 _TURN = "toolsearch.turn"  # the context key of the running turn
 
 
@@ -74,10 +84,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
     budget         what a conversation may hold between turns; by default that of *options*
     telemetry      what records the searches of engines made here; that of *engine* records its own
     pins           names of tools that are searched but always shown. Raises UnknownToolError if one is out of reach
-    mode           "native" tells the model of all tools as deferred and lets answers load them, which keeps its prompt
-                   cache, and is an error with a model that cannot; "append" adds what was found to the tools of the
-                   next request; "auto" is native where the model can. Over 10,000 tools are never deferred: `notes`
-                   says so
+    mode           how found tools reach the model; unless it is "auto", it takes the place of `SessionOptions.exposure`
     """
 
     def __init__(
@@ -91,7 +98,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         options: SessionOptions | None = None,
         budget: Budget | None = None,
         pins: Collection[str] = (),
-        mode: Mode = "auto",
+        mode: RevealSetting = "auto",
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,
         sessions: SessionStore | None = None,
@@ -111,11 +118,9 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         )
         if engine is not None and (strategy != "auto" or encoder != BUILT_IN or sessions is not None):
             raise BadSettingError("strategy, encoder and sessions are the engine's: give them to it, not here")
-        if mode not in get_args(Mode):
-            raise BadSettingError(f"unknown mode {mode!r}; use one of {', '.join(get_args(Mode))}")
         if not session_id_key.strip():
             raise BadSettingError("session_id_key must name the context key of the conversation's id; it is blank")
-        self._options = _options(options or (engine.options if engine else SessionOptions()), limit, budget)
+        self._options = _options(options or (engine.options if engine else SessionOptions()), limit, budget, mode)
         self._engine = engine
         self._clock = engine.clock if engine else time.time
         self.sessions = _sessions(engine, sessions, self._options)
@@ -124,7 +129,6 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         self._accumulate = accumulate
         self._session_id_key = session_id_key
         self._pins = name_list(pins, "pins")
-        self._mode = mode
         cache = VectorCache()
 
         def indexed(catalog: Catalog) -> ToolSearch:
@@ -150,52 +154,78 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
     async def initialize(self, request: ChatRequest, chain: Chain) -> ChatRequest:
         own = tools_by_name(request.prompt.options.tools)
-        _refuse_reserved(own.get(TOOL_NAME))
+        _refuse_reserved(own)
         if not own and not (self._engine and len(self._engine.catalog)):
             return request
         session_id = self._session_id(request)
-        turn = await search_threads.run(self._open, session_id, own, request, chain.model)
-        with self._lock:
-            self._running[session_id] += 1
+        is_alone = self._enter(session_id)
+        try:
+            turn = await search_threads.run(
+                partial(self._open, session_id, own, request, chain.model, is_alone=is_alone)
+            )
+        except BaseException:
+            self._leave(session_id)
+            raise
         messages = request.prompt.messages
-        if self._system_suffix and turn.session.exposure.is_searched:
+        if self._system_suffix and turn.has_search:
             messages = with_suffix(messages, self._system_suffix)
-        return ChatRequest(replace(request.prompt, messages=messages), {**request.context, _TURN: turn})
+        context = {**request.context, _TURN: turn, LAST_STEP: _last_step(turn)}
+        return ChatRequest(replace(request.prompt, messages=messages), context)
+
+    async def opening(self, request: ChatRequest) -> Sequence[Message]:
+        turn = _turn_of(request)
+        return turn.opening(request.prompt.messages) if turn else ()
 
     async def before_round(self, request: ChatRequest) -> ChatRequest:
         turn = _turn_of(request)
         if turn is None:
             return request
-        options = request.prompt.options
-        is_deferred = turn.session.exposure == DEFERRED
-        asked = await search_threads.run(turn.ask, options) if is_deferred else turn.ask(options)
-        return replace(request, prompt=replace(request.prompt, options=asked))
+        options = await _in_search_thread(turn, turn.options, request.prompt.options)
+        return replace(request, prompt=replace(request.prompt, options=options))
 
     def scope(self, request: ChatRequest) -> ToolScope:
         turn = _turn_of(request)
         return turn.scope() if turn else super().scope(request)
 
-    async def after_calls(self, request: ChatRequest, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
+    def calls_to_run(self, request: ChatRequest, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
         turn = _turn_of(request)
-        if turn is not None:
-            note_results(turn.session, calls, results)
-            if not self._accumulate:
-                turn.session.forget_earlier_finds()
-            await turn.session.written()
+        return turn.calls_to_run(calls) if turn else calls
+
+    async def after_calls(
+        self, request: ChatRequest, calls: Sequence[ToolCall], results: Sequence[ToolResult]
+    ) -> Sequence[Message]:
+        turn = _turn_of(request)
+        if turn is None:
+            return ()
+        note_results(turn.session, calls, results)
+        if not self._accumulate:
+            turn.session.forget_earlier_finds()
+        change = turn.change(results)
+        await turn.session.written()
+        return change
 
     async def finalize(self, request: ChatRequest) -> None:
         turn = _turn_of(request)
-        if turn is None:
-            return
-        session_id = turn.session.id
-        with self._lock:
-            self._running[session_id] -= 1
-            is_last = not self._running[session_id]
-            if is_last:
-                del self._running[session_id]
-        if is_last:  # the end of a turn evicts tools, which must not happen to another request of the session
+        if turn is not None and self._leave(turn.session.id):
             turn.session.end_turn()
             await turn.session.written()
+
+    # The turns of a session: tools are evicted between them, which must not happen to another that is running
+
+    def _enter(self, session_id: str) -> bool:
+        """Note that a turn begins; return whether no other is running."""
+        with self._lock:
+            self._running[session_id] += 1
+            return self._running[session_id] == 1
+
+    def _leave(self, session_id: str) -> bool:
+        """Note that a turn has ended; return whether no other is running."""
+        with self._lock:
+            self._running[session_id] -= 1
+            if self._running[session_id]:
+                return False
+            del self._running[session_id]
+            return True
 
     # Opening a turn
 
@@ -205,21 +235,22 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             given, f"tool search needs the conversation's id in the request's context as {self._session_id_key!r}; it"
         )
 
-    def _open(self, session_id: str, own: Mapping[str, Tool], request: ChatRequest, model: ChatModel) -> SearchTurn:
+    def _open(
+        self, session_id: str, own: Mapping[str, Tool], request: ChatRequest, model: ChatModel, *, is_alone: bool
+    ) -> SearchTurn:
         reach, principal = _reach_of(request), require_principal(request.context.get(PRINCIPAL, LOCAL))
         session = self._begin(session_id, own, reach, principal)
         session.admit(reach, self._pins)
+        if is_alone:
+            session.begin_turn()
         attached: Mapping[str, Tool] = own if self._engine else {}
         _check_names(attached, session)
-        choice = request.prompt.options.tool_choice
-        if choice is not None and choice not in attached:
-            session.expand(choice)  # a choice that is not in the list would be refused
-        searched: Mapping[str, Tool] = {} if self._engine else own
         session.save()  # so that no restart brings back a wider reach
-        session.show_as(self._exposure(model, session))
-        if session.exposure == DEFERRED:
-            session.in_reach()  # the first time, each definition is measured; here that holds up nobody
-        return SearchTurn(session, attached, searched, choice=choice or "")
+        turn = SearchTurn(session, _endpoint(model, request.prompt), attached, {} if self._engine else own)
+        choice = request.prompt.options.tool_choice
+        turn.begin(choice if choice is not None and choice not in attached else "")
+        self._note_if_too_many(turn)
+        return turn
 
     def _begin(
         self, session_id: str, own: Mapping[str, Tool], reach: Reach | None, principal: Principal
@@ -237,18 +268,10 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
         return opened(self._engine) if self._engine else self._engines.open(own, state, opened)
 
-    def _exposure(self, model: ChatModel, session: TurnSession) -> Exposure:
-        """How tools are shown where they are searched for."""
-        if self._mode == "append" or (self._mode == "auto" and not model.native_tool_search):
-            return APPEND
-        if not model.native_tool_search:
-            raise BadSettingError(
-                f"this {model.provider} model cannot load tools in the midst of a conversation; use the mode 'auto'"
-            )
-        if session.reach_size > _MAX_DEFERRED:
-            self._note(f"the catalog has over {_MAX_DEFERRED:,} tools, more than a model can defer: they are appended")
-            return APPEND
-        return DEFERRED
+    def _note_if_too_many(self, turn: SearchTurn) -> None:
+        bound = capabilities_of(turn.endpoint).max_deferred
+        if turn.session.state.sent.mode == "deferred" and turn.session.reach_size > bound:
+            self._note(f"a model can defer {bound:,} tools, and the catalog has more: those are run by {CALL_TOOL}")
 
     def _note(self, note: str) -> None:
         if note not in self.notes:
@@ -256,9 +279,13 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             self.notes.append(note)
 
 
-def _options(options: SessionOptions, limit: int | None, budget: Budget | None) -> SessionOptions:
+def _options(options: SessionOptions, limit: int | None, budget: Budget | None, mode: RevealSetting) -> SessionOptions:
+    if mode not in get_args(RevealSetting):
+        known = ", ".join(get_args(RevealSetting))
+        raise BadSettingError(f"unknown mode {mode!r}; use one of {known}; 'native' is 'messages' or 'deferred' now")
     options = replace(options, limit=limit) if limit is not None else options
-    return replace(options, budget=budget) if budget is not None else options
+    options = replace(options, budget=budget) if budget is not None else options
+    return options if mode == "auto" else replace(options, exposure=mode)
 
 
 def _sessions(engine: ToolSearch | None, sessions: SessionStore | None, options: SessionOptions) -> SessionStore:
@@ -267,9 +294,29 @@ def _sessions(engine: ToolSearch | None, sessions: SessionStore | None, options:
     return sessions or SessionStore(budget=options.budget)
 
 
-def _refuse_reserved(tool: Tool | None) -> None:
-    if tool is not None:
-        raise DuplicateToolError(TOOL_NAME, first="tool search itself", second=tool.source or "the application")
+def _refuse_reserved(own: Mapping[str, Tool]) -> None:
+    for name in OWN_NAMES:
+        if name in own:
+            raise DuplicateToolError(name, first="tool search itself", second=own[name].source or "the application")
+
+
+def _endpoint(model: ChatModel, prompt: Prompt) -> Endpoint:
+    """Where the request goes; a model of somebody else's making may not say."""
+    said: object = getattr(model, "endpoint", None)
+    endpoint = said if isinstance(said, Endpoint) else Endpoint(model.provider)
+    return replace(endpoint, model=prompt.options.model) if prompt.options.model else endpoint
+
+
+def _last_step(turn: SearchTurn) -> LastStep:
+    async def send(prompt: Prompt) -> Prompt:
+        return await _in_search_thread(turn, turn.to_send, prompt)
+
+    return send
+
+
+async def _in_search_thread(turn: SearchTurn, step: Callable[[_Asked], _Asked], asked: _Asked) -> _Asked:
+    """Take a *step* of *turn*, and hold up nobody where it goes through thousands of deferred tools."""
+    return await search_threads.run(step, asked) if turn.defers else step(asked)
 
 
 def _check_names(attached: Mapping[str, Tool], session: TurnSession) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from toolsearch.access.principals import LOCAL, Principal
-from toolsearch.access.reach import Reach
 from toolsearch.sessions.answering import Found
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.sessions.host import ConversationHost
@@ -28,7 +25,6 @@ class TurnSession(Conversation):
         options: SessionOptions | None = None,
     ) -> None:
         super().__init__(host, state, principal, options)
-        self._in_reach: tuple[tuple[Reach, int], Sequence[Tool]] | None = None
         self._found: set[str] = set()
 
     def search(
@@ -47,13 +43,6 @@ class TurnSession(Conversation):
     def find(self, name: str) -> Tool | None:
         """The tool of that name, whole, if it may be found."""
         return self.view.find(name)
-
-    def in_reach(self) -> Sequence[Tool]:
-        """All tools that may be found, by name, as models are shown them: the same list until the catalog changes."""
-        key = self.state.reach, self.host.catalog.snapshot().version
-        if self._in_reach is None or self._in_reach[0] != key:
-            self._in_reach = key, self._shown_tools()
-        return self._in_reach[1]
 
     @property
     def reach_size(self) -> int:

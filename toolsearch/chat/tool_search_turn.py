@@ -2,78 +2,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from toolsearch.chat.model import ChatOptions
+from toolsearch.calling.inner_call import inner_call
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_search_session import TurnSession
+from toolsearch.discovery.call_tools import CALL_TOOL
 from toolsearch.errors import UnknownToolError
 from toolsearch.sessions.port import ToolScope
+from toolsearch.sessions.request_history import called_in, revealed_in
 from toolsearch.sessions.scope import ConversationScope
-from toolsearch.tools.definition import Tool
-from toolsearch.tools.naming import near_names
+from toolsearch.sessions.sent import SentTools
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.naming import TOOL_NAME, near_names
+from toolsearch.wire.capabilities import Endpoint
+from toolsearch.wire.messages import Message, ToolChangeMessage, ToolMessage, UserMessage
+from toolsearch.wire.native_search import found_names
+
+OWN_NAMES = (TOOL_NAME, CALL_TOOL)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SearchTurn:
-    """A turn over *session*.
+    """A turn over *session*, with a model at *endpoint*.
 
-    attached   tools of the request that are always shown; none of them is searched for
-    searched   tools of the request that are what is searched: the session knows their definitions, these can run
-    choice     the tool that the model has to call, which cannot be deferred; "" for none
-    loaded     where tools are deferred: what was loaded, by name, as it was then. Answers in the conversation refer to
-               it, so it stays as it is until the end of the turn, even if the catalog drops or changes it
+    attached  tools of the request that are always shown; none of them is searched for
+    searched  tools of the request that are what is searched: the session knows their definitions, these can run
+    told      what the model of this conversation has been told of, by its list and by messages. Another turn of the
+              session, at the same time, tells its own conversation
     """
 
     session: TurnSession
+    endpoint: Endpoint
     attached: Mapping[str, Tool]
     searched: Mapping[str, Tool]
-    choice: str = ""
-    loaded: dict[str, Tool] = field(default_factory=dict[str, Tool])
+    told: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
+    _made: dict[str, Tool] = field(default_factory=dict[str, Tool])
 
-    def ask(self, options: ChatOptions) -> ChatOptions:
-        """Count a request to the model, and return `options` for it. Where tools are deferred, that may take long."""
-        self.session.note_request()
-        return self.options(options)
+    def begin(self, choice: str = "") -> None:
+        """Begin the list of tools, or go on with it; *choice*, a tool that the model has to call, is in it.
+
+        It takes long where many tools are deferred for the first time.
+        """
+        if choice:
+            self.session.expand(choice)
+        self.session.tool_list(self.endpoint)
+        if choice:
+            self.session.list_choice(choice)
+        self.told = self._sent.visible
+
+    @property
+    def has_search(self) -> bool:
+        """Whether the model is listed the search tool."""
+        return TOOL_NAME in self._sent
+
+    @property
+    def defers(self) -> bool:
+        """Whether the list has deferred tools, which may be thousands."""
+        return self._sent.mode == "deferred"
+
+    @property
+    def _sent(self) -> SentTools:
+        return self.session.state.sent
 
     def options(self, options: ChatOptions) -> ChatOptions:
-        """Return *options* with the tools of the next request; the same, byte for byte, unless a search found some."""
-        tools, deferred = self._tools()
-        return replace(options, tools=tuple(tools), deferred_tools=tuple(deferred), loaded_tools=tuple(self.loaded))
+        """Return *options* with the tools of the next request."""
+        tools = self.session.tool_list(self.endpoint)
+        own = [definition for definition in tools.listed if definition.name in OWN_NAMES]
+        others = [definition for definition in tools.listed if definition.name not in OWN_NAMES]
+        listed = [*self._as_tools(own), *self.attached.values(), *self._as_tools(others)]
+        return replace(options, tools=tuple(listed), deferred_tools=tuple(self._as_tools(tools.deferred)))
+
+    def opening(self, messages: Sequence[Message]) -> list[Message]:
+        """What the model has to be told before it answers *messages*, such as tools that were found since."""
+        return self.change() if isinstance(messages[-1], UserMessage | ToolMessage) else []
+
+    def calls_to_run(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+        return list(map(inner_call, calls)) if CALL_TOOL in self._sent else calls
+
+    def change(self, results: Sequence[ToolResult] = ()) -> list[Message]:
+        """What a message has to say after *results*: in this conversation it counts as said from here on."""
+        self.session.tool_change()
+        if self._sent.mode == "deferred":
+            found = {name for result in results for name in found_names(result)}
+            self.told |= {name: each for name, each in self._sent.deferred.items() if name in found}
+        if self._sent.mode != "messages":
+            return []
+        told, self.told = self.told, self._sent.visible
+        added = tuple(each for name, each in self.told.items() if name not in self.attached and told.get(name) != each)
+        removed = tuple(name for name in told if name not in self.told and name not in self.attached)
+        return [ToolChangeMessage(added, removed)] if added or removed else []
+
+    def to_send(self, prompt: Prompt) -> Prompt:
+        """Return *prompt*, to which nothing is added and of which nothing is dropped any more, as it can be sent.
+
+        Tools of which it does not tell the model any more come into its list. The request is counted.
+        """
+        forgotten = self._forgotten(prompt.messages)
+        self.session.list_again(forgotten)
+        options = prompt.options
+        if forgotten:
+            listed = [definition for definition in self._sent.listed if definition.name in forgotten]
+            deferred = tuple(tool for tool in options.deferred_tools if tool.name not in forgotten)
+            options = replace(options, tools=(*options.tools, *self._as_tools(listed)), deferred_tools=deferred)
+        self.session.note_request(prompt.messages)
+        return replace(prompt, options=options)
 
     def scope(self) -> ToolScope:
         """Return what the calls of one reply may run."""
         return _TurnScope(ConversationScope(self.session), self.attached, self.searched)
 
-    def _tools(self) -> tuple[list[Tool], list[Tool]]:
-        exposure = self.session.exposure
-        shown, attached = self.session.shown(), list(self.attached.values())
-        if not exposure.is_searched:
-            tools = {tool.name: tool for tool in self._unattached(shown)}
-            return [*attached, *(tools.pop(name) for name in self.searched if name in tools), *tools.values()], []
-        search, discovered = shown[0], self._unattached(shown[1:])
-        if exposure.grows:
-            return [search, *attached, *discovered], []
-        always = self.session.state.pins | {self.choice}
-        visible = [tool for tool in discovered if tool.name in always]
-        for tool in discovered:
-            if tool.name not in always:
-                self.loaded.setdefault(tool.name, tool)
-        deferred = {tool.name: tool for tool in self._unattached(self.session.in_reach())} | self.loaded
-        for tool in visible:
-            deferred.pop(tool.name, None)
-        return [search, *attached, *visible], [deferred[name] for name in sorted(deferred)]
+    def _forgotten(self, messages: Sequence[Message]) -> list[str]:
+        """What the model was told of by messages that are not among *messages* any more, as far as it may be called."""
+        known = {definition.name for definition in self._sent.listed} | revealed_in(messages, self._sent.mode)
+        needed = {*self.session.discovered, *called_in(messages)}
+        return [name for name in self.told if name not in known and name in needed]
 
-    def _unattached(self, tools: Iterable[Tool]) -> list[Tool]:
-        return [self._as_requested(tool) for tool in tools if tool.name not in self.attached]
+    def _as_tools(self, definitions: Iterable[ToolDefinition]) -> list[Tool]:
+        return [self._as_tool(each) for each in definitions if each.name not in self.attached]
 
-    def _as_requested(self, tool: Tool) -> Tool:
-        """The request's own tool of that name, if it is one of those that are searched, and as long as *tool* is."""
-        own = self.searched.get(tool.name)
+    def _as_tool(self, definition: ToolDefinition) -> Tool:
+        """As it was sent, with what else the request's own tool of that name has, if that is one that is searched."""
+        made = self._made.get(definition.name)
+        if made is None or made.definition is not definition:
+            made = self._made[definition.name] = self._made_of(definition)
+        return made
+
+    def _made_of(self, definition: ToolDefinition) -> Tool:
+        own, known = self.searched.get(definition.name), self.session.find(definition.name)
         if own is None:
-            return tool
-        known = self.session.find(tool.name)
-        return own if known is None or known.definition is tool.definition else replace(own, definition=tool.definition)
+            return Tool(definition)
+        is_own = known is not None and known.definition is definition
+        return own if is_own else replace(own, definition=definition)
 
 
 @dataclass(frozen=True, slots=True)

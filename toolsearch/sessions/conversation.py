@@ -144,7 +144,7 @@ class Conversation:
         self.show_as(SESSION_EXPOSURES[mode])
         is_warm = sent.is_warm(now_s, known.cache_s)
         if not sent.is_begun(endpoint, mode) or (mode == "append" and not is_warm):
-            sent.begin(endpoint, mode, *self._first_list(mode))
+            sent.begin(endpoint, mode, *self._first_list(mode, known.max_deferred))
         elif mode == "append" and sent.append(tool.definition for tool in self.shown()):
             sent.note_break()
         return sent.tool_list()
@@ -159,7 +159,7 @@ class Conversation:
             )
         return asked
 
-    def _first_list(self, mode: RevealMode) -> tuple[list[ToolDefinition], list[ToolDefinition]]:
+    def _first_list(self, mode: RevealMode, max_deferred: int) -> tuple[list[ToolDefinition], list[ToolDefinition]]:
         """The tools that a new list begins with, and those that it defers."""
         shown = [tool.definition for tool in self.shown()]
         if mode in ("append", "messages"):
@@ -169,7 +169,8 @@ class Conversation:
         if mode == "fixed" or not self.exposure.is_searched:
             return [*own, *always], []
         listed = {each.name for each in always}
-        return [*own, *always], [tool.definition for tool in self._shown_tools() if tool.name not in listed]
+        others = [tool.definition for tool in self._shown_tools() if tool.name not in listed]
+        return [*own, *always], others[:max_deferred]
 
     def _is_pinned(self, definition: ToolDefinition) -> bool:
         return not self.exposure.is_searched or definition.name in self.state.pins
@@ -197,6 +198,19 @@ class Conversation:
         """Put *names* into the list of the next request, since its messages do not reveal them any more."""
         sent = self.state.sent
         sent.history_cuts += sent.relist(names)
+
+    def list_choice(self, name: str) -> None:
+        """Put a tool that the model is made to call into the list, if it is in reach: no API takes a choice of another.
+
+        That breaks the prompt cache, if there is one by now.
+        """
+        sent, tool = self.state.sent, self.shown_tool(name)
+        if tool is None or any(each.name == name for each in sent.listed):
+            return
+        if not sent.relist([name]):
+            sent.append([tool.definition])
+        if sent.requested_s is not None:
+            sent.note_break()
 
     def drop_gone(self) -> None:
         """Forget discovered tools that cannot be shown any more: they have left the catalog or the reach, or are too

@@ -23,6 +23,12 @@ def revealed_in(messages: Iterable[Message], mode: RevealMode) -> frozenset[str]
     return frozenset()
 
 
+def called_in(messages: Iterable[Message]) -> frozenset[str]:
+    """The names of the tools that the model has called in *messages*."""
+    replies = (message for message in messages if isinstance(message, AssistantMessage))
+    return frozenset(call.name for reply in replies for call in reply.tool_calls)
+
+
 def history_tokens(
     messages: Sequence[Message],
     counter: TokenCounter,

@@ -55,6 +55,10 @@ class SentTools:
         self.break_tokens = 0
         self.history_cuts = 0
 
+    def __contains__(self, name: object) -> bool:
+        """Whether the tool is in the list, deferred or not."""
+        return name in self._listed or name in self._deferred
+
     @property
     def listed(self) -> tuple[ToolDefinition, ...]:
         return tuple(self._listed.values())

@@ -13,7 +13,6 @@ from toolsearch.chat.models.clouds import cloud_of
 from toolsearch.chat.models.sdk import Clients, laid_over, refuse_deferred, require_sdk, schema_to_send, translated
 from toolsearch.chat.models.tool_choice import choice_to_send, told_choice
 from toolsearch.chat.response_format import ResponseFormat
-from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.errors import BadSettingError, ChatModelError
 from toolsearch.threads import in_thread
 from toolsearch.wire import anthropic
@@ -138,7 +137,7 @@ class AnthropicModel:
         return AnthropicTurn(request, self._max_continuations, told)
 
     def _request(self, prompt: Prompt, known: Capabilities) -> dict[str, Any]:
-        options = options_to_send(prompt)
+        options = prompt.options
         model = options.model or self.model
         if "deferred" not in known.modes:
             refuse_deferred(model, options.deferred_tools)

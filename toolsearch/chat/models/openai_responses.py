@@ -10,7 +10,6 @@ from toolsearch.chat.model import Prompt
 from toolsearch.chat.models.openai_chat import openai_clients, openai_endpoint
 from toolsearch.chat.models.sdk import laid_over, refuse_deferred, schema_to_send, translated
 from toolsearch.chat.models.strict_tools import StrictTools
-from toolsearch.chat.tool_search_prompt import options_to_send
 from toolsearch.errors import ChatModelError
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json
@@ -100,7 +99,7 @@ class OpenAIResponsesModel:
         return StrictTools.of(prompt.options.tools) if self._strict else StrictTools()
 
     def _request(self, prompt: Prompt, strict: StrictTools) -> dict[str, Any]:
-        options = options_to_send(prompt)
+        options = prompt.options
         model = options.model or self.model
         known = capabilities_of(replace(self.endpoint, model=model))
         if "deferred" not in known.modes:
