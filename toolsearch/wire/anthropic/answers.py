@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from toolsearch.tools.calls import marked_unfinished
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.answer_shapes import read, without_nulls
+from toolsearch.wire.answer_shapes import read
 from toolsearch.wire.answers import (
     ChatChunk,
     ChatResponse,
@@ -140,7 +140,7 @@ def _read_answer(message: AnthropicMessage, sent: dict[str, Json]) -> ChatRespon
     held = reply_items(sent | {"role": "assistant", "type": "message"})
     calls = marked_unfinished(read_calls(held.items), held.unfinished) if held else []
     text = "".join(block.text or "" for block in message.content if block.type == "text")
-    items = tuple(without_nulls(block) for block in sent["content"])
+    items = tuple(sent["content"])
     return ChatResponse(
         AssistantMessage(text, tuple(calls), ProviderItems(PROVIDER, items)),
         finish_reason_with_calls(read_finish_reason(message.stop_reason), calls),

@@ -9,7 +9,7 @@ from toolsearch.errors import ChatModelError
 from toolsearch.tools.calls import ToolCall, marked_unfinished
 from toolsearch.tools.json_types import Json
 from toolsearch.wire.aggregate import last_chunk
-from toolsearch.wire.answer_shapes import read, without_nulls
+from toolsearch.wire.answer_shapes import read
 from toolsearch.wire.answers import (
     ChatChunk,
     ChatResponse,
@@ -47,7 +47,7 @@ def read_answer(reply: object) -> ChatResponse:
     ]
     refusal = "".join(part.refusal or "" for part in parts if part.type == "refusal")
     text = "".join(part.text or "" for part in parts if part.type == "output_text")
-    items = tuple(without_nulls(item) for item in sent["output"])
+    items = tuple(sent["output"])
     return ChatResponse(
         AssistantMessage(refusal or text, tuple(calls), ProviderItems(PROVIDER, items)),
         finish_reason_with_calls("content_filter" if refusal else _read_finish_reason(response), calls),
