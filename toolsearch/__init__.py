@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         SourceError,
         StorageError,
         ToolExecutionError,
+        ToolGoneError,
         ToolSearchError,
         ToolStuckError,
         ToolTimeoutError,
@@ -97,7 +98,7 @@ if TYPE_CHECKING:
     from toolsearch.gateway.http import http_app
     from toolsearch.gateway.settings import GatewayConfig, read_gateway_config
     from toolsearch.option_values import Unset
-    from toolsearch.session import Session
+    from toolsearch.session import Session, ToolDelta
     from toolsearch.sessions.answering import Found
     from toolsearch.sessions.conversation import Conversation
     from toolsearch.sessions.eviction import (
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
     from toolsearch.sessions.options import SearchOptions, SessionOptions
     from toolsearch.sessions.port import ToolScope
     from toolsearch.sessions.savings import Savings
+    from toolsearch.sessions.sent import Sent, SentTools, ToolList
     from toolsearch.sessions.state import SessionCounters, SessionState
     from toolsearch.sessions.store import SessionStore
     from toolsearch.sessions.unit_of_work import UnitOfWork
@@ -269,6 +271,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "SourceError",
         "StorageError",
         "ToolExecutionError",
+        "ToolGoneError",
         "ToolSearchError",
         "ToolStuckError",
         "ToolTimeoutError",
@@ -287,7 +290,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch.gateway.http": ("http_app",),
     "toolsearch.gateway.settings": ("GatewayConfig", "read_gateway_config"),
     "toolsearch.option_values": ("Unset",),
-    "toolsearch.session": ("Session",),
+    "toolsearch.session": ("Session", "ToolDelta"),
     "toolsearch.sessions.answering": ("Found",),
     "toolsearch.sessions.conversation": ("Conversation",),
     "toolsearch.sessions.eviction": (
@@ -301,6 +304,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch.sessions.options": ("SearchOptions", "SessionOptions"),
     "toolsearch.sessions.port": ("ToolScope",),
     "toolsearch.sessions.savings": ("Savings",),
+    "toolsearch.sessions.sent": ("Sent", "SentTools", "ToolList"),
     "toolsearch.sessions.state": ("SessionCounters", "SessionState"),
     "toolsearch.sessions.store": ("SessionStore",),
     "toolsearch.sessions.unit_of_work": ("UnitOfWork",),
@@ -519,6 +523,8 @@ __all__ = [
     "SearchSpan",
     "SeenEntry",
     "Selection",
+    "Sent",
+    "SentTools",
     "SentenceTransformerEncoder",
     "ServerBusyError",
     "ServerStatus",
@@ -565,10 +571,13 @@ __all__ = [
     "ToolChangeMessage",
     "ToolContext",
     "ToolDefinition",
+    "ToolDelta",
     "ToolDocument",
     "ToolExecutionError",
     "ToolExecutionErrorProcessor",
+    "ToolGoneError",
     "ToolIndex",
+    "ToolList",
     "ToolMessage",
     "ToolMetadata",
     "ToolOrigin",

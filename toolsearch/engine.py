@@ -29,7 +29,7 @@ from toolsearch.option_values import UNSET, Unset, name_list
 from toolsearch.session import Session
 from toolsearch.sessions.conversation import Conversation, settle_for
 from toolsearch.sessions.options import SessionOptions
-from toolsearch.sessions.state import SessionState
+from toolsearch.sessions.state import SessionState, read_exposure
 from toolsearch.sessions.store import SessionStore
 from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.sessions.usage.log import UsageLog
@@ -38,6 +38,7 @@ from toolsearch.setting_values import read_strategy
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.tools.definition import ToolReference, ToolSearchResponse
+from toolsearch.wire.capabilities import RevealSetting
 from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.explanation import Explanation
@@ -227,6 +228,7 @@ class ToolSearch:
         allow: Iterable[str] | Unset = UNSET,
         deny: Iterable[str] | Unset = UNSET,
         pins: Collection[str] = (),
+        exposure: RevealSetting | None = None,
     ) -> Session:
         """Open the session with that id, or a new one.
 
@@ -235,6 +237,7 @@ class ToolSearch:
         reach        what the session may see of that; or give *allow* and *deny* as `Reach.parse` takes them.
                      ``allow=[]`` allows nothing
         pins         tools that are always shown and never evicted
+        exposure     how found tools reach the model, for this session; see `SessionOptions.exposure`
 
         Without a reach, a session that exists keeps its own, and a new one sees all that its principal may see. A
         session may have been evicted since you opened it last, so give the reach each time.
@@ -243,7 +246,9 @@ class ToolSearch:
         reach, SessionStoreError if the session cannot be read back and no reach is given, and BadSettingError for an id
         that is not text and for a text in place of a list.
         """
-        work = self.conversation(session_id, principal=principal, reach=reach, allow=allow, deny=deny, pins=pins)
+        work = self.conversation(
+            session_id, principal=principal, reach=reach, allow=allow, deny=deny, pins=pins, exposure=exposure
+        )
         with work as conversation:
             state = conversation.state
             with self._lock:
@@ -262,10 +267,12 @@ class ToolSearch:
         allow: Iterable[str] | Unset = UNSET,
         deny: Iterable[str] | Unset = UNSET,
         pins: Collection[str] = (),
+        exposure: RevealSetting | None = None,
     ) -> UnitOfWork:
         """Open a session as `session` does, for several steps: it is read once before them and written once after."""
         require_principal(principal)
         asked, names = _asked_reach(reach, allow, deny), name_list(pins, "pins")
+        revealed = read_exposure(exposure)
 
         def new() -> SessionState:
             budget = self.options.budget
@@ -278,6 +285,7 @@ class ToolSearch:
             )
             conversation = Conversation(self, state, principal)
             conversation.admit(asked, names)
+            state.exposure = revealed or state.exposure
             return conversation
 
         return UnitOfWork(self.sessions, begin)

@@ -9,6 +9,7 @@ ToolSearchError
 ├── BadToolError            a tool cannot be defined: bad name, schema or signature
 ├── DuplicateToolError      two tools want one name
 ├── UnknownToolError        no tool of that name that this caller may use
+│   └── ToolGoneError       the model was sent the tool, and it is not there any more
 ├── UnapprovedToolError     the tool exists, but a person has to approve its definition first
 ├── UndiscoveredToolError   the tool exists, but must be searched for first
 ├── SourceError             a source of tools cannot be read at all
@@ -76,6 +77,7 @@ __all__ = [
     "SourceError",
     "StorageError",
     "ToolExecutionError",
+    "ToolGoneError",
     "ToolSearchError",
     "ToolStuckError",
     "ToolTimeoutError",
@@ -127,6 +129,20 @@ class UnknownToolError(ToolSearchError, LookupError):
         super().__init__(f"no tool named {shown_name(name)!r}{hint}")
         self.name = name
         self.near = tuple(near)
+
+
+class ToolGoneError(UnknownToolError):
+    """The model was sent the tool before; since then it was removed, its server is away, or it is out of reach."""
+
+    code = "tool_gone"
+    status = 410
+
+    def __init__(self, name: str) -> None:
+        ToolSearchError.__init__(
+            self, f"the tool {shown_name(name)!r} is not available any more; search for another one, or try again later"
+        )
+        self.name = name
+        self.near = ()
 
 
 class UnapprovedToolError(ToolSearchError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from toolsearch.access.principals import LOCAL, Principal
@@ -18,15 +20,28 @@ from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.sync import run_sync
 from toolsearch.tools.calls import ToolCall, ToolResult
-from toolsearch.tools.definition import Tool, ToolReference
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
 from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
 from toolsearch.wire.formats import WireFormat, render_change, render_results, render_tool_list
-from toolsearch.wire.native_search import found_names
+from toolsearch.wire.native_search import NativeSearch, found_names
 from toolsearch.wire.replies import parse_tool_calls
+from toolsearch.wire.usage import input_tokens
 from toolsearch_indexes.strategies import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDelta:
+    """How the tools that a model has differ from before.
+
+    added    in order, to the end of the list; one whose definition has changed is here under the same name
+    removed  names of what the model has no more. That breaks the provider's cache only where it is lost anyway
+    """
+
+    added: tuple[ToolDefinition, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 class SessionHost(ConversationHost, Protocol):
@@ -57,6 +72,8 @@ class Session:
         self.principal = principal
         self._engine = engine
         self._turn = TurnCounter()
+        self._told: dict[str, ToolDefinition] = {}  # what `delta` has told of
+        self._lock = threading.Lock()
 
     @property
     def state(self) -> SessionState:
@@ -105,6 +122,38 @@ class Session:
             "tools": render_tool_list(tools.listed, tools.deferred, format),
             **({"extra_headers": dict(headers)} if headers else {}),
         }
+
+    def delta(
+        self,
+        format: WireFormat = "mcp",  # noqa: A002
+        *,
+        model: str = "",
+        cloud: Cloud = "",
+    ) -> ToolDelta:
+        """Return how the tools for the next model request differ from those of the last call: at first, all of them.
+
+        For a framework that keeps its own list: it takes `ToolDelta.added` to the end of that, and takes out
+        `ToolDelta.removed`. Additions go by the list of `request`, and so does what is removed: only what the model is
+        not sent any more. Use it in place of `request`, once for each model request, and give *format*, *model* and
+        *cloud* as there. By default found tools are appended.
+        """
+        conversation = self._in_memory()
+        conversation.tool_list(Endpoint(format, model, cloud))
+        conversation.tool_change()
+        conversation.note_request()
+        visible = conversation.state.sent.now.visible
+        with self._lock:
+            told, self._told = self._told, visible
+        added = tuple(each for name, each in visible.items() if told.get(name) != each)
+        return ToolDelta(added, tuple(name for name in told if name not in visible))
+
+    def compacted(self) -> None:
+        """Say that earlier messages were dropped or rewritten, so that the provider's cache is lost in any case.
+
+        The next list begins anew, with what is discovered, and what was said of tools in messages counts no more.
+        """
+        with self.conversation() as conversation:
+            conversation.compacted()
 
     def shown(self) -> list[Tool]:
         """Return what `tools` renders; nothing is counted. The search tool comes without a callback: see `scope`."""
@@ -162,6 +211,7 @@ class Session:
         """
         wire_format, calls = parse_tool_calls(reply)
         async with self.conversation() as conversation:
+            conversation.note_usage(input_tokens(reply))
             results = await self._run(conversation, calls, context, turn)
             written = render_results(results, wire_format, native_search=conversation.native_search())
             return written + (render_change(conversation.tool_change(), wire_format) if written else [])
@@ -261,5 +311,7 @@ def note_results(conversation: Conversation, calls: Sequence[ToolCall], results:
             conversation.note_call(call.name, is_error=result.is_error)
     conversation.note_loaded(name for _, result in searches for name in found_names(result))
     is_search_round = bool(calls) and len(searches) == len(calls)
-    written = [(call.arguments, result.text) for call, result in searches]
+    # Where an answer loads tools, it holds their definitions in place of its text.
+    loads = conversation.native_search() or NativeSearch()
+    written = [(call.arguments, "" if loads.found(result) else result.text) for call, result in searches]
     conversation.note_searches(written, is_search_round=is_search_round)

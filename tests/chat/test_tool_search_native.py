@@ -134,7 +134,7 @@ async def test_anthropic_is_told_of_all_tools_as_deferred_and_loads_them_by_refe
 async def test_what_takes_long_with_many_deferred_tools_holds_up_nobody_and_is_done_once(
     api: LoopbackApi, anthropic: ChatModel, monkeypatch: pytest.MonkeyPatch, run: Any
 ) -> None:
-    work = {(SearchTurn, "options"), (AnthropicModel, "_request"), (TurnSession, "_shown_tools")}
+    work = {(SearchTurn, "options"), (AnthropicModel, "_request"), (TurnSession, "shown_tools")}
     done: list[tuple[str, bool]] = []
 
     def noted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -150,7 +150,7 @@ async def test_what_takes_long_with_many_deferred_tools_holds_up_nobody_and_is_d
 
     await run(searcher(), anthropic)
 
-    assert Counter(done) == {("_shown_tools", False): 1, ("options", False): 3, ("_request", False): 3}
+    assert Counter(done) == {("shown_tools", False): 1, ("options", False): 3, ("_request", False): 3}
 
 
 async def test_anthropic_gets_the_same_tools_in_the_next_turn_if_the_history_holds_the_references(

@@ -51,13 +51,13 @@ async def until_answered(step: Step) -> str:
     return text
 
 
-def assert_what_became_of(session: Session, api: LoopbackApi, path: str) -> None:
-    """The list of tools grew once, at its end, and stayed as long as the turn did."""
-    found = [SEARCH, "convert_time", "pay_bill"]
+def assert_what_became_of(session: Session, api: LoopbackApi, path: str, *, grows: bool = True) -> None:
+    """The list of tools grew once, at its end, and stayed as long as the turn did; or it did not grow."""
+    found = ["convert_time", "pay_bill"]
     assert api.refusals == []
     assert [request.path for request in api.requests] == [path] * 3
-    assert api.tools == [[SEARCH], found, found]
-    assert session.discovered == found[1:]
+    assert api.tools == ([[SEARCH], [SEARCH, *found], [SEARCH, *found]] if grows else [[SEARCH, "callTool"]] * 3)
+    assert session.discovered == found
     counters = session.state.counters
     assert (counters.requests, counters.search_rounds, counters.calls, counters.failed_calls) == (3, 1, 2, 1)
 
@@ -110,7 +110,10 @@ async def test_openai_responses(api: LoopbackApi, session: Session) -> None:
 
 
 async def test_anthropic_messages(api: LoopbackApi, session: Session) -> None:
-    api.script(*SCRIPT)
+    """No model is named, so the list must not change, and what was found is run by the call tool."""
+    search, found, answer = SCRIPT
+    by_call_tool = [Call("callTool", {"name": each.name, "arguments": each.arguments}, each.id) for each in found.calls]
+    api.script(search, Reply(calls=by_call_tool), answer)
     messages: list[Any] = [{"role": "user", "content": QUESTION}]
 
     async with AsyncAnthropic(api_key="k", base_url=api.url, max_retries=0) as client:
@@ -125,7 +128,7 @@ async def test_anthropic_messages(api: LoopbackApi, session: Session) -> None:
 
         assert await until_answered(step) == ANSWER
 
-    assert_what_became_of(session, api, "/v1/messages")
+    assert_what_became_of(session, api, "/v1/messages", grows=False)
     answer = api.bodies[2]["messages"][-1]
     assert answer["role"] == "user"  # both results in one message, as the API wants them
     assert [(block["tool_use_id"], block["is_error"]) for block in answer["content"]] == [("2", False), ("3", True)]

@@ -112,7 +112,7 @@ def test_a_session_that_was_stored_before_there_were_principals_is_of_its_tenant
         engine.session("b")
     written = kept.load("b")
     assert written is not None
-    assert (json.loads(written.text)["version"], json.loads(written.text)["principal"]) == (3, "acme")
+    assert (json.loads(written.text)["version"], json.loads(written.text)["principal"]) == (4, "acme")
 
 
 async def test_a_gateway_hands_on_the_result_of_a_call_whose_use_cannot_be_noted() -> None:

@@ -27,6 +27,10 @@ def answer(*names: str, text: str = "found these three words", is_error: bool = 
     return ToolMessage((ToolResult("1", SEARCH, content, {"tools": list(names)}, is_error=is_error),))
 
 
+def len_of_name(definition: ToolDefinition) -> int:
+    return len(definition.name)
+
+
 def tokens(messages: Sequence[Message], *deferred: ToolDefinition) -> int:
     return history_tokens(
         messages, Words(), tokens_of=lambda _: 100, deferred={definition.name: definition for definition in deferred}
@@ -59,14 +63,14 @@ def test_what_reveals_a_tool_depends_on_the_mode(mode: RevealMode, names: set[st
 @pytest.mark.parametrize("mode", ["messages", "deferred"])
 def test_what_is_listed_again_comes_last_and_is_neither_deferred_nor_revealed_any_more(mode: RevealMode) -> None:
     sent = SentTools()
-    sent.begin(Endpoint("anthropic"), mode, [MAIL], [BILL, TRIP] if mode == "deferred" else [])
+    sent.begin(Endpoint("anthropic"), mode, 0, [MAIL], [BILL, TRIP] if mode == "deferred" else [])
     if mode == "deferred":
-        sent.load(["bill"])
+        sent.note_answer(["bill"], len_of_name)
     else:
-        sent.change_to([BILL], may_remove=False)
+        sent.change_to([BILL], (), len_of_name)
 
     assert [sent.relist(["bill", "mail", "unknown"]), sent.relist(["bill"])] == [True, False]
 
     assert sent.tool_list().listed == (MAIL, BILL)
     assert sent.tool_list().deferred == ((TRIP,) if mode == "deferred" else ())
-    assert list(sent.visible) == ["mail", "bill"]
+    assert list(sent.now.visible) == ["mail", "bill"]

@@ -34,11 +34,13 @@ from toolsearch.errors import BadQueryError, BadSettingError, UnknownSessionErro
 def test_the_readme_in_one_piece_in_every_format() -> None:
     async def converse(wire_format: str) -> None:
         session = engine_of().session("user-42")
-        assert names_in(session.tools(format=wire_format)) == [SEARCH]
+        first = names_in(session.tools(format=wire_format))
+        assert first == ([SEARCH, "callTool"] if wire_format == "anthropic" else [SEARCH])
 
         found = await session.call(SEARCH, {"query": "convert time zones", "limit": 1})
-        assert "- convert_time: Convert an hour" in found.text
-        assert names_in(session.tools(format=wire_format)) == [SEARCH, "convert_time"]
+        assert "convert_time" in found.text
+        grown = [*first, "convert_time"]  # of a Claude model that is not named, nothing may change
+        assert names_in(session.tools(format=wire_format)) == (first if wire_format == "anthropic" else grown)
 
         result = await session.call("convert_time", {"hour": 7})
         assert (result.text, result.is_error) == ("8", False)
@@ -53,7 +55,7 @@ def test_an_unknown_format_is_an_error_that_names_the_known() -> None:
 
 
 @pytest.mark.parametrize("wire_format", FORMATS)
-def test_lists_only_grow_at_their_end_byte_for_byte(wire_format: str) -> None:
+def test_lists_that_grow_do_so_at_their_end_only_byte_for_byte(wire_format: str) -> None:
     session = engine_of().session("a")
     texts = [json.dumps(session.tools(format=wire_format))]
     for query in ("email", "calendar", "email calendar bill", "nothing of the kind", "select:convert_time"):
@@ -63,7 +65,7 @@ def test_lists_only_grow_at_their_end_byte_for_byte(wire_format: str) -> None:
 
     assert all(after.startswith(before[:-1]) for before, after in pairwise(texts))
     assert session.discovered == ["send_mail", "list_events", "pay_bill", "convert_time"]
-    assert session.savings().cache_breaks == 0
+    assert session.savings().cache_breaks == sum(after != before for before, after in pairwise(texts))
 
 
 def test_a_catalog_of_a_few_tools_is_shown_whole_without_a_search_tool() -> None:
@@ -73,7 +75,7 @@ def test_a_catalog_of_a_few_tools_is_shown_whole_without_a_search_tool() -> None
     assert asyncio.run(session.call("convert_time", {"hour": 1})).text == "2"
 
     engine.catalog.add(ToolDefinition("fifth"))
-    assert names_in(session.tools()) == [SEARCH]
+    assert names_in(engine.session("new").tools()) == [SEARCH]
     assert len(names_in(engine.session("b", deny=["fifth"]).tools())) == 4  # it is the reach that counts
 
 
@@ -236,7 +238,11 @@ def test_savings_worked_by_hand() -> None:
     assert (savings.requests, savings.search_rounds) == (3, 1)
     assert (savings.sent_tokens, savings.written_tokens, savings.all_tools_tokens) == (90, 10, 80)
     assert (savings.saved_tokens, savings.saved_share) == (-20, -0.25)
-    assert (savings.cache_breaks, savings.is_estimate) == (0, False)
+    assert (savings.cache_breaks, savings.break_tokens) == (
+        1,
+        10,
+    )  # one tool was added to the list of the first request
+    assert savings.is_estimate is False
 
 
 def test_what_is_out_of_reach_was_never_to_be_sent_and_so_is_not_saved() -> None:

@@ -40,7 +40,6 @@ def test_a_reach_that_changes_on_reopening_drops_what_left_it() -> None:
     assert session.discovered == before  # no reach given, none changed
     engine.session("a", deny=["pay_bill", "list_events"])
     assert session.discovered == [name for name in before if name in ("convert_time", "send_mail")]
-    assert session.savings().cache_breaks == 1
     engine.session("a", reach=Reach())
     assert len(session.search("bill")) == 1
 
@@ -78,11 +77,11 @@ def test_a_pin_is_hidden_while_it_is_gone_and_comes_back_with_it() -> None:
     assert names_in(session.tools()) == [SEARCH, "send_mail"]
 
 
-def test_a_tool_that_was_removed_leaves_the_list() -> None:
+def test_a_tool_that_was_removed_before_the_model_was_sent_it_is_not_in_the_list() -> None:
     engine = engine_of()
     session = engine.session("a")
     session.search("email calendar")
     engine.catalog.remove("send_mail")
     assert names_in(session.tools()) == [SEARCH, "list_events"]
     assert session.discovered == ["list_events"]
-    assert session.savings().cache_breaks == 1
+    assert session.savings().cache_breaks == 0

@@ -126,6 +126,7 @@ def test_a_session_survives_a_restart(tmp_path: Path, clock: Clock) -> None:
         state.discovered.add({"pinned": 1, "b": 20, "a": 30})
         state.discovered.drop(["b"])
         state.counters.searches = 3
+        state.exposure = "fixed"
         clock.now_s = 6
         state.discovered.touch("a")
         store.save(store.get("a"))
@@ -136,8 +137,8 @@ def test_a_session_survives_a_restart(tmp_path: Path, clock: Clock) -> None:
     assert again is not state
     assert (again.id, again.reach, again.pins) == ("a", reach, {"pinned"})
     assert list(again.discovered.tools.items()) == list(state.discovered.tools.items())
-    assert again.discovered.cache_breaks == 1
     assert again.counters == SessionCounters(searches=3)
+    assert again.exposure == "fixed"
     assert (again.created_s, again.used_s) == (5, 6)
 
 
@@ -204,8 +205,8 @@ def test_a_damaged_session_starts_anew_with_a_warning(caplog: pytest.LogCaptureF
 
 
 def test_a_session_of_another_version_is_not_read() -> None:
-    with pytest.raises(SessionStoreError, match="stored in version 4, this is 3"):
-        SessionState.from_json('{"version":4}', budget=Budget(), clock=Clock())
+    with pytest.raises(SessionStoreError, match="stored in version 5, this is 4"):
+        SessionState.from_json('{"version":5}', budget=Budget(), clock=Clock())
 
 
 def test_an_evicted_session_that_cannot_be_saved_does_not_fail_the_one_in_use(

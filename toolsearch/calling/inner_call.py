@@ -5,23 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from toolsearch.calling.arguments import parse_arguments
-from toolsearch.discovery.call_tools import ALLOWED, CALL_TOOL, WHICH, call_tool_for
+from toolsearch.discovery.call_tools import ALLOWED, WHICH, call_tool_for
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadArgumentsError, CallDeniedError
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
 from toolsearch.tools.safety import worst_safety_of
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA
 
 
 def inner_call(call: ToolCall) -> ToolCall:
-    """The call that *call* makes by the one call tool of a session; *call* itself if it is of another tool, or cannot
-    be read.
+    """The call that *call* makes by the one call tool of a session, so that permissions, hooks, limits and spans know
+    the tool that runs; *call* itself if it is of another tool, or cannot be read.
     """
+    if call.name != CALL_TOOL or call.unfinished:
+        return call
     try:
-        inner = InnerCall.parse(call) if call.name == CALL_TOOL else None
+        inner = InnerCall.parse(call)
     except BadArgumentsError:
         return call
     return call if inner is None else replace(call, name=inner.name, arguments=inner.arguments)

@@ -11,7 +11,7 @@ from toolsearch.calling.failures import ToolExecutionErrorProcessor
 from toolsearch.calling.pipeline import Outcome
 from toolsearch.calling.running import run_tool
 from toolsearch.calling.tool_threads import ToolThreads
-from toolsearch.errors import CallLimitError, ToolSearchError, ToolStuckError
+from toolsearch.errors import CallLimitError, ToolSearchError, ToolStuckError, UnknownToolError
 from toolsearch.sessions.port import ToolScope
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolContext
@@ -32,7 +32,10 @@ class ModelFace:
 
     async def run(self, admitted: Admitted, context: ToolContext) -> Outcome[ToolResult]:
         tool = admitted.tool
-        self.scope.begin_call(tool.name)
+        try:
+            self.scope.begin_call(tool.name)
+        except UnknownToolError as error:
+            return self._failure(admitted.call, str(error), error, was_run=False)
         try:
             value = await run_tool(tool, admitted.arguments, context, timeout_s=self.timeout_s, threads=self.threads)
             result = await converted(admitted, value, self.max_result_characters)

@@ -32,7 +32,6 @@ from toolsearch.chat.tool_search_engines import RequestEngines
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX, with_suffix
 from toolsearch.chat.tool_search_session import TurnSession
 from toolsearch.chat.tool_search_turn import OWN_NAMES, SearchTurn
-from toolsearch.discovery.call_tools import CALL_TOOL
 from toolsearch.discovery.discovered import Budget
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, DuplicateToolError
@@ -46,6 +45,7 @@ from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool
+from toolsearch.tools.naming import CALL_TOOL
 from toolsearch.tools.providers import tools_by_name
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.capabilities import Endpoint, RevealSetting, capabilities_of
@@ -270,7 +270,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
     def _note_if_too_many(self, turn: SearchTurn) -> None:
         bound = capabilities_of(turn.endpoint).max_deferred
-        if turn.session.state.sent.mode == "deferred" and turn.session.reach_size > bound:
+        if turn.session.state.sent.now.mode == "deferred" and turn.session.reach_size > bound:
             self._note(f"a model can defer {bound:,} tools, and the catalog has more: those are run by {CALL_TOOL}")
 
     def _note(self, note: str) -> None:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field, replace
 from toolsearch.calling.inner_call import inner_call
 from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_search_session import TurnSession
-from toolsearch.discovery.call_tools import CALL_TOOL
 from toolsearch.errors import UnknownToolError
 from toolsearch.sessions.port import ToolScope
 from toolsearch.sessions.request_history import called_in, revealed_in
 from toolsearch.sessions.scope import ConversationScope
-from toolsearch.sessions.sent import SentTools
+from toolsearch.sessions.sent import Sent
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolDefinition
-from toolsearch.tools.naming import TOOL_NAME, near_names
+from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, near_names
 from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import Message, ToolChangeMessage, ToolMessage, UserMessage
 from toolsearch.wire.native_search import found_names
@@ -64,8 +63,8 @@ class SearchTurn:
         return self._sent.mode == "deferred"
 
     @property
-    def _sent(self) -> SentTools:
-        return self.session.state.sent
+    def _sent(self) -> Sent:
+        return self.session.state.sent.now
 
     def options(self, options: ChatOptions) -> ChatOptions:
         """Return *options* with the tools of the next request."""
@@ -87,7 +86,7 @@ class SearchTurn:
         self.session.tool_change()
         if self._sent.mode == "deferred":
             found = {name for result in results for name in found_names(result)}
-            self.told |= {name: each for name, each in self._sent.deferred.items() if name in found}
+            self.told |= {name: each for name, each in self._sent.deferred_by_name.items() if name in found}
         if self._sent.mode != "messages":
             return []
         told, self.told = self.told, self._sent.visible
@@ -104,7 +103,7 @@ class SearchTurn:
         self.session.list_again(forgotten)
         options = prompt.options
         if forgotten:
-            listed = [definition for definition in self._sent.listed if definition.name in forgotten]
+            listed = [self._sent.listed[name] for name in forgotten if name in self._sent.listed]
             deferred = tuple(tool for tool in options.deferred_tools if tool.name not in forgotten)
             options = replace(options, tools=(*options.tools, *self._as_tools(listed)), deferred_tools=deferred)
         self.session.note_request(prompt.messages)
@@ -116,7 +115,7 @@ class SearchTurn:
 
     def _forgotten(self, messages: Sequence[Message]) -> list[str]:
         """What the model was told of by messages that are not among *messages* any more, as far as it may be called."""
-        known = {definition.name for definition in self._sent.listed} | revealed_in(messages, self._sent.mode)
+        known = self._sent.listed.keys() | revealed_in(messages, self._sent.mode)
         needed = {*self.session.discovered, *called_in(messages)}
         return [name for name in self.told if name not in known and name in needed]
 

@@ -9,11 +9,10 @@ from typing import Any
 from toolsearch.documents.json_values import is_object
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
 from toolsearch.tools.safety import SafetyClass, annotations_of, worst_safety_of
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, write_tool
 
-CALL_TOOL = "callTool"
 _NAMES = {safety: f"{CALL_TOOL}{safety.value.capitalize()}" for safety in SafetyClass}
 ALLOWED = {name: safety for safety, name in _NAMES.items()} | {CALL_TOOL: SafetyClass.DESTRUCTIVE}
 

@@ -1,21 +1,22 @@
 """The tools that a session has discovered: in the order they came, under a budget, with eviction between turns.
 
-Model providers cache a prompt by its prefix, and tool definitions stand near its front. So the order is append-only,
-and tools go only between turns, many at a time: each such batch costs the session its cached prompt once (a *cache
-break*).
+This is bookkeeping: it says which tools a new list begins with. What the model has been sent is kept elsewhere, since a
+provider caches a prompt by its prefix, and tool definitions stand near its front.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
 
 from toolsearch.errors import BadSettingError
 from toolsearch.setting_values import Count, Seconds, Share
+
+_BOUNDS = ("max_tools", "max_tokens", "ttl_s", "max_definition_tokens", "max_sent_tools", "max_sent_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,9 @@ class Budget:
     Within a turn nothing is evicted. What a turn can add is bounded by the limit of one search, by the calls of a turn,
     and by *max_definition_tokens*: a longer definition is shortened and marked as cut; if its schema alone is longer,
     it is not shown.
+
+    What the model has been sent already shrinks only when its provider's cache is lost anyway, so it may be more than
+    the session holds. *max_sent_tools* and *max_sent_tokens* bound that as well, at the price of the cache.
     """
 
     max_tools: Annotated[
@@ -41,9 +45,13 @@ class Budget:
     max_definition_tokens: Annotated[
         Count | None, Field(description="Tokens of one definition; a longer one is shortened. none: no bound.")
     ] = 8_000  # of 6,700 real tools none takes more than 5,800
+    max_sent_tools: Annotated[
+        Count | None, Field(description="Found tools that the model is sent at any time; none: no bound.")
+    ] = 150  # providers refuse lists of more than 200
+    max_sent_tokens: Annotated[Count | None, Field(description="Tokens of their definitions; none: no bound.")] = 60_000
 
     def __post_init__(self) -> None:
-        for name in ("max_tools", "max_tokens", "ttl_s", "max_definition_tokens"):
+        for name in _BOUNDS:
             bound = getattr(self, name)
             if bound is not None and not bound > 0:
                 raise BadSettingError(f"{name} must be above 0, or None for no bound; got {bound}")
@@ -61,24 +69,35 @@ class Budget:
             self.max_tokens is not None and tokens > share * self.max_tokens
         )
 
+    @property
+    def sent(self) -> Budget:
+        """What bounds the tools that the model is sent, as the bounds of a budget."""
+        return replace(self, max_tools=self.max_sent_tools, max_tokens=self.max_sent_tokens)
+
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredTool:
-    """What is kept of one discovered tool: its definition's size, and when it was last found or called."""
+    """What is kept of one discovered tool: its definition's size, when and in which turn it was last found or called,
+    and whether it was ever called.
+    """
 
     tokens: int
     used_s: float
+    is_called: bool = False
+    turn: int = 0
 
 
 class DiscoveredTools:
     """An ordered set of tool names. Safe to share between threads.
 
-    Eviction takes the tools that were used longest ago. It spares *pins*, tools that are being called, and tools found
-    in the turn that ends. If those alone exceed the budget, they stay, and so the session is over its budget for a
-    while. Pins count towards the budget like any other tool, since they are sent to the model as well.
+    Eviction takes tools that were never called first, and those found or called in this turn or the last one at the
+    very end; among these, those that were used longest ago, then those that came first. It spares *pins*, tools that
+    are being called, and tools found in the turn that ends. If those alone exceed the budget, they stay, and so the
+    session is over its budget for a while. Pins count towards the budget like any other tool, since they are sent to
+    the model as well.
     """
 
-    __slots__ = ("_budget", "_clock", "_found_now", "_lock", "_running", "_tools", "cache_breaks", "evicted", "pins")
+    __slots__ = ("_budget", "_clock", "_found_now", "_lock", "_running", "_tools", "evicted", "pins", "turn")
 
     def __init__(
         self,
@@ -95,7 +114,7 @@ class DiscoveredTools:
         self._found_now: set[str] = set()
         self._running: dict[str, int] = {}  # calls that have begun and not ended
         self.pins = frozenset(pins)
-        self.cache_breaks = 0  # batches of evictions and removals
+        self.turn = 0  # turns that have ended
         self.evicted = 0  # tools, over all turns
 
     @property
@@ -124,22 +143,24 @@ class DiscoveredTools:
         now = self._clock()
         with self._lock:
             new = tuple(name for name in tokens_by_name if name not in self._tools)
-            self._tools.update({name: DiscoveredTool(tokens, now) for name, tokens in tokens_by_name.items()})
+            for name, tokens in tokens_by_name.items():
+                is_called = name in self._tools and self._tools[name].is_called
+                self._tools[name] = DiscoveredTool(tokens, now, is_called, self.turn)
             self._found_now.update(tokens_by_name)
         return new
 
     def touch(self, name: str) -> None:
-        """Note a use of *name*; a name that is not there is ignored."""
+        """Note a call of *name*; a name that is not there is ignored."""
         now = self._clock()
         with self._lock:
-            self._note_use(name, now)
+            self._note_call(name, now)
 
     def begin_call(self, name: str) -> None:
-        """Note a use of *name*, and spare it until the matching `end_call`."""
+        """Note a call of *name*, and spare it until the matching `end_call`."""
         now = self._clock()
         with self._lock:
             self._running[name] = self._running.get(name, 0) + 1
-            self._note_use(name, now)
+            self._note_call(name, now)
 
     def end_call(self, name: str) -> None:
         """Note that *name* was in use until now; a call that did not begin here changes nothing else."""
@@ -148,7 +169,7 @@ class DiscoveredTools:
             still_running = self._running.pop(name, 0) - 1
             if still_running > 0:
                 self._running[name] = still_running
-            self._note_use(name, now)
+            self._note_call(name, now)
 
     def drop(self, names: Collection[str]) -> tuple[str, ...]:
         """Forget tools that the catalog no longer has, whatever protects them; return those that were here."""
@@ -172,11 +193,8 @@ class DiscoveredTools:
             present = [
                 n for n in dict.fromkeys((*base, *theirs, *ours)) if n not in base or (n in theirs and n in ours)
             ]
-            known = {name: [tools[name] for tools in (theirs, ours) if name in tools] for name in present}
-            self._tools = {name: max(tools, key=lambda tool: tool.used_s) for name, tools in known.items()}
+            self._tools = {name: _later([tools[name] for tools in (theirs, ours) if name in tools]) for name in present}
             self._found_now.intersection_update(present)
-            kept = [name for name in ours if name in self._tools]
-            self.cache_breaks += present[: len(kept)] != kept  # their finds come first, so ours have moved
 
     def keep_budget(self) -> tuple[str, ...]:
         """Evict as `end_turn` does. If a turn is under way, its end will do that."""
@@ -200,41 +218,59 @@ class DiscoveredTools:
             evictable = [name for name in self._tools if name not in spared]
             gone = {name for name in evictable if self._is_idle(name, now)}
             if end_turn:
-                gone |= self._surplus([name for name in evictable if name not in gone], without=gone)
+                gone |= self._surplus([name for name in evictable if name not in gone], self._budget, without=gone)
                 self._found_now.clear()
+                self.turn += 1
+            self.evicted += len(gone)
+            return self._remove(gone)
+
+    def keep_within(self, bounds: Budget) -> tuple[str, ...]:
+        """Evict whatever is over *bounds*, also what this turn has found; only pins and running calls are spared."""
+        with self._lock:
+            spared = self.pins | self._running.keys()
+            gone = self._surplus([name for name in self._tools if name not in spared], bounds)
             self.evicted += len(gone)
             return self._remove(gone)
 
     def _is_idle(self, name: str, now: float) -> bool:
         return self._budget.ttl_s is not None and now - self._tools[name].used_s >= self._budget.ttl_s
 
-    def _surplus(self, evictable: list[str], *, without: Collection[str]) -> set[str]:
-        """Choose what else has to go to meet the budget, when *without* is gone."""
+    def _surplus(self, evictable: Collection[str], bounds: Budget, *, without: Collection[str] = ()) -> set[str]:
+        """Choose what else has to go to meet *bounds*, when *without* is gone."""
         count = len(self._tools) - len(without)
         tokens = self._total_tokens() - sum(self._tools[name].tokens for name in without)
         surplus: set[str] = set()
-        if not self._budget.is_crossed_by(count, tokens):
+        if not bounds.is_crossed_by(count, tokens):
             return surplus
-        # The sort is stable: of tools that were used at the same time, the one that was found first is evicted first.
-        for name in sorted(evictable, key=lambda name: self._tools[name].used_s):
-            if not self._budget.is_crossed_by(count, tokens, share=self._budget.low_water):
+        for name in sorted(evictable, key=self._use):  # the sort is stable, so ties go by place
+            if not bounds.is_crossed_by(count, tokens, share=bounds.low_water):
                 break
             surplus.add(name)
             count -= 1
             tokens -= self._tools[name].tokens
         return surplus
 
+    def _use(self, name: str) -> tuple[int, bool, float]:
+        """How much a tool is in use: of two tools, the lesser goes first."""
+        tool = self._tools[name]
+        turns_ago = self.turn - tool.turn
+        return max(0, 2 - turns_ago), tool.is_called, tool.used_s
+
     def _remove(self, names: Collection[str]) -> tuple[str, ...]:
         removed = tuple(name for name in self._tools if name in names)
         for name in removed:
             del self._tools[name]
         self._found_now.difference_update(removed)
-        self.cache_breaks += bool(removed)
         return removed
 
-    def _note_use(self, name: str, now: float) -> None:
+    def _note_call(self, name: str, now: float) -> None:
         if name in self._tools:
-            self._tools[name] = DiscoveredTool(self._tools[name].tokens, now)
+            self._tools[name] = DiscoveredTool(self._tools[name].tokens, now, is_called=True, turn=self.turn)
 
     def _total_tokens(self) -> int:
         return sum(tool.tokens for tool in self._tools.values())
+
+
+def _later(tools: Sequence[DiscoveredTool]) -> DiscoveredTool:
+    """The one that was used last; called if any of them was."""
+    return replace(max(tools, key=lambda tool: tool.used_s), is_called=any(tool.is_called for tool in tools))

@@ -8,27 +8,26 @@ from dataclasses import replace
 
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.call_tools import CALL_TOOL, CALL_TOOLS
 from toolsearch.discovery.exposure import APPEND, SESSION_EXPOSURES, Exposure, ExposurePolicy
 from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.discovery.view import View
-from toolsearch.errors import BadSettingError, UndiscoveredToolError
+from toolsearch.errors import ToolGoneError, UndiscoveredToolError
 from toolsearch.option_values import name_list
 from toolsearch.sessions.answering import Found, answer_in, search_in
+from toolsearch.sessions.figures import count_request, count_searches, savings_of
 from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
-from toolsearch.sessions.request_history import history_tokens
 from toolsearch.sessions.savings import Savings
 from toolsearch.sessions.sent import ToolList
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import Settle
+from toolsearch.sessions.tool_lists import loadable_in, next_change, next_list
 from toolsearch.threads import in_thread
-from toolsearch.tokens import count_json
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
-from toolsearch.wire.capabilities import Capabilities, Endpoint, RevealMode, capabilities_of
+from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import Message, ToolChangeMessage
 from toolsearch.wire.native_search import NativeSearch
 from toolsearch_indexes.strategies import Strategy
@@ -55,7 +54,7 @@ class Conversation:
         self.principal = principal
         self.host = host
         self.options = options or host.options
-        self._policy = ExposurePolicy(self.options.pass_through, APPEND)
+        self._searched: Exposure | None = None
         self._view: tuple[Reach, View] | None = None
         self._used: list[str] = []  # called tools, to be learnt from when the session is saved
 
@@ -118,11 +117,18 @@ class Conversation:
     @property
     def exposure(self) -> Exposure:
         """How the tools in reach are shown at the moment."""
-        return self._policy.exposure(self.view)
+        return ExposurePolicy(self.options.pass_through, self._searched or self._exposure_sent()).exposure(self.view)
+
+    def _exposure_sent(self) -> Exposure:
+        """How found tools reach the model by the list that it has, or by the setting if it has none yet."""
+        sent, asked = self.state.sent.now, self.state.exposure or self.options.exposure
+        if sent.endpoint is not None:
+            return SESSION_EXPOSURES[sent.mode]
+        return APPEND if asked == "auto" else SESSION_EXPOSURES[asked]
 
     def show_as(self, searched: Exposure) -> None:
-        """Choose how tools are shown where they have to be searched for. By default found tools are appended."""
-        self._policy = ExposurePolicy(self.options.pass_through, searched)
+        """Choose how tools are shown where they have to be searched for. By default that is as the model's list is."""
+        self._searched = searched
 
     def shown(self) -> list[Tool]:
         """The search tool, without a callback, and the discovered tools; or all tools, if the catalog is shown whole.
@@ -130,87 +136,71 @@ class Conversation:
         This changes nothing: tools that are gone are only left out, and `drop_gone` drops them.
         """
         if not self.exposure.is_searched:
-            return self._shown_tools()
+            return self.shown_tools()
         tools = map(self.shown_tool, self.discovered)
-        return [Tool(self._search_definition()), *(tool for tool in tools if tool is not None)]
+        return [Tool(self.search_definition()), *(tool for tool in tools if tool is not None)]
 
     def tool_list(self, endpoint: Endpoint) -> ToolList:
         """What the next request to *endpoint* says of tools.
 
-        It goes on with the list of the request before, but for one that is appended to, unless it is for another model.
+        It goes on with the list of the request before, unless it is for another model; in "append", also unless the
+        provider's cache has gone cold. Raises BadSettingError if the endpoint does not take the exposure asked for.
         """
-        known, sent, now_s = capabilities_of(endpoint), self.state.sent, self.host.clock()
-        mode = self._mode(known)
-        self.show_as(SESSION_EXPOSURES[mode])
-        is_warm = sent.is_warm(now_s, known.cache_s)
-        if not sent.is_begun(endpoint, mode) or (mode == "append" and not is_warm):
-            sent.begin(endpoint, mode, *self._first_list(mode, known.max_deferred))
-        elif mode == "append" and sent.append(tool.definition for tool in self.shown()):
-            sent.note_break()
-        return sent.tool_list()
-
-    def _mode(self, known: Capabilities) -> RevealMode:
-        asked = self.options.exposure
-        if asked == "auto":
-            return known.modes[0]
-        if asked not in known.modes:
-            raise BadSettingError(
-                f"this model does not take the exposure {asked!r}; use one of {', '.join(known.modes)}"
-            )
-        return asked
-
-    def _first_list(self, mode: RevealMode, max_deferred: int) -> tuple[list[ToolDefinition], list[ToolDefinition]]:
-        """The tools that a new list begins with, and those that it defers."""
-        shown = [tool.definition for tool in self.shown()]
-        if mode in ("append", "messages"):
-            return shown, []
-        own = [self._search_definition(), CALL_TOOLS[CALL_TOOL]]
-        always = [each for each in shown if each.name != TOOL_NAME and (mode == "deferred" or self._is_pinned(each))]
-        if mode == "fixed" or not self.exposure.is_searched:
-            return [*own, *always], []
-        listed = {each.name for each in always}
-        others = [tool.definition for tool in self._shown_tools() if tool.name not in listed]
-        return [*own, *always], others[:max_deferred]
-
-    def _is_pinned(self, definition: ToolDefinition) -> bool:
-        return not self.exposure.is_searched or definition.name in self.state.pins
+        return next_list(self, endpoint)
 
     def tool_change(self) -> ToolChangeMessage:
         """What a message after the results has to say of tools; from here on, it counts as said."""
-        sent = self.state.sent
-        if sent.endpoint is None or sent.mode != "messages":
-            return ToolChangeMessage()
-        wanted = [tool.definition for tool in map(self.shown_tool, self.discovered) if tool is not None]
-        return sent.change_to(wanted, may_remove=capabilities_of(sent.endpoint).removals)
+        return next_change(self)
+
+    def loadable(self, names: Iterable[str]) -> list[str]:
+        """Those of *names* that the model will be able to call by name after the answer to a search that found them.
+
+        The others are run by ``callTool``: the list does not change, or what the model is sent has reached its limit.
+        """
+        return loadable_in(self, names)
+
+    def take_left(self) -> list[str]:
+        """The names of the tools that have left what the model is sent since this was asked last, and can still be
+        called by their exact names.
+        """
+        can_be_called = self.options.expand_undiscovered
+        return [name for name in self.state.sent.take_left() if can_be_called and self.view.allows(name)]
+
+    def compacted(self) -> None:
+        """Note that earlier messages were dropped or rewritten: the next list begins anew, and breaks no cache."""
+        self.state.sent.compact()
+        self.state.counters.history_tokens = 0
 
     def native_search(self) -> NativeSearch | None:
         """What answers may refer to, where tools are deferred."""
-        sent = self.state.sent
+        sent = self.state.sent.now
         if sent.mode != "deferred":
             return None
-        return NativeSearch(sent.deferred)
+        referred = sent.all_referred()
+        return NativeSearch({name: each for name, each in sent.deferred_by_name.items() if name in referred})
 
     def note_loaded(self, names: Iterable[str]) -> None:
         """Note that the answer to a search has named *names*: where tools are deferred, that loads them."""
-        self.state.sent.load(names)
+        names = list(names)
+        is_limited = self.state.sent.now.mode == "deferred"
+        self.state.sent.note_answer(self.loadable(names) if is_limited else names, self.view.tokens_of)
 
     def list_again(self, names: Iterable[str]) -> None:
         """Put *names* into the list of the next request, since its messages do not reveal them any more."""
-        sent = self.state.sent
-        sent.history_cuts += sent.relist(names)
+        if self.state.sent.relist(names):
+            self.state.sent.note_history_cut()
 
     def list_choice(self, name: str) -> None:
         """Put a tool that the model is made to call into the list, if it is in reach: no API takes a choice of another.
 
         That breaks the prompt cache, if there is one by now.
         """
-        sent, tool = self.state.sent, self.shown_tool(name)
-        if tool is None or any(each.name == name for each in sent.listed):
+        ledger, tool = self.state.sent, self.shown_tool(name)
+        if tool is None or name in ledger.now.listed:
             return
-        if not sent.relist([name]):
-            sent.append([tool.definition])
-        if sent.requested_s is not None:
-            sent.note_break()
+        is_other = ledger.relist([name]) or ledger.append([tool.definition])
+        if is_other and ledger.now.requested_s is not None:
+            ledger.note_break()
 
     def drop_gone(self) -> None:
         """Forget discovered tools that cannot be shown any more: they have left the catalog or the reach, or are too
@@ -221,13 +211,20 @@ class Conversation:
     def resolve(self, name: str) -> Tool:
         """As `ToolScope.resolve`; the search tool gets its callback with the reply that calls it."""
         if name == TOOL_NAME:
-            return Tool(self._search_definition())
-        tool = self.view.get(name)
+            return Tool(self.search_definition())
+        tool = self.require_in_reach(name)
         if name not in self.state.discovered and self.exposure.is_searched:
-            if not self.options.expand_undiscovered:
+            if not self.options.expand_undiscovered and not self.state.sent.now.has_shown(name):
                 raise UndiscoveredToolError(name)
             self.expand(name)
         return tool  # unshortened, since arguments are validated by its schema
+
+    def require_in_reach(self, name: str) -> Tool:
+        """Return the tool *name*. Raises ToolGoneError if the model was sent it, or else UnknownToolError."""
+        tool = self.view.find(name)
+        if tool is None and self.state.sent.now.has_sent(name):
+            raise ToolGoneError(name)
+        return self.view.get(name) if tool is None else tool
 
     def expand(self, name: str) -> None:
         """Show the tool *name* from now on, if it is in reach."""
@@ -266,26 +263,16 @@ class Conversation:
     def note_request(self, messages: Sequence[Message] | None = None) -> None:
         """Count a model request. *messages* are the conversation as the request holds it; None: all that was said."""
         self.drop_gone()
-        counters, sent = self.state.counters, self.state.sent
-        sent_tokens = sum(map(self.view.tokens_of, self._definitions_sent(messages)))
-        sent_tokens += counters.history_tokens if messages is None else self._history_tokens(messages)
-        counters.requests += 1
-        counters.sent_tokens += sent_tokens
-        sent.note_request(self.host.clock(), sent_tokens)
-        logger.debug("session %s: a request with %d tokens of tools", self.id, sent_tokens)
-        if self.host.telemetry.has_metrics:
-            self.host.telemetry.tokens(sent=sent_tokens, saved=self.view.estimated_tokens - sent_tokens)
+        tokens = count_request(self, messages)
+        logger.debug("session %s: a request with %d tokens of tools", self.id, tokens)
 
-    def _definitions_sent(self, messages: Sequence[Message] | None) -> Collection[ToolDefinition]:
-        sent = self.state.sent
-        if sent.endpoint is None:
-            return [tool.definition for tool in self.shown()]
-        return sent.visible.values() if messages is None else sent.listed
+    def note_usage(self, input_tokens: int) -> None:
+        """Note how long the last request was in all, by the provider's own count: the price of breaking its cache.
 
-    def _history_tokens(self, messages: Sequence[Message]) -> int:
-        return history_tokens(
-            messages, self.host.counter, tokens_of=self.view.tokens_of, deferred=self.state.sent.deferred
-        )
+        0 says that this is not known.
+        """
+        if input_tokens:
+            self.state.sent.note_prompt(input_tokens)
 
     def note_call(self, name: str, *, is_error: bool) -> None:
         """Count a finished call of any tool but the search tool, and note that the tool was used."""
@@ -303,37 +290,18 @@ class Conversation:
 
         *is_search_round* says that the reply did nothing else, so that the next request is there for them only.
         """
-        counters, counter, written_tokens = self.state.counters, self.host.counter, 0
-        for arguments, answer in searches:
-            written = counter.count(arguments) if isinstance(arguments, str) else count_json(arguments, counter)
-            written_tokens += written
-            counters.history_tokens += written + counter.count(answer)
-        counters.written_tokens += written_tokens
-        counters.search_rounds += is_search_round
-        if self.host.telemetry.has_metrics and (written_tokens or is_search_round):
-            # A request that only a search made necessary would have sent no definitions at all.
-            all_tools_tokens = self.view.estimated_tokens if is_search_round else 0
-            self.host.telemetry.tokens(saved=-written_tokens - all_tools_tokens)
+        count_searches(self, searches, is_search_round=is_search_round)
 
     def savings(self) -> Savings:
         """What the session has cost so far. The first time, every definition of the catalog is counted."""
-        counters = self.state.counters
-        return Savings(
-            requests=counters.requests,
-            search_rounds=counters.search_rounds,
-            sent_tokens=counters.sent_tokens,
-            written_tokens=counters.written_tokens,
-            all_tools_tokens=max(0, counters.requests - counters.search_rounds) * self.view.tokens,
-            cache_breaks=self.state.discovered.cache_breaks,
-            is_estimate=self.host.counter.estimate,
-        )
+        return savings_of(self)
 
     def add(self, tools: Collection[Tool]) -> None:
         """Let *tools* be discovered."""
         if tools:
             self.state.discovered.add({tool.name: self.view.tokens_of(tool.definition) for tool in tools})
 
-    def _shown_tools(self) -> list[Tool]:
+    def shown_tools(self) -> list[Tool]:
         """All tools in reach, by name, as models are shown them."""
         return [tool for name in self.view.names if (tool := self.shown_tool(name)) is not None]
 
@@ -347,7 +315,12 @@ class Conversation:
             return tool if shown else None
         return replace(tool, definition=shown)
 
-    def _search_definition(self) -> ToolDefinition:
+    def search_definition(self) -> ToolDefinition:
+        """The search tool's; the same for the whole session, once the model was sent it."""
+        known = self.state.sent.now.visible.get(TOOL_NAME)
+        return self._new_search_definition() if known is None else known
+
+    def _new_search_definition(self) -> ToolDefinition:
         options, strategies = self.options, self.host.strategies
         return search_tool_definition(
             self.view.servers, strategies=strategies, default_limit=options.limit, max_limit=options.max_limit

@@ -12,7 +12,7 @@ from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.discovery.search_tool import DEFAULT_LIMIT, MAX_LIMIT
 from toolsearch.errors import BadSettingError
-from toolsearch.setting_values import Count, Share
+from toolsearch.setting_values import Count, Seconds, Share
 from toolsearch.wire.capabilities import RevealSetting
 
 AnswerTokens: TypeAlias = Annotated[Count, Field(description="Tokens of one answer.")]
@@ -57,11 +57,23 @@ class SearchOptions(AnswerOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions(SearchOptions):
-    """How every session of an engine behaves: its searches, its budget, and which catalogs are shown whole."""
+    """How every session of an engine behaves: its searches, its budget, and which catalogs are shown whole.
+
+    *cache_ttl_s* counts from the last request. Until then, a tool list that is appended to does not shrink.
+    """
 
     exposure: Annotated[
         RevealSetting,
         Field(description="How found tools reach the model; auto: by what its API takes."),
     ] = "auto"
+    cache_ttl_s: Annotated[
+        Seconds | None,
+        Field(description="How long the model's provider caches a prompt; none: as the table of models says."),
+    ] = None
     budget: Budget = Budget()  # noqa: RUF009  frozen
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen
+
+    def __post_init__(self) -> None:
+        super(SessionOptions, self).__post_init__()  # with names, since a class with slots is made twice
+        if self.cache_ttl_s is not None and not self.cache_ttl_s >= 0:
+            raise BadSettingError(f"cache_ttl_s must be 0 or more, or None for what is known; got {self.cache_ttl_s}")

@@ -19,7 +19,10 @@ class ToolScope(Protocol):
         ...
 
     def begin_call(self, name: str) -> None:
-        """Note a use of *name* and keep the tool from eviction until the matching `end_call`."""
+        """Note a use of *name* and keep the tool from eviction until the matching `end_call`.
+
+        Raises UnknownToolError, and notes nothing, if the tool has left the reach since it was resolved.
+        """
         ...
 
     def end_call(self, name: str) -> None:

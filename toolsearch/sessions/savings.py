@@ -9,13 +9,18 @@ from dataclasses import dataclass
 class Savings:
     """What a session's requests cost in tool tokens, and what they would have cost with every definition in each.
 
-    sent_tokens       the tool lists, and the searches with their answers, which each request sends again as history
+    sent_tokens       the tool lists as they were sent, what messages and answers have added to them, and the searches
+                      with their answers; each request sends all of that again
     written_tokens    what the model wrote in order to search
     all_tools_tokens  every definition in reach once per request, without the requests that only a search made necessary
 
     Neither side counts the rest of the conversation, which a request for a search sends once more, nor the provider's
-    prompt cache, which makes repeated text cheaper. *cache_breaks* counts how often a tool list changed anywhere but at
-    its end.
+    prompt cache, which makes repeated text cheaper.
+
+    cache_breaks      how often a request had another tool list than the one before, and began no new one, although the
+                      provider may have had that in its cache. What messages and answers add breaks nothing
+    break_tokens      what the provider had to read again for that: by its own count of the prompt, as far as `execute`
+                      was given it, or else the tokens of tools alone
     """
 
     requests: int
@@ -25,6 +30,7 @@ class Savings:
     all_tools_tokens: int
     cache_breaks: int
     is_estimate: bool
+    break_tokens: int = 0
 
     @property
     def saved_tokens(self) -> int:

@@ -1,4 +1,4 @@
-"""What the model of a conversation has been sent of tools: its list, and what messages have changed since.
+"""What the model of a conversation has been sent of tools: its list, and what messages and answers have added since.
 
 Providers cache a prompt by its prefix, the tool list is near its front, and some bind what a model has thought to it.
 So what was sent is kept here as it was sent, whatever becomes of the catalog, and every other list begins anew.
@@ -7,16 +7,17 @@ So what was sent is kept here as it was sent, whatever becomes of the catalog, a
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from toolsearch.discovery.call_tools import CALL_TOOL
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
 from toolsearch.wire.capabilities import Endpoint, RevealMode
 from toolsearch.wire.messages import ToolChangeMessage
 
-_OWN = (TOOL_NAME, CALL_TOOL)  # never withdrawn
+OWN_TOOLS = (TOOL_NAME, CALL_TOOL)  # never withdrawn, and not bounded
+
+Count = Callable[[ToolDefinition], int]  # the tokens of a definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,46 +29,73 @@ class ToolList:
     deferred: tuple[ToolDefinition, ...] = ()
 
 
-class SentTools:
-    """Safe to share between threads.
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What is kept of all that; each change makes another one.
 
-    breaks        how often a list was sent that differs from the one before while its cache may have been warm
-    break_tokens  what the provider had to read again for these, as far as it is known here
-    history_cuts  how often a list differed because the messages that had revealed its tools were dropped
+    endpoint         where the list goes; None before the first request, and after the history was compacted
+    begun_s          when the list began, which tells it from others
+    listed           by name, in order, as they were sent
+    deferred         in order; None if they have to be read from the catalog again, since they are not stored
+    revealed         by messages and answers since the list began, by name, in order, as they were sent
+    removed          names that messages have withdrawn
+    answered         names whose definitions the model has read in answers, where it runs them by the call tool
+    referred         what answers of earlier lists refer to; None for a definition that is not known any more
+    left             names that the model was sent before and is not any more, until the next answer says so
+    revealed_tokens  of all that was revealed: messages and answers stay in the conversation
+    requested_s      when the last request with this list was made
+    request_tokens   of that request, as far as they are of tools
+    prompt_tokens    of the last whole request, as the provider has counted it; 0 if that is not known
+    breaks           how often a list was sent that differs from the one before while its cache may have been warm
+    break_tokens     what the provider had to read again for these, as far as it is known here
+    history_cuts     how often a list differed because the messages that had revealed its tools were dropped
     """
 
-    __slots__ = (
-        "_deferred", "_listed", "_lock", "_removed", "_revealed", "break_tokens", "breaks", "endpoint",
-        "history_cuts", "mode", "request_tokens", "requested_s",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._listed: dict[str, ToolDefinition] = {}
-        self._deferred: dict[str, ToolDefinition] = {}
-        self._revealed: dict[str, ToolDefinition] = {}  # by messages and answers, in their order
-        self._removed: set[str] = set()  # by messages
-        self.endpoint: Endpoint | None = None
-        self.mode: RevealMode = "append"
-        self.requested_s: float | None = None  # the last request since the list began
-        self.request_tokens = 0  # of that request
-        self.breaks = 0
-        self.break_tokens = 0
-        self.history_cuts = 0
-
-    def __contains__(self, name: object) -> bool:
-        """Whether the tool is in the list, deferred or not."""
-        return name in self._listed or name in self._deferred
+    endpoint: Endpoint | None = None
+    mode: RevealMode = "append"
+    begun_s: float = 0.0
+    listed: Mapping[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
+    deferred: tuple[ToolDefinition, ...] | None = ()
+    revealed: Mapping[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
+    removed: frozenset[str] = frozenset()
+    answered: frozenset[str] = frozenset()
+    referred: Mapping[str, ToolDefinition | None] = field(default_factory=dict[str, ToolDefinition | None])
+    left: tuple[str, ...] = ()
+    revealed_tokens: int = 0
+    requested_s: float | None = None
+    request_tokens: int = 0
+    prompt_tokens: int = 0
+    breaks: int = 0
+    break_tokens: int = 0
+    history_cuts: int = 0
 
     @property
-    def listed(self) -> tuple[ToolDefinition, ...]:
-        return tuple(self._listed.values())
+    def deferred_by_name(self) -> dict[str, ToolDefinition]:
+        """What answers may refer to."""
+        return {definition.name: definition for definition in self.deferred or ()}
 
     @property
     def visible(self) -> dict[str, ToolDefinition]:
-        """What the model can call, as it was sent, in its order."""
-        with self._lock:
-            return self._visible()
+        """What the model can call by name, as it was sent, in its order."""
+        both = {**self.listed, **self.revealed}
+        return {name: definition for name, definition in both.items() if name not in self.removed}
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the tool is in the list, deferred or not."""
+        return name in self.listed or any(each.name == name for each in self.deferred or ())
+
+    def has_shown(self, name: str) -> bool:
+        """Whether the model has read the definition of *name*, and it was not withdrawn since."""
+        return name in self.visible or name in self.answered
+
+    def has_sent(self, name: str) -> bool:
+        """Whether the conversation holds the name: in its list, a message or an answer."""
+        return name in self.listed or name in self.revealed or name in self.answered or name in self.referred
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the list began with all tools, so that it needed no search tool."""
+        return self.endpoint is not None and TOOL_NAME not in self.listed
 
     def is_begun(self, endpoint: Endpoint, mode: RevealMode) -> bool:
         """Whether there is a list for these, which the next request has to go on with."""
@@ -77,81 +105,179 @@ class SentTools:
         """Whether the provider may still have the last request in its cache."""
         return self.requested_s is not None and now_s - self.requested_s < cache_s
 
+    def all_referred(self) -> dict[str, ToolDefinition | None]:
+        """What answers in the conversation refer to by name, with what is known of it."""
+        return {**self.referred, **(self.revealed if self.mode == "deferred" else {})}
+
+
+class SentTools:
+    """Holds a `Sent`, and says how it changes. Safe to share between threads."""
+
+    __slots__ = ("_lock", "_now")
+
+    def __init__(self, now: Sent | None = None) -> None:
+        self._lock = threading.Lock()
+        self._now = now or Sent()
+
+    @property
+    def now(self) -> Sent:
+        return self._now
+
+    @now.setter
+    def now(self, sent: Sent) -> None:
+        with self._lock:
+            self._now = sent
+
     def begin(
         self,
         endpoint: Endpoint,
         mode: RevealMode,
+        now_s: float,
         listed: Iterable[ToolDefinition],
         deferred: Iterable[ToolDefinition] = (),
     ) -> None:
         """Start a new list: of a new conversation, for another model, or where nothing is lost by it."""
         with self._lock:
-            self.endpoint, self.mode = endpoint, mode
-            self._listed = {definition.name: definition for definition in listed}
-            self._deferred = {definition.name: definition for definition in deferred}
-            self._revealed, self._removed = {}, set()
-            self.requested_s = None
+            before = self._now
+            by_name = {definition.name: definition for definition in listed}
+            gone = [name for name in before.visible if name not in by_name and name not in OWN_TOOLS]
+            self._now = replace(
+                before,
+                endpoint=endpoint,
+                mode=mode,
+                begun_s=now_s,
+                listed=by_name,
+                deferred=tuple(deferred),
+                revealed={},
+                removed=frozenset(),
+                answered=frozenset(),
+                referred=before.all_referred(),
+                left=_in_order(before.left, gone),
+                revealed_tokens=0,
+                requested_s=None,
+            )
 
     def append(self, definitions: Iterable[ToolDefinition]) -> bool:
         """Add to the end of the list what it does not have, and follow changed definitions; return whether it is
         another list now.
         """
         with self._lock:
-            before = dict(self._listed)
-            self._listed.update({definition.name: definition for definition in definitions})
-            return self._listed != before
+            before = self._now.listed
+            other = {each.name: each for each in definitions if before.get(each.name) != each}
+            if other:  # of equal definitions the one that was sent stays, as another may be written in another order
+                self._now = replace(self._now, listed={**before, **other})
+            return bool(other)
+
+    def defer(self, definitions: Iterable[ToolDefinition]) -> None:
+        """Take over the deferred tools of a list that was restored without them."""
+        with self._lock:
+            self._now = replace(self._now, deferred=tuple(definitions))
 
     def tool_list(self) -> ToolList:
+        now = self._now
+        return ToolList(now.mode, tuple(now.listed.values()), now.deferred or ())
+
+    def note_answer(self, names: Iterable[str], count: Count) -> None:
+        """Note that an answer refers to those of *names* that are deferred; or that it holds their definitions."""
         with self._lock:
-            return ToolList(self.mode, tuple(self._listed.values()), tuple(self._deferred.values()))
-
-    def note_request(self, now_s: float, tokens: int) -> None:
-        self.requested_s, self.request_tokens = now_s, tokens
-
-    def note_break(self) -> None:
-        self.breaks += 1
-        self.break_tokens += self.request_tokens
-
-    @property
-    def deferred(self) -> dict[str, ToolDefinition]:
-        """What answers may refer to, by name."""
-        with self._lock:
-            return dict(self._deferred)
-
-    def load(self, names: Iterable[str]) -> None:
-        """Note that an answer has referred to *names*; those that are deferred are loaded by that."""
-        with self._lock:
-            self._revealed.update({name: self._deferred[name] for name in names if name in self._deferred})
+            now, wanted = self._now, frozenset(names)
+            new = [each for each in now.deferred or () if each.name in wanted and each.name not in now.revealed]
+            self._now = _with_revealed(now, new, count)
+            if now.mode == "fixed":
+                self._now = replace(now, answered=now.answered | wanted)
 
     def relist(self, names: Iterable[str]) -> bool:
         """Move *names* to the end of the list, since no message reveals them; return whether it is another list now."""
         with self._lock:
-            known = {**self._deferred, **self._revealed}
-            moved = {name: known[name] for name in names if name in known and name not in self._listed}
-            self._listed.update(moved)
-            for name in moved:
-                self._deferred.pop(name, None)
-                self._revealed.pop(name, None)
+            now = self._now
+            known = {**now.deferred_by_name, **now.revealed}
+            moved = {name: known[name] for name in names if name in known and name not in now.listed}
+            self._now = replace(
+                now,
+                listed={**now.listed, **moved},
+                deferred=tuple(each for each in now.deferred or () if each.name not in moved),
+                revealed={name: each for name, each in now.revealed.items() if name not in moved},
+            )
             return bool(moved)
 
-    def change_to(self, wanted: Sequence[ToolDefinition], *, may_remove: bool) -> ToolChangeMessage:
+    def note_history_cut(self) -> None:
+        with self._lock:
+            self._now = replace(self._now, history_cuts=self._now.history_cuts + 1)
+
+    def change_to(
+        self, wanted: Sequence[ToolDefinition], removable: Collection[str], count: Count
+    ) -> ToolChangeMessage:
         """What a message has to say for the model to have *wanted*; from here on, it counts as said.
 
-        A definition that has changed is withdrawn first, and comes back with the next change.
+        Of what the model has and is not wanted, or is wanted otherwise, only *removable* is withdrawn. A definition
+        that has changed is withdrawn first, and comes back with the next change.
         """
         with self._lock:
-            visible = self._visible()
-            added = tuple(definition for definition in wanted if definition.name not in visible)
-            kept = {definition.name: definition for definition in wanted}
-            removed = self._to_remove(visible, kept) if may_remove else ()
-            self._removed.update(removed)
-            self._removed.difference_update(definition.name for definition in added)
-            self._revealed.update({definition.name: definition for definition in added})
-            return ToolChangeMessage(added, removed)
+            visible, kept = self._now.visible, {definition.name: definition for definition in wanted}
+            added = [definition for definition in wanted if definition.name not in visible]
+            removed = [
+                name
+                for name, sent in visible.items()
+                if name in removable and name not in OWN_TOOLS and kept.get(name) != sent
+            ]
+            now = _with_revealed(self._now, added, count)
+            self._now = replace(
+                now,
+                removed=(now.removed - {each.name for each in added}) | frozenset(removed),
+                left=_in_order(now.left, [name for name in removed if name not in kept]),
+            )
+            return ToolChangeMessage(tuple(added), tuple(removed))
 
-    def _to_remove(self, visible: dict[str, ToolDefinition], kept: dict[str, ToolDefinition]) -> tuple[str, ...]:
-        return tuple(name for name, sent in visible.items() if name not in _OWN and kept.get(name) != sent)
+    def take_left(self) -> tuple[str, ...]:
+        """The names of the tools that have left since this was asked last, and that have not come back."""
+        with self._lock:
+            visible = self._now.visible
+            left = tuple(name for name in self._now.left if name not in visible)
+            self._now = replace(self._now, left=())
+            return left
 
-    def _visible(self) -> dict[str, ToolDefinition]:
-        both = {**self._listed, **self._revealed}
-        return {name: definition for name, definition in both.items() if name not in self._removed}
+    def compact(self) -> None:
+        """Have the next list begin anew, since what was sent before is not in the conversation any more."""
+        with self._lock:
+            now = self._now
+            self._now = replace(
+                now,
+                endpoint=None,
+                listed={},
+                deferred=(),
+                revealed={},
+                removed=frozenset(),
+                answered=frozenset(),
+                referred=now.all_referred(),
+                left=(),
+                revealed_tokens=0,
+                requested_s=None,
+                request_tokens=0,
+                prompt_tokens=0,
+            )
+
+    def note_request(self, now_s: float, tokens: int) -> None:
+        with self._lock:
+            self._now = replace(self._now, requested_s=now_s, request_tokens=tokens)
+
+    def note_prompt(self, tokens: int) -> None:
+        """Note how long the last request was, by the provider's count."""
+        with self._lock:
+            self._now = replace(self._now, prompt_tokens=tokens)
+
+    def note_break(self) -> None:
+        """Count that the list is another one, although the provider may have had it in its cache."""
+        with self._lock:
+            now = self._now
+            tokens = now.break_tokens + max(now.prompt_tokens, now.request_tokens)
+            self._now = replace(now, breaks=now.breaks + 1, break_tokens=tokens)
+
+
+def _with_revealed(sent: Sent, definitions: Collection[ToolDefinition], count: Count) -> Sent:
+    new = {definition.name: definition for definition in definitions}
+    tokens = sum(map(count, new.values()))
+    return replace(sent, revealed={**sent.revealed, **new}, revealed_tokens=sent.revealed_tokens + tokens)
+
+
+def _in_order(names: Iterable[str], more: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*names, *more]))

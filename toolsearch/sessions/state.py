@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import asdict, astuple, dataclass, field
+from typing import Any, get_args
 
 from toolsearch.access.principals import LOCAL
 from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
-from toolsearch.errors import SessionStoreError
+from toolsearch.errors import BadSettingError, SessionStoreError
 from toolsearch.option_values import identity, name_list
-from toolsearch.sessions.sent import SentTools
+from toolsearch.sessions.sent import Sent, SentTools
+from toolsearch.sessions.sent_json import read_sent, write_sent
 from toolsearch.storage.sessions import StoredSession
+from toolsearch.wire.capabilities import RevealSetting
 
-_VERSION = 3  # of the JSON
+_VERSION = 4  # of the JSON
+_BEFORE_SENT = 3  # knew the names of discovered tools, and nothing of what the model was sent
 _BEFORE_PRINCIPALS = 2  # had a "tenant", "" for none
 _BEFORE_EMPTY_REACH = 1  # could not say that nothing is allowed: without allow rules everything was
 
@@ -49,6 +52,7 @@ class SessionState:
     used_s: float
     counters: SessionCounters = field(default_factory=SessionCounters)
     sent: SentTools = field(default_factory=SentTools)
+    exposure: RevealSetting | None = None  # None: as the engine's options say
     unused: set[str] = field(default_factory=set[str])  # found by a search and not called since; not kept
     principal: str = LOCAL.id  # the owner's id; its reach is given with each opening and not stored
     saved: StoredSession | None = None  # the version that was last read or written, from which this state has developed
@@ -78,7 +82,7 @@ class SessionState:
         return self.discovered.pins
 
     def to_json(self) -> str:
-        """Everything except the budget, which is a setting, and the state of a running turn."""
+        """Everything except the budget, which is a setting, what is deferred, and the state of a running turn."""
         return json.dumps(self._document(), separators=(",", ":"))
 
     def _document(self) -> dict[str, Any]:
@@ -94,10 +98,12 @@ class SessionState:
                 "also": [list(map(str, rules)) for rules in self.reach.also],
             },
             "pins": sorted(self.pins),
-            "tools": [[name, tool.tokens, tool.used_s] for name, tool in self.discovered.tools.items()],
-            "cache_breaks": self.discovered.cache_breaks,
+            "tools": [[name, *astuple(tool)] for name, tool in self.discovered.tools.items()],
+            "turn": self.discovered.turn,
             "evicted": self.discovered.evicted,
             "counters": asdict(self.counters),
+            "exposure": self.exposure,
+            "sent": write_sent(self.sent.now),
         }
 
     @classmethod
@@ -105,7 +111,7 @@ class SessionState:
         """Read back `to_json`. Raises SessionStoreError if it is another version's, or damaged."""
         try:
             document = json.loads(text)
-            if document["version"] not in (_VERSION, _BEFORE_PRINCIPALS, _BEFORE_EMPTY_REACH):
+            if document["version"] not in (_VERSION, _BEFORE_SENT, _BEFORE_PRINCIPALS, _BEFORE_EMPTY_REACH):
                 raise SessionStoreError(f"it was stored in version {document['version']!r}, this is {_VERSION}")
             return cls._read(document, budget, clock)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -113,9 +119,9 @@ class SessionState:
 
     @classmethod
     def _read(cls, document: dict[str, Any], budget: Budget, clock: Callable[[], float]) -> SessionState:
-        tools = {str(name): DiscoveredTool(int(tokens), float(used_s)) for name, tokens, used_s in document["tools"]}
+        tools = {str(name): _read_tool(*fields) for name, *fields in document["tools"]}
         discovered = DiscoveredTools(budget, clock, name_list(document["pins"], "pins"), tools)
-        discovered.cache_breaks = int(document["cache_breaks"])
+        discovered.turn = int(document.get("turn", 0))
         discovered.evicted = int(document["evicted"])
         return cls(
             id=str(document["id"]),
@@ -125,11 +131,37 @@ class SessionState:
             created_s=float(document["created_s"]),
             used_s=float(document["used_s"]),
             counters=SessionCounters(**document["counters"]),
+            sent=SentTools(_read_sent(document, tools)),
+            exposure=read_exposure(document.get("exposure")),
         )
 
 
+def read_exposure(given: object) -> RevealSetting | None:
+    """Return *given*, if it is a way of revealing tools. Raises BadSettingError."""
+    for known in get_args(RevealSetting):
+        if given == known:
+            setting: RevealSetting = known
+            return setting
+    if given is not None:
+        raise BadSettingError(f"unknown exposure {given!r:.80}; use one of {', '.join(get_args(RevealSetting))}")
+    return None
+
+
+def _read_tool(tokens: Any, used_s: Any, *use: Any) -> DiscoveredTool:
+    """*use* is missing before it was stored."""
+    is_called, turn = use or (False, 0)
+    return DiscoveredTool(int(tokens), float(used_s), bool(is_called), int(turn))
+
+
+def _read_sent(document: dict[str, Any], names: Iterable[str]) -> Sent:
+    """What the model was sent. Of a session from before that was stored, answers may refer to any of *names*."""
+    if "sent" not in document and document["version"] != _VERSION:
+        return Sent(referred=dict.fromkeys(names))
+    return read_sent(document["sent"])
+
+
 def _read_principal(document: dict[str, Any]) -> str:
-    if document["version"] == _VERSION:
+    if document["version"] >= _BEFORE_SENT:
         return str(document["principal"])
     return str(document.get("tenant", "")) or LOCAL.id
 
@@ -139,6 +171,6 @@ def _read_reach(document: dict[str, Any]) -> Reach:
     allow, deny = document["reach"]["allow"], document["reach"]["deny"]
     if allow == [] and document["version"] == _BEFORE_EMPTY_REACH:
         allow = EVERY_TOOL
-    also: list[Any] = document["reach"]["also"] if document["version"] == _VERSION else []
+    also: list[Any] = document["reach"]["also"] if document["version"] >= _BEFORE_SENT else []
     reach = Reach.parse(allow, deny)
     return Reach(reach.allow, reach.deny, tuple(Reach.parse(rules).allow for rules in also))

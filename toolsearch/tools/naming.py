@@ -15,6 +15,7 @@ MAX_NAME_LENGTH = 64
 SEPARATOR = "__"
 NAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_-")
 TOOL_NAME = "toolSearchTool"  # what models call ours; no other tool can be named so
+CALL_TOOL = "callTool"  # and the tool that runs what it has found, where the list must not change
 
 _WORDS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")
 _HASH_DIGITS = 8

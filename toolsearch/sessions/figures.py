@@ -1,0 +1,81 @@
+"""What the requests and searches of a conversation cost, counted as they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from toolsearch.discovery.view import View
+from toolsearch.sessions.host import ConversationHost
+from toolsearch.sessions.request_history import history_tokens
+from toolsearch.sessions.savings import Savings
+from toolsearch.sessions.state import SessionState
+from toolsearch.tokens import count_json
+from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.messages import Message
+
+
+class Counted(Protocol):
+    """What counting needs of the conversation that it counts."""
+
+    state: SessionState
+    host: ConversationHost
+
+    @property
+    def view(self) -> View: ...
+
+    def shown(self) -> list[Tool]: ...
+
+
+def count_request(conversation: Counted, messages: Sequence[Message] | None) -> int:
+    """Count a request; return its tokens of tools. See `Conversation.note_request`."""
+    state, host, view = conversation.state, conversation.host, conversation.view
+    sent, counters = state.sent.now, state.counters
+    listed: Iterable[ToolDefinition] = sent.listed.values()
+    if sent.endpoint is None:
+        listed = (tool.definition for tool in conversation.shown())
+    tokens = sum(map(view.tokens_of, listed))
+    if messages is None:
+        tokens += sent.revealed_tokens + counters.history_tokens
+    else:
+        deferred = sent.deferred_by_name
+        tokens += history_tokens(messages, host.counter, tokens_of=view.tokens_of, deferred=deferred)
+    counters.requests += 1
+    counters.sent_tokens += tokens
+    state.sent.note_request(host.clock(), tokens)
+    if host.telemetry.has_metrics:
+        host.telemetry.tokens(sent=tokens, saved=view.estimated_tokens - tokens)
+    return tokens
+
+
+def count_searches(
+    conversation: Counted, searches: Sequence[tuple[JsonObject | str, str]], *, is_search_round: bool
+) -> None:
+    """As `Conversation.note_searches`."""
+    counters, counter, written_tokens = conversation.state.counters, conversation.host.counter, 0
+    for arguments, answer in searches:
+        written = counter.count(arguments) if isinstance(arguments, str) else count_json(arguments, counter)
+        written_tokens += written
+        counters.history_tokens += written + counter.count(answer)
+    counters.written_tokens += written_tokens
+    counters.search_rounds += is_search_round
+    if conversation.host.telemetry.has_metrics and (written_tokens or is_search_round):
+        # A request that only a search made necessary would have sent no definitions at all.
+        all_tools_tokens = conversation.view.estimated_tokens if is_search_round else 0
+        conversation.host.telemetry.tokens(saved=-written_tokens - all_tools_tokens)
+
+
+def savings_of(conversation: Counted) -> Savings:
+    """As `Conversation.savings`."""
+    counters, sent = conversation.state.counters, conversation.state.sent.now
+    return Savings(
+        requests=counters.requests,
+        search_rounds=counters.search_rounds,
+        sent_tokens=counters.sent_tokens,
+        written_tokens=counters.written_tokens,
+        all_tools_tokens=max(0, counters.requests - counters.search_rounds) * conversation.view.tokens,
+        cache_breaks=sent.breaks,
+        is_estimate=conversation.host.counter.estimate,
+        break_tokens=sent.break_tokens,
+    )

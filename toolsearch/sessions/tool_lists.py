@@ -1,0 +1,223 @@
+"""What a conversation says of tools in each request, and in the messages between requests.
+
+In every mode but "append", a list that was handed out stays as it is, byte for byte, until the conversation goes to
+another endpoint or its history is compacted. In "append" it grows, and begins anew only where the provider's cache is
+lost in any case, or where it has become too long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from toolsearch.discovery.call_tools import CALL_TOOLS
+from toolsearch.discovery.exposure import Exposure
+from toolsearch.discovery.view import View
+from toolsearch.errors import BadSettingError
+from toolsearch.sessions.host import ConversationHost
+from toolsearch.sessions.options import SessionOptions
+from toolsearch.sessions.sent import OWN_TOOLS, Sent, ToolList
+from toolsearch.sessions.state import SessionState
+from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
+from toolsearch.wire.capabilities import Capabilities, Endpoint, RevealMode, capabilities_of
+from toolsearch.wire.messages import ToolChangeMessage
+
+_NOT_AVAILABLE = "Not available: its server is away, or it was removed. Calls of it fail; search for another tool."
+
+
+class Listing(Protocol):
+    """What lists need of the conversation that they are of."""
+
+    state: SessionState
+    host: ConversationHost
+    options: SessionOptions
+
+    @property
+    def view(self) -> View: ...
+    @property
+    def exposure(self) -> Exposure: ...
+
+    def search_definition(self) -> ToolDefinition: ...
+    def shown(self) -> list[Tool]: ...
+    def shown_tool(self, name: str) -> Tool | None: ...
+    def shown_tools(self) -> list[Tool]: ...
+
+
+def next_list(conversation: Listing, endpoint: Endpoint) -> ToolList:
+    """As `Conversation.tool_list`."""
+    known, ledger = capabilities_of(endpoint), conversation.state.sent
+    sent, mode = ledger.now, _mode(conversation, endpoint, known)
+    is_warm = sent.is_warm(conversation.host.clock(), _cache_s(conversation, known))
+    if not sent.is_begun(endpoint, mode) or (mode == "append" and not is_warm):
+        _begin(conversation, endpoint, mode, known)
+        if is_warm and sent.endpoint == endpoint:  # another mode was asked for
+            ledger.note_break()
+    elif sent.deferred is None:
+        ledger.defer(_deferred(conversation, endpoint, mode, sent.listed))
+    if mode == "append" and is_warm and sent.is_begun(endpoint, mode):
+        _append(conversation, endpoint, known)
+    return ledger.tool_list()
+
+
+def next_change(conversation: Listing) -> ToolChangeMessage:
+    """As `Conversation.tool_change`."""
+    ledger, count = conversation.state.sent, conversation.view.tokens_of
+    sent = ledger.now
+    if sent.endpoint is None or sent.mode != "messages":
+        return ToolChangeMessage()
+    if capabilities_of(sent.endpoint).removals:
+        return ledger.change_to(_wanted(conversation, sent), sent.visible, count)
+    new = _new(conversation, sent)
+    added = _that_fit(conversation, sent, new)
+    if len(added) < len(new):  # nothing can be withdrawn to make room, so these are run by the call tool
+        added.append(CALL_TOOLS[CALL_TOOL])
+    return ledger.change_to(added, (), count)
+
+
+def loadable_in(conversation: Listing, names: Iterable[str]) -> list[str]:
+    """As `Conversation.loadable`."""
+    sent = conversation.state.sent.now
+    shown = [name for name in dict.fromkeys(names) if conversation.shown_tool(name) is not None]
+    if sent.endpoint is None or sent.mode == "append":
+        return shown
+    if sent.mode == "messages" and capabilities_of(sent.endpoint).removals:
+        return shown
+    visible, new = sent.visible, list[ToolDefinition]()
+    if sent.mode == "messages":
+        new = _new(conversation, sent)
+    elif sent.mode == "deferred":
+        deferred = sent.deferred_by_name
+        new = [deferred[name] for name in shown if name in deferred and name not in visible]
+    callable_by_name = {*visible, *(definition.name for definition in _that_fit(conversation, sent, new))}
+    return [name for name in shown if name in callable_by_name]
+
+
+# Beginnings
+
+
+def _mode(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> RevealMode:
+    """The mode of the next request. It stays while the endpoint does, unless another one is asked for."""
+    asked, sent = conversation.state.exposure or conversation.options.exposure, conversation.state.sent.now
+    if asked != "auto":
+        if asked not in known.modes:
+            raise BadSettingError(
+                f"this model does not take the exposure {asked!r}; use one of {', '.join(known.modes)}"
+            )
+        return asked
+    return sent.mode if sent.endpoint == endpoint and sent.mode in known.modes else known.modes[0]
+
+
+def _cache_s(conversation: Listing, known: Capabilities) -> float:
+    given = conversation.options.cache_ttl_s
+    return known.cache_s if given is None else given
+
+
+def _begin(conversation: Listing, endpoint: Endpoint, mode: RevealMode, known: Capabilities) -> None:
+    listed = _first_listed(conversation, mode)
+    deferred = _deferred(conversation, endpoint, mode, _by_name(listed))
+    if "deferred" not in known.modes:
+        listed, deferred = [*listed, *deferred], []
+    conversation.state.sent.begin(endpoint, mode, conversation.host.clock(), listed, deferred)
+
+
+def _first_listed(conversation: Listing, mode: RevealMode) -> list[ToolDefinition]:
+    shown = _definitions(conversation.shown())
+    if mode in ("append", "messages"):
+        return shown
+    is_searched, pins = conversation.exposure.is_searched, conversation.state.pins
+    always = [definition for definition in shown if definition.name != TOOL_NAME]
+    if mode == "fixed" and is_searched:
+        always = [definition for definition in always if definition.name in pins]
+    return [conversation.search_definition(), CALL_TOOLS[CALL_TOOL], *always]
+
+
+def _deferred(
+    conversation: Listing, endpoint: Endpoint, mode: RevealMode, listed: Collection[str]
+) -> list[ToolDefinition]:
+    """The tools beside *listed*, by name: all in reach, if they are deferred, and those that history refers to.
+
+    Anthropic's API refuses a request whose messages refer to a tool that is not in its list.
+    """
+    sent, found = conversation.state.sent.now, dict[str, ToolDefinition]()
+    if mode == "deferred" and conversation.exposure.is_searched:
+        others = [
+            definition for definition in _definitions(conversation.shown_tools()) if definition.name not in listed
+        ]
+        found = _by_name(others[: capabilities_of(endpoint).max_deferred])
+    if endpoint.wire_format == "anthropic":
+        found = {name: _kept(conversation, name, known) for name, known in sent.all_referred().items()} | found
+    if sent.is_begun(endpoint, mode):
+        found |= sent.revealed  # as they were sent, whatever became of them
+    return [found[name] for name in sorted(found) if name not in listed]
+
+
+def _kept(conversation: Listing, name: str, known: ToolDefinition | None) -> ToolDefinition:
+    """The definition of a tool that history refers to; one that says that it is gone if there is no other."""
+    tool = conversation.shown_tool(name)
+    return tool.definition if tool is not None else known or ToolDefinition(name, _NOT_AVAILABLE)
+
+
+# Growth
+
+
+def _append(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> None:
+    """Go on with a list that may be in the provider's cache. What changes it is counted."""
+    ledger, wanted = conversation.state.sent, _definitions(conversation.shown())
+    before = ledger.now.listed
+    if not _is_too_much(conversation, {**before, **_by_name(wanted)}):
+        if ledger.append(wanted):
+            ledger.note_break()
+        return
+    conversation.state.discovered.keep_within(conversation.options.budget.sent)
+    _begin(conversation, endpoint, "append", known)
+    if list(ledger.now.listed.items()) != list(before.items()):
+        ledger.note_break()
+
+
+def _wanted(conversation: Listing, sent: Sent) -> list[ToolDefinition]:
+    """What the model is to have where messages can also withdraw tools."""
+    wanted = _definitions(conversation.shown())
+    if sent.is_whole:  # what was listed because it was all there is stays, although nobody has searched for it
+        stays = [tool for name in sent.visible if (tool := conversation.shown_tool(name)) is not None]
+        wanted = list({**_by_name(_definitions(stays)), **_by_name(wanted)}.values())
+    if _is_too_much(conversation, {**sent.visible, **_by_name(wanted)}):
+        conversation.state.discovered.keep_within(conversation.options.budget.sent)
+        wanted = _definitions(conversation.shown())
+    return wanted
+
+
+def _new(conversation: Listing, sent: Sent) -> list[ToolDefinition]:
+    visible = sent.visible
+    return [definition for definition in _definitions(conversation.shown()) if definition.name not in visible]
+
+
+def _that_fit(conversation: Listing, sent: Sent, new: Sequence[ToolDefinition]) -> list[ToolDefinition]:
+    """The first of *new* for which there is room beside what the model has."""
+    bounds, count = conversation.options.budget.sent, conversation.view.tokens_of
+    bounded = [definition for name, definition in sent.visible.items() if name not in OWN_TOOLS]
+    number, tokens, fitting = len(bounded), sum(map(count, bounded)), list[ToolDefinition]()
+    for definition in new:
+        if definition.name not in OWN_TOOLS:
+            number, tokens = number + 1, tokens + count(definition)
+            if bounds.is_crossed_by(number, tokens):
+                break
+        fitting.append(definition)
+    return fitting
+
+
+def _is_too_much(conversation: Listing, definitions: Mapping[str, ToolDefinition]) -> bool:
+    """Whether *definitions* are more than a model may be sent. A catalog that is shown whole is not bounded."""
+    if not conversation.exposure.is_searched:
+        return False
+    bounded = [definition for name, definition in definitions.items() if name not in OWN_TOOLS]
+    tokens = sum(map(conversation.view.tokens_of, bounded))
+    return conversation.options.budget.sent.is_crossed_by(len(bounded), tokens)
+
+
+def _definitions(tools: Iterable[Tool]) -> list[ToolDefinition]:
+    return [tool.definition for tool in tools]
+
+
+def _by_name(definitions: Iterable[ToolDefinition]) -> dict[str, ToolDefinition]:
+    return {definition.name: definition for definition in definitions}
