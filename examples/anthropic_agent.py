@@ -18,10 +18,9 @@ async def answer(client: AsyncAnthropic, model: str, engine: ToolSearch, questio
     session = engine.session("example")
     messages: list[Any] = [{"role": "user", "content": question}]
     while True:
-        tools: Any = session.tools(format="anthropic")
-        reply = await client.messages.create(model=model, max_tokens=1_000, messages=messages, tools=tools)
-        said = [block.model_dump(exclude_none=True) for block in reply.content]
-        messages.append({"role": "assistant", "content": said})
+        tools = session.request("anthropic", model=model)
+        reply = await client.messages.create(max_tokens=1_000, messages=messages, **tools)
+        messages.append({"role": "assistant", "content": reply.content})  # as it is: thinking is signed
         results = await session.execute(reply)
         if not results and reply.stop_reason != "pause_turn":  # which is to be sent back as it is
             session.end_turn()

@@ -18,8 +18,7 @@ async def answer(client: AsyncOpenAI, model: str, engine: ToolSearch, question: 
     session = engine.session("example")
     messages: list[Any] = [{"role": "user", "content": question}]
     while True:
-        tools: Any = session.tools(format="openai")
-        reply = await client.chat.completions.create(model=model, messages=messages, tools=tools)
+        reply = await client.chat.completions.create(messages=messages, **session.request("openai", model=model))
         message = reply.choices[0].message
         messages.append(message.model_dump(exclude_none=True))
         if not message.tool_calls:
