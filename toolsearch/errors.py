@@ -98,11 +98,17 @@ def shown_name(name: str) -> str:
     return name if len(name) <= _MAX_SHOWN else f"{name[:_MAX_SHOWN]}... ({len(name):,} characters)"
 
 
+def text_for_model(error: Exception) -> str:
+    """What a model is told of *error*: nothing that only a developer or an operator could act on."""
+    return (error.model_text if isinstance(error, ToolSearchError) else "") or str(error)
+
+
 class BadToolError(ToolSearchError, ValueError):
     """A tool cannot be defined as asked; the message says what about it is wrong."""
 
     code = "bad_tool"
     status = 422
+    model_text = "the definition of this tool cannot be used; go on without it"
 
 
 class DuplicateToolError(ToolSearchError, ValueError):
@@ -110,6 +116,7 @@ class DuplicateToolError(ToolSearchError, ValueError):
 
     code = "duplicate_tool"
     status = 409
+    model_text = "two tools have one name, so that neither can be used; go on without it"
 
     def __init__(self, name: str, *, first: str, second: str) -> None:
         super().__init__(f"two tools are named {name!r}: one from {first}, one from {second}; rename or prefix one")
@@ -174,6 +181,7 @@ class SourceError(ToolSearchError, ValueError):
 
     code = "source_error"
     status = 422
+    model_text = "this tool's source cannot be read at the moment; go on without it, or try again later"
 
 
 class ServerUnavailableError(ToolSearchError, ConnectionError):
@@ -209,6 +217,7 @@ class UnknownSessionError(ToolSearchError, LookupError):
 
     code = "unknown_session"
     status = 404
+    model_text = "this conversation is not known any more; it has to be begun anew"
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"no session {session_id!r}: it was never opened, or it has been evicted; open it again")
@@ -219,6 +228,7 @@ class StorageError(ToolSearchError):
     """What outlives the process cannot be written or read back; the message says what of it, where, and what to do."""
 
     code = "storage_error"
+    model_text = "what has to be kept cannot be read or written at the moment; try again later"
 
 
 class SessionStoreError(StorageError):
@@ -292,6 +302,10 @@ class ToolExecutionError(ToolSearchError):
     code = "tool_failed"
     status = 502
 
+    def __init__(self, *message: object, model_text: str = "") -> None:
+        super().__init__(*message)
+        self.model_text = model_text
+
 
 class ToolTimeoutError(ToolSearchError, TimeoutError):
     """A tool did not answer in its time; it may still have had its effect."""
@@ -344,6 +358,7 @@ class ChatModelError(ToolSearchError):
 
     code = "chat_model_error"
     status = 502
+    model_text = "the model that this tool asks did not answer; go on without it, or try again later"
 
 
 class BadAnswerError(ChatModelError):
@@ -362,3 +377,4 @@ class BadSettingError(ToolSearchError, ValueError):
 
     code = "bad_setting"
     status = 400
+    model_text = "this is set up in a way that cannot work; go on without it"

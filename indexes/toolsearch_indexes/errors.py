@@ -14,8 +14,13 @@ from typing import ClassVar
 
 
 class ToolSearchError(Exception):
-    """Base class: catch this to catch everything we raise."""
+    """Base class: catch this to catch everything we raise.
 
+    A message is for whoever can act on it. Where that is a developer or an operator, *model_text* is what models are
+    told in its place; it is "" where the message is for models as well.
+    """
+
+    model_text: str = ""
     code: ClassVar[str] = "toolsearch_error"  # stable; logged, and sent by the service and the gateway
     status: ClassVar[int] = 500  # what the HTTP service answers with
 
@@ -38,6 +43,7 @@ class MissingExtraError(ToolSearchError, ImportError):
 
     code = "missing_extra"
     status = 501
+    model_text = "this needs something that is not installed here; go on without it"
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs packages that are not installed; run: pip install 'toolsearch[{extra}]'")
@@ -49,9 +55,11 @@ class EncoderError(ToolSearchError):
 
     code = "encoder_error"
     status = 503
+    model_text = "searching by meaning does not work at the moment; search with strategy 'keyword'"
 
 
 class IndexStoreError(ToolSearchError):
     """An index directory cannot be read or written."""
 
     code = "index_store_error"
+    model_text = "what is stored of the tools cannot be read at the moment; go on without it, or try again later"

@@ -289,14 +289,15 @@ async def test_a_result_that_is_too_long_is_cut_and_says_so():
     assert result.text == "x" * 10 + "\n[cut: these are the first 10 of 1,000 characters]"
 
 
-async def test_a_value_that_cannot_be_converted_is_an_error_result_naming_its_type():
+async def test_a_value_that_cannot_be_converted_is_an_error_result_and_its_type_is_logged(caplog):
     async def run(arguments: JsonObject, context: ToolContext) -> object:
         return asyncio.Lock()
 
     [result] = await ToolCallingManager().execute(calls("run"), Scope(make_tool("run", run)))
 
     assert (result.is_error, result.error_code) == (True, "tool_failed")
-    assert result.text.startswith("the tool returned a asyncio.locks.Lock, which has no JSON form")
+    assert result.text.startswith("the tool ran, but what it returned cannot be shown")
+    assert "the tool returned a asyncio.locks.Lock, which has no JSON form; it should return" in caplog.text
 
 
 async def test_a_call_over_the_limit_is_an_error_result_and_its_siblings_go_on():

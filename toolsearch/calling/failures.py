@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Protocol
 
-from toolsearch.errors import CallLimitError, ToolExecutionError, ToolSearchError
+from toolsearch.errors import CallLimitError, ToolExecutionError, ToolSearchError, text_for_model
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool
 
@@ -25,7 +26,7 @@ class ToolExecutionErrorProcessor(Protocol):
 
 
 class DefaultToolExecutionErrorProcessor:
-    """Tells the model the error's own message.
+    """Tells the model the error's own message, or what `text_for_model` has in place of it.
 
     always_raise  end the turn at every failure, with ToolExecutionError, whose ``__cause__`` is the tool's error; an
                   error of ours is raised as it is
@@ -40,12 +41,20 @@ class DefaultToolExecutionErrorProcessor:
     def process(self, error: Exception, call: ToolCall, tool: Tool) -> str:  # noqa: ARG002  as the protocol has it
         if isinstance(error, self._reraise):
             raise error
-        message = str(error).strip() or f"Exception occurred in tool: {tool.name} ({type(error).__name__})"
+        message = text_for_model(error).strip() or f"Exception occurred in tool: {tool.name} ({type(error).__name__})"
         if not self._always_raise:
             return message
         if isinstance(error, ToolSearchError):
             raise error
         raise ToolExecutionError(message) from error
+
+
+def log_failure(logger: logging.Logger, what: str, error: ToolSearchError) -> None:
+    """Log the code of *error*; and its message as a warning, if no model reads it."""
+    if error.model_text:
+        logger.warning("%s: %s: %s", what, error.code, error)
+    else:
+        logger.info("%s: %s", what, error.code)
 
 
 def with_results(error: Exception, results: Sequence[ToolResult]) -> Exception:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from toolsearch.calling.admission import Admitted
 from toolsearch.calling.delivery import converted, failure
-from toolsearch.calling.failures import ToolExecutionErrorProcessor
+from toolsearch.calling.failures import ToolExecutionErrorProcessor, log_failure
 from toolsearch.calling.pipeline import Outcome
 from toolsearch.calling.running import run_tool
 from toolsearch.calling.tool_threads import ToolThreads
-from toolsearch.errors import CallLimitError, ToolSearchError, ToolStuckError, UnknownToolError
+from toolsearch.errors import CallLimitError, ToolSearchError, ToolStuckError, UnknownToolError, text_for_model
 from toolsearch.sessions.port import ToolScope
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolContext
@@ -49,7 +49,7 @@ class ModelFace:
 
     def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[ToolResult]:
         ends_turn = isinstance(error, CallLimitError) and self.raises_limits
-        return self._failure(call, str(error), error, ends_turn=error if ends_turn else None)
+        return self._failure(call, text_for_model(error), error, ends_turn=error if ends_turn else None)
 
     def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[ToolResult]:  # noqa: ARG002
         return Outcome(result, result)
@@ -57,7 +57,7 @@ class ModelFace:
     def _judged(self, admitted: Admitted, error: Exception) -> Outcome[ToolResult]:
         call, tool = admitted.call, admitted.tool
         if isinstance(error, ToolSearchError):
-            logger.info("tool %s failed: %s", tool.name, error.code)
+            log_failure(logger, f"tool {tool.name} failed", error)
         else:
             logger.error("tool %s failed", tool.name, exc_info=error)
         try:

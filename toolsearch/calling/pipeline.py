@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from toolsearch.calling.admission import Admitted, Refused
+from toolsearch.calling.failures import log_failure
 from toolsearch.calling.hooks import AfterCall, BeforeCall, checked_hooks
 from toolsearch.calling.review import decide, revise
 from toolsearch.errors import (
@@ -111,7 +112,7 @@ class CallPipeline:
 
     def _refuse(self, refused: Refused, face: Face[Delivered]) -> Outcome[Delivered]:
         call, error = refused.call, refused.error
-        logger.info("call of %r refused: %s", shown_name(call.name), error.code)
+        log_failure(logger, f"call of {shown_name(call.name)!r} refused", error)
         # At a limit, and for half a call, nothing was looked up.
         is_known = not isinstance(error, UnknownToolError | CallLimitError | UnfinishedCallError)
         with self._telemetry.tool_call(call.name, call_id=call.id, is_known=is_known) as span:

@@ -18,6 +18,7 @@ from toolsearch.tools.json_types import Json
 
 _MAX_DEPTH = 100  # far beyond what anyone reads, well below Python's own limit
 _SMALL_COUNT, _SMALL_CHARACTERS = 1_000, 100_000  # values, and characters or bytes in them
+_NOT_SHOWN = "the tool ran, but what it returned cannot be shown; go on without it, or use another tool"
 _AS_IT_IS = frozenset((type(None), bool, int))
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -44,7 +45,9 @@ def json_text(value: Json) -> str:
             return _ENCODER.encode(value)
         return "".join(_ENCODER.iterencode(value))  # slower, but `encode` stops all threads for as long as it runs
     except ValueError as error:
-        raise ToolExecutionError("the tool returned an integer of more than 4,300 digits; return it as text") from error
+        raise ToolExecutionError(
+            "the tool returned an integer of more than 4,300 digits; return it as text", model_text=_NOT_SHOWN
+        ) from error
 
 
 def is_small(value: object) -> bool:
@@ -202,7 +205,8 @@ def _leaf(value: object) -> object:
 def _no_json_form(value: object) -> ToolExecutionError:
     return ToolExecutionError(
         f"the tool returned a {_type_name(value)}, which has no JSON form; "
-        "it should return text, numbers, lists, dicts, dataclasses or bytes"
+        "it should return text, numbers, lists, dicts, dataclasses or bytes",
+        model_text=_NOT_SHOWN,
     )
 
 

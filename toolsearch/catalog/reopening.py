@@ -44,7 +44,10 @@ class ReopenedSources:
                 self._opened[spec, server] = (source, {tool.name: tool for tool in source.load().tools})
             tool = self._opened[spec, server][1].get(name)
         if tool is None or tool.callback is None:
-            raise ToolExecutionError(f"{spec} no longer gives a way to run {name!r}; index it again")
+            raise ToolExecutionError(
+                f"{spec} no longer gives a way to run {name!r}; index it again",
+                model_text=f"there is no way to run {name!r} any more; go on without it, or use another tool",
+            )
         return tool
 
 

@@ -11,7 +11,8 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR
 from pydantic import ValidationError
 
-from toolsearch.errors import ToolSearchError
+from toolsearch.calling.failures import log_failure
+from toolsearch.errors import ToolSearchError, text_for_model
 from toolsearch.gateway.request_caller import Context
 from toolsearch.wire.mcp.envelope import carrying
 from toolsearch.wire.mcp.methods import CALL_TOOL
@@ -49,7 +50,9 @@ class FailureGuard:
 
     def _failure(self, ctx: Context, error: Exception) -> tuple[str, dict[str, Any]]:
         if isinstance(error, ToolSearchError):
-            return str(error), error_result(str(error), error.code)
+            log_failure(logger, f"{ctx.method} failed", error)
+            text = text_for_model(error)
+            return text, error_result(text, error.code)
         incident = next(self._incidents)
         logger.error("incident %d: %s, request %s", incident, ctx.method, ctx.request_id, exc_info=error)
         text = f"The gateway failed at this request; its log says how, as incident {incident}"

@@ -62,7 +62,7 @@ class UpstreamPool:
         """Start *work* on the loop; cancelling the future cancels it. Raises ServerUnavailableError if closed."""
         if not self._finalizer.alive:
             work.close()
-            raise ServerUnavailableError("the MCP connections have been closed; load the source again")
+            raise ServerUnavailableError("the MCP servers have been disconnected, so the request did not run")
         return asyncio.run_coroutine_threadsafe(work, self._thread.loop)
 
     def run(self, work: Callable[[], object]) -> None:

@@ -11,8 +11,15 @@ from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
 from toolsearch.calling.admission import Admitted
+from toolsearch.calling.failures import log_failure
 from toolsearch.calling.pipeline import Outcome
-from toolsearch.errors import ToolExecutionError, ToolSearchError, UnapprovedToolError, UnknownToolError
+from toolsearch.errors import (
+    ToolExecutionError,
+    ToolSearchError,
+    UnapprovedToolError,
+    UnknownToolError,
+    text_for_model,
+)
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.tools.blocks import text_block
@@ -55,19 +62,20 @@ class VerbatimFace:
                 self.caller, tool.definition.server, CALL_TOOL, sent, self.downstream, last_look
             )
         except ToolSearchError as error:
-            logger.info("tool %s failed: %s", tool.name, error.code)
+            log_failure(logger, f"tool {tool.name} failed", error)
             return replace(self.failed(call, error), was_run=not last_look.has_refused)
         except MCPError as error:
             return Outcome(error, _refusal(call, error.message, ToolExecutionError.code))
         return Outcome(raw, None if asks_for_input(raw) else read_result(raw, call))
 
     def failed(self, call: ToolCall, error: ToolSearchError) -> Outcome[McpReply]:
-        result = _refusal(call, str(error), error.code)
+        text = text_for_model(error)
+        result = _refusal(call, text, error.code)
         if self.is_by_name and isinstance(error, UnknownToolError):
             return Outcome(MCPError(INVALID_PARAMS, f"Unknown tool: {error}"), result)
         if self.is_by_name and isinstance(error, UnapprovedToolError):
             return Outcome(MCPError(INVALID_PARAMS, str(error)), result)
-        return Outcome(error_result(str(error), error.code), result)
+        return Outcome(error_result(text, error.code), result)
 
     def replaced(self, admitted: Admitted, result: ToolResult) -> Outcome[McpReply]:  # noqa: ARG002
         """Only what the hook returned is kept; nothing that the server sent, and in particular not its ``_meta``."""
