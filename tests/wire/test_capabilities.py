@@ -193,6 +193,7 @@ def test_who_knows_an_endpoint_better_decides_on_native_search() -> None:
     assert modes("glm", True, "other") == ("deferred", "fixed", "append")
     assert modes("claude-opus-5", False) == ("fixed", "append")
     assert modes("claude-opus-5", True)[:2] == ("messages", "deferred")
+    assert capabilities_of(Endpoint("openai", "m", "other", True)).modes == ("append", "fixed")
 
 
 def test_a_format_that_is_not_known_is_appended_to() -> None:

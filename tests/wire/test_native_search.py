@@ -4,19 +4,21 @@ from typing import Any
 
 import pytest
 from anthropic.types import Message, ToolReferenceBlockParam, ToolResultBlockParam
-from openai.types.responses import Response
+from openai.types.responses import Response, ToolParam
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 
 from tests.kit.sdk_types import accepted
+from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch.wire.formats import render_results
+from toolsearch.wire.formats import render_results, render_tool_list, render_tools
 from toolsearch.wire.native_search import NativeSearch
 from toolsearch.wire.replies import parse_tool_calls
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = ToolDefinition("weather", description="The weather of a city.", input_schema=SCHEMA)
 CLOCK = ToolDefinition("clock", description="The time.")
+FORMATS: Any = ["openai", "openai-responses", "anthropic", "mcp"]
 NATIVE = NativeSearch({"weather": WEATHER, "clock": CLOCK})
 
 
@@ -151,6 +153,28 @@ def test_a_tool_that_was_not_announced_is_never_referred_to_and_none_twice():
 @pytest.mark.parametrize("wire_format", ["openai", "mcp"])
 def test_formats_without_a_native_search_are_answered_as_ever(wire_format: Any):
     assert render_results([FOUND], wire_format, native_search=NATIVE) == render_results([FOUND], wire_format)
+
+
+def test_what_is_deferred_is_in_anthropics_list_and_in_no_other():
+    search, call = search_tool_definition(), ToolDefinition("callTool")
+
+    lists = {each: render_tool_list([search, call], [WEATHER, CLOCK], each) for each in FORMATS}
+
+    assert [(tool["name"], tool.get("defer_loading")) for tool in lists["anthropic"]] == [
+        ("toolSearchTool", None), ("callTool", None), ("weather", True), ("clock", True),
+    ]  # fmt: skip
+    assert [tool["type"] for tool in lists["openai-responses"]] == ["tool_search", "function"]
+    assert [tool["function"]["name"] for tool in lists["openai"]] == ["toolSearchTool", "callTool"]
+    accepted(list[ToolParam], lists["openai-responses"])
+
+
+@pytest.mark.parametrize("wire_format", FORMATS)
+def test_where_nothing_is_deferred_the_search_tool_is_one_like_others_and_so_are_its_results(wire_format: Any):
+    """An output of a search of the API's own, for a call of a function, would be refused."""
+    search = search_tool_definition()
+
+    assert render_tool_list([search, WEATHER], [], wire_format) == render_tools([search, WEATHER], wire_format)
+    assert render_results([FOUND], wire_format, native_search=NativeSearch()) == render_results([FOUND], wire_format)
 
 
 def test_without_native_search_a_search_is_answered_in_text():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from toolsearch.errors import BadSettingError
@@ -50,6 +50,11 @@ _MODULES: Mapping[str, WireModule] = {
     "mcp": mcp,
 }
 
+_DEFERRING: Mapping[str, Callable[[Iterable[ToolDefinition], Iterable[ToolDefinition]], list[dict[str, Any]]]] = {
+    "openai-responses": openai_responses.write_tool_list,
+    "anthropic": anthropic.write_tool_list,
+}
+
 TOOL_FORMATS = tuple(_MODULES)
 
 
@@ -79,9 +84,12 @@ def render_tools(definitions: Iterable[ToolDefinition], wire_format: WireFormat)
 def render_tool_list(
     listed: Iterable[ToolDefinition], deferred: Iterable[ToolDefinition], wire_format: WireFormat
 ) -> list[dict[str, Any]]:
-    """Render *listed*, and then *deferred*, which the model reads only once an answer refers to them."""
-    marked = [{**entry, **anthropic.DEFERRED} for entry in render_tools(deferred, wire_format)]
-    return [*render_tools(listed, wire_format), *marked]
+    """Render *listed* and what the request has to say of *deferred*, which the model reads only once an answer loads
+    some: Anthropic is sent them, marked, and OpenAI's Responses nothing, as the answer holds them, but there
+    ``toolSearchTool`` is the API's own search. The other formats have no place for them.
+    """
+    write_list = _DEFERRING.get(wire_format)
+    return render_tools(listed, wire_format) if write_list is None else write_list(listed, deferred)
 
 
 def read_tool(entry: JsonObject) -> ToolDefinition:
@@ -103,11 +111,13 @@ def render_results(
     """Return what to append to the conversation (for "mcp": what to answer each call with), in the results' order.
 
     With *native_search*, results of ``toolSearchTool`` load tools in the provider's own way: "anthropic" is sent
-    references to them, "openai-responses" their definitions; the other formats have no such way.
+    references to them, "openai-responses" their definitions; the other formats have no such way. With one that holds
+    no tools, as where nothing is deferred, they are answered as other calls.
     Where a format has no place for an image or for bytes, a line of text says what was left out.
     Raises BadSettingError for an unknown format.
     """
-    return wire_module(wire_format).write_results(results, native_search)
+    has_any = native_search is not None and bool(native_search.definitions)
+    return wire_module(wire_format).write_results(results, native_search if has_any else None)
 
 
 def render_change(change: ToolChangeMessage, wire_format: WireFormat) -> list[dict[str, Json]]:

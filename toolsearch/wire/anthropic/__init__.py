@@ -24,6 +24,7 @@ from toolsearch.wire.anthropic.tools import (
     read_tool_choice,
     write_tool,
     write_tool_choice,
+    write_tool_list,
 )
 
 __all__ = [
@@ -46,4 +47,5 @@ __all__ = [
     "write_results",
     "write_tool",
     "write_tool_choice",
+    "write_tool_list",
 ]

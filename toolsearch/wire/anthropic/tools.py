@@ -6,7 +6,7 @@ of a schema.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from toolsearch.tools.definition import ToolDefinition
@@ -26,6 +26,12 @@ _READ_CHOICES = {written: choice for choice, written in _CHOICES.items()}
 
 def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
     return name_and_description(definition) | {INPUT_SCHEMA: object_schema(definition, plain)}
+
+
+def write_tool_list(listed: Iterable[ToolDefinition], deferred: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
+    """Deferred tools come last."""
+    marked = [{**write_tool(definition), **DEFERRED} for definition in deferred]
+    return [*map(write_tool, listed), *marked]
 
 
 def read_tool(entry: JsonObject) -> ToolDefinition:

@@ -22,6 +22,7 @@ from toolsearch.wire.openai_responses.tools import (
     write_strict_tool,
     write_tool,
     write_tool_choice,
+    write_tool_list,
 )
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "write_strict_tool",
     "write_tool",
     "write_tool_choice",
+    "write_tool_list",
 ]

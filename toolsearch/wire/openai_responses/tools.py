@@ -7,6 +7,7 @@ of the other choices cannot be chosen by its name, and the API's own ``tool_sear
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from toolsearch.tools.definition import ToolDefinition
@@ -38,6 +39,12 @@ def write_search_tool(definition: ToolDefinition) -> dict[str, Any]:
     """The search tool as the API's own, which it leaves to us to run."""
     search = write_tool(definition)
     return _SEARCH | {key: search[key] for key in ("description", "parameters")}
+
+
+def write_tool_list(listed: Iterable[ToolDefinition], deferred: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
+    """Deferred tools are in the answers that load them; where there are any, the search is the API's own."""
+    is_native = any(True for _ in deferred)
+    return [write_search_tool(each) if is_native and each.name == TOOL_NAME else write_tool(each) for each in listed]
 
 
 def read_tool(entry: JsonObject) -> ToolDefinition:
