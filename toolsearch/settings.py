@@ -78,6 +78,9 @@ class AdvisorSettings(SettingsSection):
     accumulate: bool = Field(
         default=True, description="Keep what all searches found; else what those of the last round found."
     )
+    search_first: bool = Field(
+        default=False, description="Search by what the user says before the model is asked, too."
+    )
     session_id_key: Annotated[str, Field(min_length=1)] = Field(
         default=CONVERSATION_ID, description="Where the request's context has the id of the session."
     )

@@ -162,6 +162,7 @@ def build_tool_advisor(
         engine,
         system_suffix=_suffix(settings.advisor.system_suffix),
         accumulate=settings.advisor.accumulate,
+        search_first=settings.advisor.search_first,
         session_id_key=settings.advisor.session_id_key,
         options=build_session_options(settings),
         mode=settings.advisor.mode,

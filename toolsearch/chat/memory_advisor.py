@@ -10,6 +10,7 @@ from toolsearch.chat.advisor import CONVERSATION_ID, MEMORY_ORDER, TURN_MESSAGES
 from toolsearch.chat.closing import closing
 from toolsearch.chat.memory import ChatMemory
 from toolsearch.option_values import identity
+from toolsearch.sessions.request_history import is_answer_beforehand
 from toolsearch.wire.aggregate import ChunkAggregator
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolChangeMessage, ToolMessage
@@ -90,6 +91,6 @@ class _Turn:
 
 
 def _is_about_tools(message: Message) -> bool:
-    return isinstance(message, ToolMessage | ToolChangeMessage) or (
-        isinstance(message, AssistantMessage) and bool(message.tool_calls)
-    )
+    if isinstance(message, AssistantMessage):
+        return bool(message.tool_calls)
+    return isinstance(message, ToolMessage | ToolChangeMessage) or is_answer_beforehand(message)

@@ -84,6 +84,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
     budget         what a conversation may hold between turns; by default that of *options*
     telemetry      what records the searches of engines made here; that of *engine* records its own
     pins           names of tools that are searched but always shown. Raises UnknownToolError if one is out of reach
+    search_first   whether tools are searched for by what the user says before the model is asked
     mode           how found tools reach the model; unless it is "auto", it takes the place of `SessionOptions.exposure`
     """
 
@@ -94,6 +95,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         limit: int | None = None,
         system_suffix: str = DEFAULT_SYSTEM_SUFFIX,
         accumulate: bool = True,
+        search_first: bool = False,
         session_id_key: str = CONVERSATION_ID,
         options: SessionOptions | None = None,
         budget: Budget | None = None,
@@ -127,6 +129,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         self.notes: list[str] = []
         self._system_suffix = system_suffix.strip()
         self._accumulate = accumulate
+        self._search_first = search_first
         self._session_id_key = session_id_key
         self._pins = name_list(pins, "pins")
         cache = VectorCache()
@@ -249,6 +252,8 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         turn = SearchTurn(session, _endpoint(model, request.prompt), attached, {} if self._engine else own)
         choice = request.prompt.options.tool_choice
         turn.begin(choice if choice is not None and choice not in attached else "")
+        if self._search_first:
+            turn.search_first(request.prompt.messages)
         self._note_if_too_many(turn)
         return turn
 

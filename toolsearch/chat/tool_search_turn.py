@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolsearch.calling.inner_call import inner_call
 from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_search_session import TurnSession
-from toolsearch.errors import UnknownToolError
+from toolsearch.discovery.exposure import FIXED, SESSION_EXPOSURES
+from toolsearch.discovery.search_tool import MAX_QUERY_CHARACTERS
+from toolsearch.errors import ToolSearchError, UnknownToolError
 from toolsearch.sessions.port import ToolScope
-from toolsearch.sessions.request_history import called_in, revealed_in
+from toolsearch.sessions.request_history import FOUND_BEFOREHAND, called_in, revealed_in
 from toolsearch.sessions.scope import ConversationScope
 from toolsearch.sessions.sent import Sent
 from toolsearch.tools.calls import ToolCall, ToolResult
@@ -19,6 +22,8 @@ from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, near_names
 from toolsearch.wire.capabilities import Endpoint
 from toolsearch.wire.messages import Message, ToolChangeMessage, ToolMessage, UserMessage
 from toolsearch.wire.native_search import found_names
+
+logger = logging.getLogger(__name__)
 
 OWN_NAMES = (TOOL_NAME, CALL_TOOL)
 
@@ -39,6 +44,7 @@ class SearchTurn:
     searched: Mapping[str, Tool]
     told: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
     _made: dict[str, Tool] = field(default_factory=dict[str, Tool])
+    _found_first: list[Message] = field(default_factory=list[Message])
 
     def begin(self, choice: str = "") -> None:
         """Begin the list of tools, or go on with it; *choice*, a tool that the model has to call, is in it.
@@ -55,7 +61,7 @@ class SearchTurn:
     @property
     def has_search(self) -> bool:
         """Whether the model is listed the search tool."""
-        return TOOL_NAME in self._sent
+        return TOOL_NAME in self._sent.listed
 
     @property
     def defers(self) -> bool:
@@ -76,10 +82,52 @@ class SearchTurn:
 
     def opening(self, messages: Sequence[Message]) -> list[Message]:
         """What the model has to be told before it answers *messages*, such as tools that were found since."""
-        return self.change() if isinstance(messages[-1], UserMessage | ToolMessage) else []
+        return [*self.change(), *self._found_first] if isinstance(messages[-1], UserMessage | ToolMessage) else []
+
+    def search_first(self, messages: Sequence[Message]) -> None:
+        """Search for what the user says last, before the model is asked: in the list that begins, or in `opening`.
+
+        A list that is appended to is left alone once it was sent.
+        """
+        said, sent = messages[-1], self._sent
+        if not isinstance(said, UserMessage) or not said.text.strip() or not self.has_search:
+            return
+        if sent.mode == "append" and not self._is_new:
+            return
+        found = self._answer(said.text)
+        names = found_names(found)
+        if sent.mode == "deferred" and self._is_new:
+            for name in names:
+                self.session.list_choice(name)
+            self.told = self._sent.visible
+        elif names and self._needs_note:
+            self._found_first.append(UserMessage(f"{FOUND_BEFOREHAND}\n{found.text}"))
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether no request was made with the list."""
+        return self._sent.requested_s is None
+
+    @property
+    def _needs_note(self) -> bool:
+        return self._sent.mode in ("fixed", "deferred")
+
+    def _answer(self, text: str) -> ToolResult:
+        """What the search tool answers, with definitions where no message can add those."""
+        session, mode = self.session, self._sent.mode
+        session.show_as(FIXED if self._needs_note else SESSION_EXPOSURES[mode])
+        try:
+            answer = session.answer({"query": text[:MAX_QUERY_CHARACTERS]})
+        except ToolSearchError as error:
+            logger.debug("session %s: the user's message cannot be searched for: %s", session.id, error)
+            return ToolResult("", TOOL_NAME, (), is_error=True)
+        finally:
+            session.show_as(SESSION_EXPOSURES[mode])
+        return ToolResult("", TOOL_NAME, answer.content, answer.structured)
 
     def calls_to_run(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
-        return list(map(inner_call, calls)) if CALL_TOOL in self._sent else calls
+        """The calls that the call tool is asked to make, and the others as they are."""
+        return list(map(inner_call, calls))
 
     def change(self, results: Sequence[ToolResult] = ()) -> list[Message]:
         """What a message has to say after *results*: in this conversation it counts as said from here on."""

@@ -16,7 +16,7 @@ from toolsearch_indexes.strategies import RANKINGS, Ranking
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 10
 
-_MAX_QUERY_CHARACTERS = 1_000
+MAX_QUERY_CHARACTERS = 1_000
 _SELECT = "select:"
 _ANY_SERVER = ("any", "all", "*")  # sent by models whose client makes every argument required
 _MAX_DIGITS = 18
@@ -122,9 +122,9 @@ def _query(value: Json) -> str:
     query = value.strip() if isinstance(value, str) else ""
     if not query:
         raise BadQueryError("query must be a text of a few words, such as 'list git branches'")
-    if len(query) > _MAX_QUERY_CHARACTERS:
+    if len(query) > MAX_QUERY_CHARACTERS:
         raise BadQueryError(
-            f"the query has {len(query)} characters, at most {_MAX_QUERY_CHARACTERS} are taken; "
+            f"the query has {len(query)} characters, at most {MAX_QUERY_CHARACTERS} are taken; "
             "ask for one capability in a few words, and call again for the next one"
         )
     return query

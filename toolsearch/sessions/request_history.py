@@ -9,8 +9,16 @@ from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.capabilities import RevealMode
-from toolsearch.wire.messages import AssistantMessage, Message, ToolChangeMessage, ToolMessage
+from toolsearch.wire.messages import AssistantMessage, Message, ToolChangeMessage, ToolMessage, UserMessage
 from toolsearch.wire.native_search import found_names
+
+FOUND_BEFOREHAND = f"[{TOOL_NAME} was asked this beforehand. It answered:]"
+"""The first line of a message of the user's that holds the answer to a search which nobody has called."""
+
+
+def is_answer_beforehand(message: Message) -> bool:
+    """Whether *message* is not the user's own, but the answer to a search made from what they said."""
+    return isinstance(message, UserMessage) and message.text.startswith(FOUND_BEFOREHAND)
 
 
 def revealed_in(messages: Iterable[Message], mode: RevealMode) -> frozenset[str]:
@@ -47,6 +55,8 @@ def history_tokens(
             total += sum(counter.count(each) if isinstance(each, str) else count_json(each, counter) for each in asked)
         elif isinstance(message, ToolChangeMessage):
             total += sum(map(tokens_of, message.added))
+        elif isinstance(message, UserMessage) and is_answer_beforehand(message):
+            total += counter.count(message.text)
     for result in _results(messages):
         loaded = [deferred[name] for name in found_names(result) if name in deferred]
         total += sum(map(tokens_of, loaded)) if loaded else counter.count(result.text)

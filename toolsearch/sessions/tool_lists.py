@@ -122,13 +122,11 @@ def _begin(conversation: Listing, endpoint: Endpoint, mode: RevealMode, known: C
 
 
 def _first_listed(conversation: Listing, mode: RevealMode) -> list[ToolDefinition]:
+    """The search tool, and what is discovered by now: pins, and what the conversation was told that it can call."""
     shown = _definitions(conversation.shown())
     if mode in ("append", "messages"):
         return shown
-    is_searched, pins = conversation.exposure.is_searched, conversation.state.pins
     always = [definition for definition in shown if definition.name != TOOL_NAME]
-    if mode == "fixed" and is_searched:
-        always = [definition for definition in always if definition.name in pins]
     return [conversation.search_definition(), CALL_TOOLS[CALL_TOOL], *always]
 
 

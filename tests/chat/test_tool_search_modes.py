@@ -1,0 +1,274 @@
+"""Each way in which found tools reach a model, through the official SDKs, against APIs that are as strict as theirs."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from tests.kit.loopback import Call, LoopbackApi, Reply, available_tools
+from tests.kit.tool_search import OPTIONS, TOOLS
+from toolsearch import Catalog, ToolSearch
+from toolsearch.chat.client import ChatClient
+from toolsearch.chat.memory import MessageWindowMemory
+from toolsearch.chat.memory_advisor import MemoryAdvisor
+from toolsearch.chat.model import ChatModel
+from toolsearch.chat.models.anthropic_messages import AnthropicModel
+from toolsearch.chat.models.openai_chat import OpenAIChatModel
+from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+from toolsearch.chat.tool_search import ToolSearchAdvisor
+from toolsearch.wire.answers import ChatResponse
+from toolsearch.wire.messages import AssistantMessage, ToolChangeMessage, UserMessage
+
+SEARCH, CALL = "toolSearchTool", "callTool"
+
+# The model, the mode, and whether the list of tools stays as it is.
+ROWS = [
+    ("claude-fable-5-1", "messages", True),
+    ("claude-fable-5-1", "deferred", True),
+    ("claude-fable-5-1", "fixed", True),
+    ("claude-haiku-4-5", "deferred", True),
+    ("claude-haiku-4-5", "append", False),
+    ("claude-unknown", "fixed", True),
+    ("gpt-5.4", "messages", True),
+    ("gpt-5.4", "deferred", True),
+    ("gpt-5.4", "fixed", True),
+    ("gpt-5.4", "append", False),
+    ("chat:gpt-4.1", "fixed", True),
+    ("chat:gpt-4.1", "append", False),
+]
+
+
+@pytest.fixture
+async def open_model(api: LoopbackApi) -> AsyncIterator[Callable[[str], ChatModel]]:
+    opened: list[Any] = []
+
+    def model(name: str) -> ChatModel:
+        """At the provider's own address, as far as the model knows."""
+        if name.startswith("chat:"):
+            opened.append(OpenAIChatModel(name[5:], base_url=api.openai_url, api_key="k", cloud=""))
+        elif name.startswith("claude"):
+            opened.append(AnthropicModel(name, base_url=api.url, api_key="k", cloud=""))
+        else:
+            opened.append(OpenAIResponsesModel(name, base_url=api.openai_url, api_key="k", cloud=""))
+        return opened[-1]  # type: ignore[no-any-return]
+
+    yield model
+    for each in opened:
+        await each.close()
+
+
+def searcher(mode: Any = "auto", **options: Any) -> ToolSearchAdvisor:
+    return ToolSearchAdvisor(**{"options": OPTIONS, "encoder": None, "mode": mode, **options})
+
+
+def client_of(model: ChatModel, advisor: ToolSearchAdvisor, **memory: Any) -> ChatClient:
+    remembering = MemoryAdvisor(MessageWindowMemory(max_messages=memory.pop("max_messages", 100)), **memory)
+    return ChatClient(model, tools=TOOLS, advisors=[advisor, remembering], system="Be brief.")
+
+
+async def say(client: ChatClient, text: str, **context: Any) -> ChatResponse:
+    return await client.prompt(text).context({"conversation_id": "a", **context}).call()
+
+
+def search(query: str) -> Call:
+    return Call(SEARCH, {"query": query})
+
+
+def run(api: LoopbackApi, name: str, arguments: dict[str, Any]) -> Call:
+    """A call of the tool, by its name if the model was sent that."""
+    if name in available_tools(api.requests[-1]):
+        return Call(name, arguments)
+    return Call(CALL, {"name": name, "arguments": arguments})
+
+
+def two_turns(api: LoopbackApi) -> Callable[[dict[str, Any]], Reply]:
+    """Find and call one tool, and in the next turn another, and the first one again."""
+
+    def replies() -> Any:
+        yield Reply(thinking="I need mail.", calls=[search("email message")])
+        yield Reply(thinking="Found.", calls=[run(api, "send_mail", {"to": "Ann"})])
+        yield Reply("Sent.")
+        yield Reply(thinking="And now?", calls=[search("calendar events")])
+        yield Reply(calls=[run(api, "list_events", {}), run(api, "send_mail", {"to": "Bob"})])
+        yield Reply("Lunch.")
+
+    script = replies()
+    return lambda _: next(script)
+
+
+@pytest.mark.parametrize(("name", "mode", "is_constant"), ROWS)
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_two_turns_find_and_call_tools_and_nothing_that_was_sent_changes(
+    api: LoopbackApi, open_model: Callable[[str], ChatModel], name: str, mode: str, is_constant: bool, streamed: bool
+) -> None:
+    """The API refuses changed history, and thinking whose tools, system text or earlier messages have changed."""
+    client = client_of(open_model(name), searcher(mode))
+    api.answer = two_turns(api)
+    steps = []
+    for text in ("Write to Ann.", "What is on today? Tell Bob."):
+        request = client.prompt(text).context(conversation_id="a")
+        last = [chunk async for chunk in request.stream()][-1] if streamed else await request.call()
+        steps += last.steps
+
+    results = [result for step in steps for result in getattr(step, "results", ())]
+    assert api.refusals == []
+    assert [result.name for result in results] == [SEARCH, "send_mail", SEARCH, "list_events", "send_mail"]
+    assert [result.text for result in results if result.name != SEARCH] == [
+        "sent '' to Ann", "today: lunch", "sent '' to Bob"
+    ]  # fmt: skip
+    assert (len({json.dumps(body["tools"]) for body in api.bodies}) == 1) is is_constant
+    assert len({json.dumps(_system(body)) for body in api.bodies}) == 1
+
+
+def _system(body: dict[str, Any]) -> Any:
+    return body.get("system") or (body.get("messages") or body["input"])[0]
+
+
+# Memories that forget
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("claude-opus-4-8", "messages"),
+        ("claude-opus-4-8", "deferred"),
+        ("gpt-5.4", "messages"),
+        ("gpt-5.4", "deferred"),
+    ],
+)
+@pytest.mark.parametrize(
+    "memory", [{"max_messages": 5}, {"tool_messages": False}, {"tool_messages": False, "order": 400}], ids=str
+)
+async def test_what_a_memory_dropped_is_listed_again_and_the_list_changes_for_nothing_else(
+    api: LoopbackApi, open_model: Callable[[str], ChatModel], name: str, mode: str, memory: dict[str, Any]
+) -> None:
+    api.remembers = False
+    client = client_of(open_model(name), searcher(mode, conversation_history="order" not in memory), **memory)
+    api.script(Reply(calls=[search("email message")]), Reply("Found."), Reply("I see."))
+    api.script(Reply(calls=[Call("send_mail", {"to": "Ann"}), search("email message")]), Reply("Sent."), Reply("Bye."))
+
+    turns = [await say(client, text) for text in ("Find.", "Wait.", "Write.", "Good.")]
+
+    assert api.refusals == []
+    [sent, _] = [result for step in turns[2].steps for result in getattr(step, "results", ())]
+    assert sent.text == "sent '' to Ann"
+    lists = [json.dumps(body["tools"]) for body in api.bodies]
+    changed = [number for number in range(1, 6) if lists[number] != lists[number - 1]]
+    assert changed == ([3] if "max_messages" in memory else [2])
+    assert json.loads(lists[5])[-1]["name"] == "send_mail" or "defer_loading" in lists[5]
+
+
+async def test_a_tool_that_is_not_needed_any_more_is_not_listed_again(
+    api: LoopbackApi, open_model: Callable[[str], ChatModel]
+) -> None:
+    api.remembers = False
+    advisor = searcher("messages")
+    client = client_of(open_model("gpt-5.4"), advisor, tool_messages=False)
+    api.script(Reply(calls=[search("email message")]), Reply("Found."), Reply("I see."))
+
+    await say(client, "Find.")
+    advisor.sessions.get("a").discovered.drop(["send_mail"])
+    await say(client, "Forget it.")
+
+    assert (api.refusals, api.tools) == ([], [[SEARCH]] * 3)
+
+
+# Models that change in a conversation
+
+
+KINDS = [
+    ("claude-unknown", "fixed"),
+    ("claude-fable-5-1", "messages"),
+    ("claude-haiku-4-5", "deferred"),
+    ("gpt-4o", "append"),
+    ("gpt-5.4", "messages"),
+    ("gpt-5.4", "deferred"),
+    ("chat:gpt-4.1", "append"),
+    ("chat:gpt-4.1", "fixed"),
+]
+
+
+@pytest.mark.parametrize("first", KINDS, ids=" ".join)
+@pytest.mark.parametrize("second", KINDS, ids=" ".join)
+async def test_a_tool_that_one_model_found_can_be_called_by_the_next(
+    api: LoopbackApi, open_model: Callable[[str], ChatModel], first: tuple[str, str], second: tuple[str, str]
+) -> None:
+    api.remembers = False
+    memory, told = MessageWindowMemory(max_messages=100), []
+    engine = ToolSearch(Catalog(TOOLS), encoder=None, options=OPTIONS)
+    api.script(Reply(calls=[search("email message")]), Reply("Found."))
+    api.script(Reply(calls=[Call("send_mail", {"to": "Ann"})]), Reply("Sent."))
+    for name, mode in (first, second):
+        client = ChatClient(open_model(name), advisors=[ToolSearchAdvisor(engine, mode=mode), MemoryAdvisor(memory)])
+        told.append(await say(client, "Go on."))
+
+    assert api.refusals == []
+    if first != second:  # in "fixed" the same model goes on with the definition that it was answered
+        assert "send_mail" in available_tools(api.requests[2])
+    assert told[1].steps[-1].results[0].text == "sent '' to Ann"
+
+
+# A search before the model is asked
+
+
+@pytest.mark.parametrize(("name", "mode", "is_constant"), ROWS)
+async def test_what_the_user_says_is_searched_for_before_the_model_is_asked(
+    api: LoopbackApi, open_model: Callable[[str], ChatModel], name: str, mode: str, is_constant: bool
+) -> None:
+    """By a message that goes with the user's, and where there is none, by the list that begins or in words."""
+    engine = ToolSearch(Catalog(TOOLS), encoder=None, options=OPTIONS)
+    advisor = ToolSearchAdvisor(engine, mode=mode, search_first=True)  # type: ignore[arg-type]
+    client = ChatClient(
+        open_model(name), advisors=[advisor, MemoryAdvisor(MessageWindowMemory(max_messages=100))], system="Be brief."
+    )
+
+    def replies() -> Any:
+        yield Reply(thinking="Easy.", calls=[run(api, "send_mail", {"to": "Ann"})])
+        yield Reply("Sent.")
+        yield Reply(calls=[run(api, "list_events", {})] if mode != "append" else [search("calendar events")])
+        yield Reply("Done.")
+
+    script = replies()
+    api.answer = lambda _: next(script)
+    first = await say(client, "Send an email message to Ann.")
+    second = await say(client, "List the events of my calendar.")
+
+    assert api.refusals == []
+    [sent] = [result.text for step in first.steps for result in getattr(step, "results", ())]
+    assert sent == "sent '' to Ann"
+    last = [result for step in second.steps for result in getattr(step, "results", ())]
+    assert [result.name for result in last] == [SEARCH if mode == "append" else "list_events"]
+    assert (len({json.dumps(body["tools"]) for body in api.bodies}) == 1) is is_constant
+    if mode == "messages":
+        assert [type(step) for step in first.steps[:2]] == [ToolChangeMessage, AssistantMessage]
+    savings = engine.session("a").savings()
+    assert (savings.requests, engine.session("a").state.counters.searches) == (4, 2)
+
+
+async def test_without_a_word_of_the_user_or_with_a_broken_pattern_nothing_is_searched_for(
+    api: LoopbackApi, open_model: Callable[[str], ChatModel]
+) -> None:
+    client = client_of(open_model("gpt-5.4"), searcher("messages", search_first=True))
+    api.script(Reply("1"), Reply("2"), Reply("3"))
+
+    for text in ("/(/", "zygote", "x" * 5_000):
+        response = await say(client, text)
+        assert response.steps == ()
+
+    assert (api.refusals, api.tools) == ([], [[SEARCH]] * 3)
+
+
+async def test_what_was_found_beforehand_is_not_remembered_as_the_users_words(
+    api: LoopbackApi, open_model: Callable[[str], ChatModel]
+) -> None:
+    memory = MessageWindowMemory(max_messages=100)
+    advisors = [searcher("fixed", search_first=True), MemoryAdvisor(memory, tool_messages=False)]
+    client = ChatClient(open_model("claude-unknown"), tools=TOOLS, advisors=advisors)
+    api.script(Reply("I could."))
+
+    await say(client, "Send an email message.")
+
+    assert "send_mail" in json.dumps(api.bodies[0]["messages"])
+    asked, answered = memory.get("a")
+    assert (asked, answered.text) == (UserMessage("Send an email message."), "I could.")  # type: ignore[union-attr]
