@@ -172,6 +172,13 @@ def test_chat_completions_has_no_way_but_the_list_and_new_models_take_it_only_wi
     assert gpt("gpt-5.6").tools_on_chat is True
 
 
+def test_a_choice_may_name_an_added_tool_from_gpt_5_6_on() -> None:
+    assert [gpt(model).choice_of_added for model in ("gpt-5.5", "gpt-5.6-sol", "gpt-6-luna", "")] == [
+        False, True, True, False,
+    ]  # fmt: skip
+    assert claude("claude-opus-5").choice_of_added is False
+
+
 def test_how_long_a_prompt_stays_cached() -> None:
     """Figures that providers promise, the longest where a setting decides that nobody sees, and an hour elsewhere."""
     assert (claude("").cache_s, claude("claude-opus-5", "bedrock").cache_s) == (300, 300)

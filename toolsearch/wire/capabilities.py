@@ -41,6 +41,7 @@ Feature: TypeAlias = Literal[
     "system messages in place",
     "thinking bound to what came before",
     "no forced tool choice",
+    "choice of added tools",
     "answers held to a schema",
     "function tools only without reasoning",
     "at most so many tools",
@@ -187,6 +188,14 @@ FACTS: Final[tuple[Fact, ...]] = (
         _CHECKED,
     ),
     Fact(
+        "choice of added tools",
+        _RESPONSES,
+        (_since("gpt", 5, 6),),
+        ("",),
+        f"{_MEASURED}: up to gpt-5.5, a tool choice that names a tool of an additional_tools item is refused",
+        _CHECKED,
+    ),
+    Fact(
         "answers held to a schema",
         _CLAUDE,
         (_since(_ALL_CLAUDE, 4, 5),),
@@ -267,6 +276,7 @@ class Capabilities:
     headers           what the request needs to say for a mode, as HTTP headers by name
     removals          whether messages can withdraw tools
     forced_choice     whether a tool choice may force a call
+    choice_of_added   whether a tool choice may name a tool that only a message has added
     system_in_place   whether a system message may stand in the midst of a conversation
     binds_thinking    whether thinking is bound to the tool list, the system text and all earlier messages
     tools_on_chat     whether Chat Completions takes function tools while the model reasons
@@ -282,6 +292,7 @@ class Capabilities:
     headers: Mapping[RevealMode, Mapping[str, str]] = field(default_factory=dict[RevealMode, Mapping[str, str]])
     removals: bool = False
     forced_choice: bool = True
+    choice_of_added: bool = False
     system_in_place: bool = False
     binds_thinking: bool = False
     tools_on_chat: bool = True
@@ -305,6 +316,7 @@ def capabilities_of(endpoint: Endpoint) -> Capabilities:
         headers=_headers(known),
         removals="tool removals in messages" in known,
         forced_choice="no forced tool choice" not in known,
+        choice_of_added="choice of added tools" in known,
         system_in_place="system messages in place" in known,
         binds_thinking="thinking bound to what came before" in known,
         tools_on_chat="function tools only without reasoning" not in known,

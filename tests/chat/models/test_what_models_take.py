@@ -12,7 +12,7 @@ from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
-from toolsearch.errors import BadSettingError
+from toolsearch.errors import BadSettingError, ChatModelError
 from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolChangeMessage, UserMessage
 
@@ -142,7 +142,7 @@ async def test_a_choice_that_the_model_refuses_is_auto_and_the_answer_and_the_lo
 
     assert api.bodies[0]["tool_choice"] == {"type": "auto"}
     assert reply.metadata["choice_sent"] == "auto"
-    assert f"{choice!r} was sent as 'auto'" in caplog.text
+    assert f"does not take the tool choice {choice!r}: 'auto' was sent" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -163,6 +163,38 @@ async def test_a_choice_that_the_model_takes_is_sent_as_it_is(
 
     assert api.bodies[0]["tool_choice"] == sent
     assert "choice_sent" not in reply.metadata
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("model", "sent", "told"),
+    [("gpt-5.5", "auto", {"choice_sent": "auto"}), ("gpt-5.6", {"type": "function", "name": "add"}, {})],
+)
+async def test_a_tool_that_an_item_has_added_can_be_chosen_where_the_model_takes_it(
+    api: LoopbackApi, model: str, sent: Any, told: Any, streamed: bool
+) -> None:
+    responses = OpenAIResponsesModel(model, base_url=api.openai_url, api_key="k", cloud="")
+    asked = prompt(QUESTION, ADDED, options=ChatOptions(tools=(NOW,), tool_choice="add"))
+    api.script(Reply("Yes."))
+
+    reply = aggregate(await pieces(responses, asked)) if streamed else await responses.call(asked)
+
+    assert api.bodies[0]["tool_choice"] == sent
+    assert {key: value for key, value in reply.metadata.items() if key == "choice_sent"} == told
+
+
+async def test_a_choice_of_a_tool_that_claude_knows_from_a_message_alone_is_auto(api: LoopbackApi) -> None:
+    api.script(Reply("Yes."))
+    options = ChatOptions(tools=(NOW,), tool_choice="add")
+
+    await claude(api, "claude-opus-5").call(prompt(QUESTION, ADDED, options=options))
+
+    assert api.bodies[0]["tool_choice"] == {"type": "auto"}
+
+
+async def test_a_choice_of_a_tool_that_nobody_knows_is_left_to_the_provider_to_refuse(api: LoopbackApi) -> None:
+    with pytest.raises(ChatModelError, match="'typo' not found"):
+        await claude(api, "claude-opus-5").call(prompt(options=ChatOptions(tools=(NOW,), tool_choice="typo")))
 
 
 async def test_the_model_that_a_prompt_names_is_the_one_that_counts(api: LoopbackApi) -> None:

@@ -11,7 +11,7 @@ from toolsearch.chat.models.anthropic_turn import AnthropicTurn
 from toolsearch.chat.models.betas import betas_in, with_betas
 from toolsearch.chat.models.clouds import cloud_of
 from toolsearch.chat.models.sdk import Clients, laid_over, refuse_deferred, require_sdk, schema_to_send, translated
-from toolsearch.chat.models.tool_choice import choice_to_send, told_choice
+from toolsearch.chat.models.tool_choice import with_possible_choice
 from toolsearch.chat.response_format import ResponseFormat
 from toolsearch.errors import BadSettingError, ChatModelError
 from toolsearch.threads import in_thread
@@ -51,8 +51,8 @@ class AnthropicModel:
     ``ChatOptions(extra={"cache_control": {"type": "ephemeral"}})``.
 
     Newer models take changes of tools, and what the system says, in the midst of a conversation, and refuse a tool
-    choice that forces a call. Such a choice is sent to them as "auto": a warning is logged, and the answer's metadata
-    holds ``{"choice_sent": "auto"}``.
+    choice that forces a call; none takes one that names a tool that only a message has added. Such a choice is sent as
+    "auto": a warning is logged, and the answer's metadata holds ``{"choice_sent": "auto"}``.
     """
 
     provider = anthropic.PROVIDER
@@ -124,16 +124,11 @@ class AnthropicModel:
         yield last_chunk(turn.response())  # after the connection is closed: who has it may let go of the rest
 
     async def _turn(self, prompt: Prompt) -> AnthropicTurn:
-        options = prompt.options
-        model = options.model or self.model
+        model = prompt.options.model or self.model
         known = capabilities_of(replace(self.endpoint, model=model))
-        choice = choice_to_send(options.tool_choice, known)
-        asked = replace(prompt, options=replace(options, model=model, tool_choice=choice))
-        # Thousands of tools would hold up the loop.
-        request = (
-            await in_thread(self._request, asked, known) if options.deferred_tools else self._request(asked, known)
-        )
-        told = told_choice(options.tool_choice, choice, model) if "tools" in request else {}
+        asked, told = with_possible_choice(prompt, known, model)
+        deferred = asked.options.deferred_tools  # thousands of tools would hold up the loop
+        request = await in_thread(self._request, asked, known) if deferred else self._request(asked, known)
         return AnthropicTurn(request, self._max_continuations, told)
 
     def _request(self, prompt: Prompt, known: Capabilities) -> dict[str, Any]:

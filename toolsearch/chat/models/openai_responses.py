@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,6 +10,7 @@ from toolsearch.chat.model import Prompt
 from toolsearch.chat.models.openai_chat import openai_clients, openai_endpoint
 from toolsearch.chat.models.sdk import laid_over, refuse_deferred, schema_to_send, translated
 from toolsearch.chat.models.strict_tools import StrictTools
+from toolsearch.chat.models.tool_choice import with_possible_choice
 from toolsearch.errors import ChatModelError
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json
@@ -37,7 +38,9 @@ class OpenAIResponsesModel:
     strict              send tools in strict mode where their schema allows it; never tools that a search loads
 
     With deferred tools, ``toolSearchTool`` becomes the API's own ``tool_search``, executed by us, whose answers hold
-    the definitions found: the list of tools never changes, so the prompt cache holds.
+    the definitions found: the list of tools never changes, so the prompt cache holds. Models before GPT-5.6 refuse a
+    tool choice that names a tool that only a message has added. It is sent as "auto": a warning is logged, and the
+    answer's metadata holds ``{"choice_sent": "auto"}``.
     """
 
     provider = openai_responses.PROVIDER
@@ -71,23 +74,25 @@ class OpenAIResponsesModel:
         from openai import OpenAIError
 
         strict = self._strict_tools(prompt)
-        request = self._request(prompt, strict)
+        request, told = self._request(prompt, strict)
         with translated(request["model"], OpenAIError):
             reply = cast("object", await self._clients.get().responses.create(**request))
-            return strict.read_answer(read_answer(reply))
+            answer = strict.read_answer(read_answer(reply))
+        return replace(answer, metadata={**answer.metadata, **told})
 
     async def stream(self, prompt: Prompt) -> AsyncIterator[ChatChunk]:
         from openai import OpenAIError
 
         strict = self._strict_tools(prompt)
-        request = self._request(prompt, strict)
+        request, told = self._request(prompt, strict)
         last: ChatChunk | None = None
         with translated(request["model"], OpenAIError):
             async with await self._clients.get().responses.create(**request, stream=True) as events:
                 async for event in events:
                     chunk = read_event(event)
                     if chunk is not None and chunk.message is not None:
-                        last = replace(chunk, message=strict.read(chunk.message))
+                        metadata = {**chunk.metadata, **told}
+                        last = replace(chunk, message=strict.read(chunk.message), metadata=metadata)
                         break
                     if chunk is not None:
                         yield chunk
@@ -98,10 +103,12 @@ class OpenAIResponsesModel:
     def _strict_tools(self, prompt: Prompt) -> StrictTools:
         return StrictTools.of(prompt.options.tools) if self._strict else StrictTools()
 
-    def _request(self, prompt: Prompt, strict: StrictTools) -> dict[str, Any]:
-        options = prompt.options
-        model = options.model or self.model
+    def _request(self, prompt: Prompt, strict: StrictTools) -> tuple[dict[str, Any], Mapping[str, str]]:
+        """The request, and what the answer's metadata says of it."""
+        model = prompt.options.model or self.model
         known = capabilities_of(replace(self.endpoint, model=model))
+        prompt, told = with_possible_choice(prompt, known, model)
+        options = prompt.options
         if "deferred" not in known.modes:
             refuse_deferred(model, options.deferred_tools)
         deferred = {tool.name: tool.definition for tool in options.deferred_tools}
@@ -122,8 +129,9 @@ class OpenAIResponsesModel:
         wanted = options.response_format
         schema = schema_to_send(request["model"], wanted, is_native=True)
         if wanted is None or schema is None:
-            return {**request, **options.extra}
-        return {**request, **laid_over(openai_responses.write_response_format(wanted.name, schema), options.extra)}
+            return {**request, **options.extra}, told
+        schema_part = openai_responses.write_response_format(wanted.name, schema)
+        return {**request, **laid_over(schema_part, options.extra)}, told
 
 
 def _tool(tool: Tool, strict: StrictTools, native: NativeSearch | None) -> dict[str, Json]:

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from toolsearch.chat.model import Prompt
 from toolsearch.wire.capabilities import Capabilities
+from toolsearch.wire.messages import Message, ToolChangeMessage
 
 logger = logging.getLogger(__name__)
 
 _FREE = (None, "auto", "none")
 
 
-def choice_to_send(choice: str | None, known: Capabilities) -> str | None:
-    """*choice*, or "auto" where it would force a call and the model does not take that."""
-    return choice if choice in _FREE or known.forced_choice else "auto"
+def with_possible_choice(prompt: Prompt, known: Capabilities, model: str) -> tuple[Prompt, Mapping[str, str]]:
+    """Return *prompt* with the tool choice "auto" where *model* does not take its own, and what the answer's metadata
+    says of that; the log says it as well.
+
+    Not taken is, by some models, a choice that forces a call, or one that names a tool that only a message has added.
+    """
+    options = prompt.options
+    choice = options.tool_choice
+    if not options.tools or choice in _FREE or _is_taken(prompt, known):
+        return prompt, {}
+    logger.warning("%s does not take the tool choice %r: 'auto' was sent", model, choice)
+    return replace(prompt, options=replace(options, tool_choice="auto")), {"choice_sent": "auto"}
 
 
-def told_choice(choice: str | None, sent: str | None, model: str) -> Mapping[str, str]:
-    """What an answer's metadata says of a *choice* for which another one was *sent*; the log says it as well."""
-    if choice == sent or sent is None:
-        return {}
-    logger.warning("%s takes no tool choice that forces a call: %r was sent as %r", model, choice, sent)
-    return {"choice_sent": sent}
+def _is_taken(prompt: Prompt, known: Capabilities) -> bool:
+    name = prompt.options.tool_choice
+    is_listed = any(tool.name == name for tool in prompt.options.tools)
+    return known.forced_choice and (known.choice_of_added or is_listed or not _is_added(name, prompt.messages))
+
+
+def _is_added(name: str | None, messages: Sequence[Message]) -> bool:
+    changes = (message for message in messages if isinstance(message, ToolChangeMessage))
+    return any(definition.name == name for change in changes for definition in change.added)
