@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit.loopback import models as published
 from toolsearch.wire.capabilities import FACTS, Capabilities, Cloud, Endpoint, capabilities_of
 from toolsearch.wire.model_names import ModelName, read_model_name
 
@@ -201,6 +202,44 @@ def test_who_knows_an_endpoint_better_decides_on_native_search() -> None:
     assert modes("claude-opus-5", False) == ("fixed", "append")
     assert modes("claude-opus-5", True)[:2] == ("messages", "deferred")
     assert capabilities_of(Endpoint("openai", "m", "other", True)).modes == ("append", "fixed")
+
+
+CLAUDES = [
+    *["claude-fable-5", "claude-fable-5-1", "claude-fable-5-2", "claude-mythos-5", "claude-mythos-5-1"],
+    *["claude-mythos-5-2", "claude-opus-4-1", "claude-opus-4-5", "claude-opus-4-6", "claude-opus-4-7"],
+    *["claude-opus-4-8", "claude-opus-5", "claude-opus-5-5", "claude-sonnet-4-5", "claude-sonnet-4-6"],
+    *["claude-sonnet-5", "claude-sonnet-5-5", "claude-haiku-4-5", "claude-haiku-5-5"],
+]
+GPTS = [
+    "gpt-4o",
+    "gpt-4o-mini",
+    "gpt-4.1",
+    "gpt-5",
+    "gpt-5.3-codex",
+    "gpt-5.4",
+    "gpt-5.4-nano",
+    "gpt-5.5",
+    "gpt-5.6-sol",
+]
+
+
+def test_the_table_agrees_with_the_lists_by_which_the_tests_refuse_requests() -> None:
+    """They were written apart from each other."""
+    for model in CLAUDES:
+        known = claude(model)
+        assert (
+            "messages" in known.modes, "deferred" in known.modes, known.binds_thinking, known.forced_choice,
+        ) == (
+            published.takes_tool_changes(model), published.takes_tool_references(model),
+            published.binds_thinking(model), published.takes_forced_choice(model),
+        ), model  # fmt: skip
+    for model in GPTS:
+        known = gpt(model)
+        assert ("messages" in known.modes, "deferred" in known.modes, known.choice_of_added) == (
+            published.takes_additional_tools(model), published.takes_tool_search(model),
+            published.takes_choice_of_additional_tools(model),
+        ), model  # fmt: skip
+        assert gpt(model, wire_format="openai").tools_on_chat is published.takes_functions_on_chat(model, None)
 
 
 def test_a_format_that_is_not_known_is_appended_to() -> None:
