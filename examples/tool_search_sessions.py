@@ -11,6 +11,7 @@ from toolsearch import (
     CompositeEvictionStrategy,
     LruEvictionStrategy,
     ScriptedModel,
+    SessionOptions,
     SessionStore,
     ToolSearchAdvisor,
     TtlEvictionStrategy,
@@ -25,10 +26,12 @@ def search(query: str) -> ChatResponse:
 def main() -> None:
     catalog = Catalog()
     catalog.load("module:statistics")
+    # Tools stay in a model's list as long as its provider may have the list in its cache. Here there is no such cache.
+    options = SessionOptions(cache_ttl_s=0)
     for accumulate in (True, False):
         # Only one conversation is kept in memory, and that for half an hour without use.
         strategy = CompositeEvictionStrategy(LruEvictionStrategy(max_sessions=1), TtlEvictionStrategy(ttl_s=1_800))
-        advisor = ToolSearchAdvisor(accumulate=accumulate, sessions=SessionStore(strategy))
+        advisor = ToolSearchAdvisor(accumulate=accumulate, options=options, sessions=SessionStore(strategy))
         model = model_or(search("median"), search("harmonic mean"), "Found both.", "Still here.", "Who?", "Gone.")
         client = ChatClient(model, tools=[catalog], advisors=[advisor])
         print("accumulating" if accumulate else "only the last finds")

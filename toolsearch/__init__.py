@@ -172,7 +172,16 @@ if TYPE_CHECKING:
     from toolsearch.tools.strict import strict_schema
     from toolsearch.wire.aggregate import aggregate
     from toolsearch.wire.answers import ChatChunk, ChatResponse, ToolCallDelta, Usage
-    from toolsearch.wire.capabilities import Capabilities, Cloud, Endpoint, RevealMode, RevealSetting, capabilities_of
+    from toolsearch.wire.capabilities import (
+        Capabilities,
+        Cloud,
+        Endpoint,
+        Fact,
+        Models,
+        RevealMode,
+        RevealSetting,
+        capabilities_of,
+    )
     from toolsearch.wire.formats import WireFormat, render_results, render_tools
     from toolsearch.wire.messages import (
         AssistantMessage,
@@ -368,6 +377,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "Capabilities",
         "Cloud",
         "Endpoint",
+        "Fact",
+        "Models",
         "RevealMode",
         "RevealSetting",
         "capabilities_of",
@@ -462,6 +473,7 @@ __all__ = [
     "ExplainsSearches",
     "Explanation",
     "Exposure",
+    "Fact",
     "Found",
     "FunctionToolCallback",
     "Gateway",
@@ -491,6 +503,7 @@ __all__ = [
     "MessageStoreError",
     "MessageWindowMemory",
     "MissingExtraError",
+    "Models",
     "NativeSearch",
     "NeverEvictStrategy",
     "O200kTokenCounter",

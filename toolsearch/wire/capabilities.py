@@ -60,7 +60,7 @@ class Models:
     since: tuple[int, int]
     but: frozenset[str] = frozenset()
 
-    def has(self, name: ModelName) -> bool:
+    def _has(self, name: ModelName) -> bool:
         return name.family in self.families and name.version >= self.since and self.but.isdisjoint(name.words)
 
 
@@ -84,10 +84,10 @@ class Fact:
     beta: str = ""
     value: int = 0
 
-    def is_true_of(self, wire_format: str, name: ModelName, cloud: Cloud) -> bool:
+    def _is_true_of(self, wire_format: str, name: ModelName, cloud: Cloud) -> bool:
         if wire_format not in self.wire_formats or cloud not in self.clouds:
             return False
-        return self.models is None or any(models.has(name) for models in self.models)
+        return self.models is None or any(models._has(name) for models in self.models)
 
 
 def _since(families: str, major: int, minor: int, *but: str) -> Models:
@@ -308,7 +308,7 @@ def capabilities_of(endpoint: Endpoint) -> Capabilities:
     name = read_model_name(endpoint.model)
     known: dict[Feature, Fact] = {}
     for fact in FACTS:
-        if fact.is_true_of(endpoint.wire_format, name, endpoint.cloud or name.cloud):
+        if fact._is_true_of(endpoint.wire_format, name, endpoint.cloud or name.cloud):
             known.setdefault(fact.feature, fact)
     cached, most = known.get("cached for so many seconds"), known.get("at most so many tools")
     return Capabilities(
