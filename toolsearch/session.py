@@ -214,7 +214,9 @@ class Session:
             conversation.note_usage(input_tokens(reply))
             results = await self._run(conversation, calls, context, turn)
             written = render_results(results, wire_format, native_search=conversation.native_search())
-            return written + (render_change(conversation.tool_change(), wire_format) if written else [])
+            if not written or not conversation.is_for(wire_format):  # what was not written does not count as said
+                return written
+            return written + render_change(conversation.tool_change(), wire_format)
 
     def call_sync(
         self,

@@ -277,7 +277,7 @@ def test_an_argument_that_means_nothing_is_refused_with_what_to_give(spec: str, 
 
 
 def test_no_tool_can_take_the_name_of_the_search_tool():
-    with pytest.raises(BadToolError, match="taken by the search tool itself"):
+    with pytest.raises(BadToolError, match="taken by tool search itself"):
         Catalog([ToolDefinition("toolSearchTool")])
 
 

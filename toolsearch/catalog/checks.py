@@ -9,7 +9,7 @@ from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json
-from toolsearch.tools.naming import TOOL_NAME, require_legal_name
+from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME, require_legal_name
 
 MAX_CHARACTERS = 500_000  # of the schemas as JSON; no model could read more
 MAX_DEPTH = 100  # of nesting; what walks schemas later may recurse without fear
@@ -19,8 +19,8 @@ def check_tool(tool: Tool) -> None:
     """Raise BadToolError unless models can be shown *tool*: a legal name, an object's schema, JSON of sane size."""
     definition = tool.definition
     require_legal_name(definition.name)
-    if definition.name == TOOL_NAME:
-        raise BadToolError(f"the name {TOOL_NAME!r} is taken by the search tool itself; give this tool another")
+    if definition.name in (TOOL_NAME, CALL_TOOL):
+        raise BadToolError(f"the name {definition.name!r} is taken by tool search itself; give this tool another")
     root_type = definition.input_schema.get("type")
     if root_type != "object":
         raise BadToolError(f"{definition.name}: the input schema must have type 'object', not {root_type!r}")

@@ -11,7 +11,7 @@ from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_search_session import TurnSession
 from toolsearch.discovery.exposure import FIXED, SESSION_EXPOSURES
 from toolsearch.discovery.search_tool import MAX_QUERY_CHARACTERS
-from toolsearch.errors import ToolSearchError, UnknownToolError
+from toolsearch.errors import ToolGoneError, ToolSearchError, UnknownToolError
 from toolsearch.sessions.port import ToolScope
 from toolsearch.sessions.request_history import FOUND_BEFOREHAND, called_in, revealed_in
 from toolsearch.sessions.scope import ConversationScope
@@ -198,6 +198,8 @@ class _TurnScope:
             return self.attached[name]
         try:
             tool = self.session.resolve(name)
+        except ToolGoneError:
+            raise
         except UnknownToolError as error:
             raise UnknownToolError(name, near=near_names(name, [*self.attached, *error.near])) from None
         return self.searched.get(name, tool)

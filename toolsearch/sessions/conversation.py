@@ -152,6 +152,11 @@ class Conversation:
         """What a message after the results has to say of tools; from here on, it counts as said."""
         return next_change(self)
 
+    def is_for(self, wire_format: str) -> bool:
+        """Whether the model's list is in *wire_format*, so that messages in that format can change it."""
+        endpoint = self.state.sent.now.endpoint
+        return endpoint is not None and endpoint.wire_format == wire_format
+
     def loadable(self, names: Iterable[str]) -> list[str]:
         """Those of *names* that the model will be able to call by name after the answer to a search that found them.
 

@@ -124,6 +124,9 @@ def _begin(conversation: Listing, endpoint: Endpoint, mode: RevealMode, known: C
 def _first_listed(conversation: Listing, mode: RevealMode) -> list[ToolDefinition]:
     """The search tool, and what is discovered by now: pins, and what the conversation was told that it can call."""
     shown = _definitions(conversation.shown())
+    if _is_too_much(conversation, _by_name(shown)):
+        conversation.state.discovered.keep_within(conversation.options.budget.sent)
+        shown = _definitions(conversation.shown())
     if mode in ("append", "messages"):
         return shown
     always = [definition for definition in shown if definition.name != TOOL_NAME]
@@ -167,7 +170,6 @@ def _append(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> N
         if ledger.append(wanted):
             ledger.note_break()
         return
-    conversation.state.discovered.keep_within(conversation.options.budget.sent)
     _begin(conversation, endpoint, "append", known)
     if list(ledger.now.listed.items()) != list(before.items()):
         ledger.note_break()
