@@ -10,6 +10,7 @@ from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.explanation import Explanation, Outcome, explain_row
 from toolsearch_indexes.keyword import KeywordParameters
 from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.namesakes import is_namesake
 from toolsearch_indexes.query_forms import Pattern, QueryForm, Select, Words, name_candidates
 from toolsearch_indexes.ranking import (
     SURE_PLACE,
@@ -102,7 +103,12 @@ class Search:
         return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")})
 
     def _rank(self, text: str, limit: int) -> Ranking:
-        return rank(self.space, self._read(text), limit, self.favour)
+        request = self._read(text)
+        ranking = rank(self.space, request, limit, self.favour)
+        best = self.state.place_of(ranking.hits[0].name) if ranking.hits else None
+        if best is None or not is_namesake(self.space.segments[best[0]], best[1], request):
+            return ranking
+        return ranking._replace(hits=[replace(hit, confidence="low") for hit in ranking.hits])
 
     def _read(self, text: str) -> Request:
         return read_request(text, self.strategy, self.space, self.lexicon, self.parameters, self.arm)

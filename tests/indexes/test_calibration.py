@@ -170,3 +170,31 @@ def test_scores_fall_from_the_best_and_none_is_below_the_least(index: ToolSearch
 def test_a_tool_asked_for_by_its_name_scores_1(index: ToolSearchIndex, strategy: str) -> None:
     assert index.search("git_log", strategy=strategy)[0] == Hit("git_log", 1.0, "high")
     assert index.search("select:git_log", strategy=strategy) == [Hit("git_log", 1.0, "high")]
+
+
+@pytest.mark.parametrize("strategy", ["keyword", "hybrid"])
+@pytest.mark.parametrize(
+    ("query", "confidence"),
+    [
+        ("translate a text to French", "low"),  # one word of it is what the tool is called, and all else is missing
+        ("translate text", "low"),
+        ("translate a glob pattern to a regular expression", "high"),
+        ("translate", "high"),  # it may mean the name
+        ("convert a glob pattern to a regular expression", "high"),  # none of it is what the tool is called
+    ],
+)
+def test_a_tool_that_is_called_as_one_word_of_a_request_is_not_surely_what_it_asks_for(
+    strategy: str, query: str, confidence: str
+) -> None:
+    tools = [ToolDocument(name, text) for name, text in TOOLS.items() if name != "translate_text"]
+    translate = ToolDocument(
+        "fnmatch__translate",
+        "Translate a shell glob pattern to a regular expression.",
+        server="fnmatch",
+        local_name="translate",
+    )
+    index = ToolSearchIndex([*tools, translate], encoder=open_encoder(BUILT_IN))
+
+    hits = index.search(query, strategy=strategy)  # type: ignore[arg-type]
+    assert hits[0].name == "fnmatch__translate"
+    assert {hit.confidence for hit in hits} == {confidence}
