@@ -60,9 +60,6 @@ class Models:
     since: tuple[int, int]
     but: frozenset[str] = frozenset()
 
-    def _has(self, name: ModelName) -> bool:
-        return name.family in self.families and name.version >= self.since and self.but.isdisjoint(name.words)
-
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -83,11 +80,6 @@ class Fact:
     checked: str
     beta: str = ""
     value: int = 0
-
-    def _is_true_of(self, wire_format: str, name: ModelName, cloud: Cloud) -> bool:
-        if wire_format not in self.wire_formats or cloud not in self.clouds:
-            return False
-        return self.models is None or any(models._has(name) for models in self.models)
 
 
 def _since(families: str, major: int, minor: int, *but: str) -> Models:
@@ -308,7 +300,7 @@ def capabilities_of(endpoint: Endpoint) -> Capabilities:
     name = read_model_name(endpoint.model)
     known: dict[Feature, Fact] = {}
     for fact in FACTS:
-        if fact._is_true_of(endpoint.wire_format, name, endpoint.cloud or name.cloud):
+        if _is_true_of(fact, endpoint.wire_format, name, endpoint.cloud or name.cloud):
             known.setdefault(fact.feature, fact)
     cached, most = known.get("cached for so many seconds"), known.get("at most so many tools")
     return Capabilities(
@@ -325,6 +317,16 @@ def capabilities_of(endpoint: Endpoint) -> Capabilities:
         cache_s=cached.value if cached else _UNKNOWN_CACHE_S,
         facts=tuple(known.values()),
     )
+
+
+def _is_true_of(fact: Fact, wire_format: str, name: ModelName, cloud: Cloud) -> bool:
+    if wire_format not in fact.wire_formats or cloud not in fact.clouds:
+        return False
+    return fact.models is None or any(_is_among(name, models) for models in fact.models)
+
+
+def _is_among(name: ModelName, models: Models) -> bool:
+    return name.family in models.families and name.version >= models.since and models.but.isdisjoint(name.words)
 
 
 def _modes(endpoint: Endpoint, known: Mapping[Feature, Fact]) -> tuple[RevealMode, ...]:
