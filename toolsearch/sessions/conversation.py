@@ -28,6 +28,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
 from toolsearch.wire.capabilities import Endpoint
+from toolsearch.wire.formats import WireFormat
 from toolsearch.wire.messages import Message, ToolChangeMessage
 from toolsearch.wire.native_search import NativeSearch
 from toolsearch_indexes.strategies import Strategy
@@ -152,7 +153,7 @@ class Conversation:
         """What a message after the results has to say of tools; from here on, it counts as said."""
         return next_change(self)
 
-    def is_for(self, wire_format: str) -> bool:
+    def is_for(self, wire_format: WireFormat) -> bool:
         """Whether the model's list is in *wire_format*, so that messages in that format can change it."""
         endpoint = self.state.sent.now.endpoint
         return endpoint is not None and endpoint.wire_format == wire_format
