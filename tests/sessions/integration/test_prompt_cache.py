@@ -1,0 +1,58 @@
+"""A conversation of 30 turns over 2,000 tools breaks no provider's prompt cache, and no provider refuses any of it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.kit.conversation import Conversation, play
+from tests.kit.conversation.script import expected_runs
+from tests.kit.loopback import LoopbackApi
+
+UNBROKEN = [
+    Conversation("anthropic", "claude-opus-5-5"),
+    Conversation("anthropic", "claude-opus-5-5", "deferred"),
+    Conversation("anthropic", "claude-opus-5-5", "fixed"),
+    Conversation("anthropic", "claude-haiku-5-5"),
+    Conversation("anthropic", "claude-opus-4-8"),
+    Conversation("anthropic", "claude-haiku-4-5"),
+    Conversation("anthropic", "a-model-nobody-knows"),
+    Conversation("openai-responses", "gpt-5.6"),
+    Conversation("openai-responses", "gpt-5.6", "deferred"),
+    Conversation("openai-responses", "gpt-5.6", "fixed"),
+    Conversation("openai-responses", "gpt-5.1"),
+    Conversation("openai", "gpt-5.1", "fixed"),
+]
+APPENDED = [
+    Conversation("anthropic", "claude-haiku-4-5", "append"),
+    Conversation("openai-responses", "gpt-5.6", "append"),
+    Conversation("openai-responses", "a-model-nobody-knows"),
+    Conversation("openai", "gpt-5.1"),
+]
+
+
+def named(conversation: Conversation) -> str:
+    return f"{conversation.format}-{conversation.model}-{conversation.exposure}"
+
+
+@pytest.mark.parametrize("conversation", UNBROKEN, ids=named)
+async def test_no_prefix_is_broken(conversation: Conversation, api: LoopbackApi, tmp_path: Path) -> None:
+    played = await play(conversation, api, tmp_path)
+
+    assert api.refusals == []
+    assert played.ran == expected_runs()
+    assert played.evicted > 0
+    assert [use.read for use in played.uses] == [use.readable for use in played.uses]
+    assert played.breaks == 0
+
+
+@pytest.mark.parametrize("conversation", APPENDED, ids=named)
+async def test_a_growing_list_is_refused_by_nobody(
+    conversation: Conversation, api: LoopbackApi, tmp_path: Path
+) -> None:
+    """Breaks are counted one by one, as the provider sees them."""
+    played = await play(conversation, api, tmp_path)
+
+    assert api.refusals == []
+    assert played.ran == expected_runs()
+    assert played.evicted > 0
+    assert played.breaks == sum(use.read < use.readable for use in played.uses)
