@@ -2,12 +2,15 @@
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator, SchemaError
 
+from tests.kit.loopback.memory import canonical
 from tests.kit.loopback.script import RefusedError
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -63,12 +66,19 @@ def schema(place: str, value: object, *, strict: bool = False) -> None:
     for keyword in ("oneOf", "anyOf", "allOf", "enum", "not"):
         if keyword in value:
             raise RefusedError(f"{place}: {keyword!r} is not supported at the top level")
-    try:
-        Draft202012Validator.check_schema(value)
-    except SchemaError as error:
-        raise RefusedError(f"{place}: JSON schema is invalid: {error.message}") from error
+    if reason := _schema_fault(canonical(value)):
+        raise RefusedError(f"{place}: JSON schema is invalid: {reason}")
     if strict:
         _strict_schema(place, value)
+
+
+@cache  # a long conversation sends the same schemas with each request
+def _schema_fault(text: str) -> str:
+    try:
+        Draft202012Validator.check_schema(json.loads(text))
+    except SchemaError as error:
+        return error.message
+    return ""
 
 
 def _strict_schema(place: str, value: object) -> None:
