@@ -1,9 +1,12 @@
 """The tools of a request to Anthropic's Messages: in its list, deferred or not, and as its messages change them."""
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from tests.kit.loopback.checks import objects, only, schema, tool_name, unique
+from tests.kit.loopback.memory import canonical
 from tests.kit.loopback.models import takes_forced_choice, takes_tool_changes
 from tests.kit.loopback.script import RefusedError
 
@@ -97,7 +100,12 @@ def _declared(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
         if "tool_choice" in body:
             raise RefusedError("tool_choice may only be specified while providing tools")
         return {}
-    tools = [_check_tool(place, tool) for place, tool in objects("tools", body["tools"])]
+    return _listed(canonical(body["tools"]))
+
+
+@cache  # a long conversation sends the same thousands of tools with each request
+def _listed(text: str) -> dict[str, dict[str, Any]]:
+    tools = [_check_tool(place, tool) for place, tool in objects("tools", json.loads(text))]
     unique("tools: Tool names", [tool["name"] for tool in tools])
     if all(tool.get("defer_loading") for tool in tools):
         raise RefusedError("tools: At least one tool must have defer_loading=false. All tools cannot be deferred.")

@@ -13,7 +13,6 @@ UNBROKEN = [
     Conversation("anthropic", "claude-opus-5-5", "deferred"),
     Conversation("anthropic", "claude-opus-5-5", "fixed"),
     Conversation("anthropic", "claude-haiku-5-5"),
-    Conversation("anthropic", "claude-opus-4-8"),
     Conversation("anthropic", "claude-haiku-4-5"),
     Conversation("anthropic", "a-model-nobody-knows"),
     Conversation("openai-responses", "gpt-5.6"),
