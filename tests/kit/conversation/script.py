@@ -5,10 +5,11 @@ evicted; one is called by its name without a search; one's server goes away, one
 restarted, and the user is away for longer than any prompt cache lasts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tests.kit.conversation.tools import AWAY
+from tests.kit.conversation.tools import AWAY, SERVERS
 
 Event: TypeAlias = Literal["", "server goes away", "definition changes", "restart", "pause"]
 
@@ -32,7 +33,9 @@ class Turn:
     event: Event = ""
 
 
+NOTHING = "zodiac horoscope"  # no tool serves it
 CHANGED = "translate_footnote"
+LOST = f"print_{SERVERS[AWAY].split()[3]}"  # of the server that goes away: its second use fails
 
 
 def _find_and_use(*names: str) -> tuple[tuple[Find | Use, ...], ...]:
@@ -52,13 +55,13 @@ TURNS = (
     Turn("Lock the mailbox and audit the firewall.", _find_and_use("lock_mailbox", "audit_firewall")),
     Turn("How long will that take?"),
     Turn("Forward the payslip to Ann.", _find_and_use("forward_payslip")),
-    Turn("Print the barcode of the red box.", _find_and_use("print_barcode")),
+    Turn("Print the barcode of the red box.", _find_and_use(LOST)),
     Turn("Move the exam to Tuesday.", _use("schedule_exam")),
     Turn("Merge the two leads of Bob.", _find_and_use("merge_lead")),
     Turn("Restore the old timetable.", _use("restore_timetable")),  # without a search
     Turn("Good. And you?"),
     Turn("Inspect the trailer.", _find_and_use("inspect_trailer")),
-    Turn("Print the barcode of the blue box.", _use("print_barcode"), event="server goes away"),
+    Turn("Print the barcode of the blue box.", _use(LOST), event="server goes away"),
     Turn("Rename the invoice of May, then.", _use("rename_invoice")),
     Turn("What can be done about the hedge?", (_find_and_use("repair_hedge")[0],)),
     Turn("Repair it.", _use("repair_hedge")),
@@ -70,24 +73,19 @@ TURNS = (
     Turn("Publish the podcast.", _find_and_use("publish_podcast")),
     Turn("It sounds fine."),
     Turn("Forward my payslip, and merge these leads.", _use("forward_payslip", "merge_lead")),
-    Turn("Is there anything for horoscopes?", ((Find("zodiac horoscope"),),)),
+    Turn("Is there anything for horoscopes?", ((Find(NOTHING),),)),
     Turn("Then publish the other podcast.", _use("publish_podcast")),
     Turn("And rename the invoice of June.", _use("rename_invoice")),
     Turn("That is all."),
 )
 
 DISCOVERIES = sum(
-    isinstance(act, Find) and act.query != "zodiac horoscope"
-    for turn in TURNS
-    for reply in turn.replies
-    for act in reply
+    isinstance(act, Find) and act.query != NOTHING for turn in TURNS for reply in turn.replies for act in reply
 )
-LOST = "print_barcode"  # of the server that goes away: its second use fails
-assert AWAY == "warehouse"
 
 
-def expected_runs() -> list[str]:
+def expected_runs(turns: Sequence[Turn]) -> list[str]:
     """The tools that run, in order: all that are used, but for the one whose server has gone."""
-    used = [act.name for turn in TURNS for reply in turn.replies for act in reply if isinstance(act, Use)]
-    second = [number for number, name in enumerate(used) if name == LOST][1]
-    return used[:second] + used[second + 1 :]
+    used = [act.name for turn in turns for reply in turn.replies for act in reply if isinstance(act, Use)]
+    lost = [number for number, name in enumerate(used) if name == LOST][1:]
+    return [name for number, name in enumerate(used) if number not in lost]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.conversation import Conversation, play
-from tests.kit.conversation.script import expected_runs
+from tests.kit.conversation.script import DISCOVERIES, TURNS, expected_runs
 from tests.kit.loopback import LoopbackApi
 
 UNBROKEN = [
@@ -13,7 +13,7 @@ UNBROKEN = [
     Conversation("anthropic", "claude-opus-5-5", "deferred"),
     Conversation("anthropic", "claude-opus-5-5", "fixed"),
     Conversation("anthropic", "claude-haiku-5-5"),
-    Conversation("anthropic", "claude-haiku-4-5"),
+    Conversation("anthropic", "claude-haiku-4-5", turns=TURNS[:6]),  # 2,000 tools in each request take long to send
     Conversation("anthropic", "a-model-nobody-knows"),
     Conversation("openai-responses", "gpt-5.6"),
     Conversation("openai-responses", "gpt-5.6", "deferred"),
@@ -29,6 +29,12 @@ APPENDED = [
 ]
 
 
+TYPED = [
+    Conversation(conversation.format, conversation.model, conversation.exposure, is_typed=True, turns=TURNS[:6])
+    for conversation in (*UNBROKEN[:2], UNBROKEN[5], APPENDED[-1], *UNBROKEN[6:9])
+]
+
+
 def named(conversation: Conversation) -> str:
     return f"{conversation.format}-{conversation.model}-{conversation.exposure}"
 
@@ -38,7 +44,7 @@ async def test_no_prefix_is_broken(conversation: Conversation, api: LoopbackApi,
     played = await play(conversation, api, tmp_path)
 
     assert api.refusals == []
-    assert played.ran == expected_runs()
+    assert played.ran == expected_runs(conversation.turns)
     assert played.evicted > 0
     assert [use.read for use in played.uses] == [use.readable for use in played.uses]
     assert played.breaks == 0
@@ -52,6 +58,26 @@ async def test_a_growing_list_is_refused_by_nobody(
     played = await play(conversation, api, tmp_path)
 
     assert api.refusals == []
-    assert played.ran == expected_runs()
+    assert played.ran == expected_runs(conversation.turns)
     assert played.evicted > 0
     assert played.breaks == sum(use.read < use.readable for use in played.uses)
+
+
+@pytest.mark.parametrize("conversation", TYPED, ids=named)
+async def test_a_request_is_splatted_into_the_call_of_the_sdk(
+    conversation: Conversation, api: LoopbackApi, tmp_path: Path
+) -> None:
+    played = await play(conversation, api, tmp_path)
+
+    assert api.refusals == []
+    assert played.ran == expected_runs(conversation.turns)
+
+
+def test_the_conversation_is_as_long_as_it_has_to_be() -> None:
+    assert (len(TURNS), DISCOVERIES) == (30, 12)
+    assert [turn.event for turn in TURNS if turn.event] == [
+        "server goes away",
+        "restart",
+        "definition changes",
+        "pause",
+    ]
