@@ -69,6 +69,56 @@ def test_what_was_used_longest_ago_goes_first_but_the_order_stays(clock: Clock) 
     assert order(tools) == "abe"
 
 
+def test_what_was_never_called_goes_before_what_was_called_longer_ago(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=3, low_water=1), clock)
+    find(tools, clock, "abc")
+    tools.touch("a")
+    for _ in range(3):
+        tools.end_turn()
+    find(tools, clock, "d")
+
+    assert tools.end_turn() == ("b",)
+
+
+def test_what_the_last_turn_found_or_called_goes_after_all_that_is_older(clock: Clock) -> None:
+    """Of a, b and c, which were called at first, b was called in the last turn again, and d was found in it."""
+    tools = DiscoveredTools(Budget(max_tools=4, low_water=0.5), clock)
+    find(tools, clock, "abc")
+    for name in "abc":
+        tools.touch(name)
+    for _ in range(3):
+        tools.end_turn()
+    find(tools, clock, "d")
+    clock.now_s += 1
+    tools.touch("b")
+    tools.end_turn()
+    find(tools, clock, "e")
+
+    assert tools.end_turn() == ("a", "c", "d")
+    assert order(tools) == "be"
+
+
+def test_ties_go_by_place(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=3, low_water=0.5), clock)
+    tools.add({"c": 1, "a": 1, "b": 1})
+    for _ in range(3):
+        tools.end_turn()
+    tools.add({"d": 1})
+
+    assert tools.end_turn() == ("c", "a", "b")
+
+
+def test_a_hard_limit_takes_also_what_this_turn_has_found_but_last(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=None, max_sent_tools=2, low_water=1), clock, pins={"p"})
+    find(tools, clock, "pa")
+    for _ in range(3):
+        tools.end_turn()
+    find(tools, clock, "bc")
+
+    assert tools.keep_within(Budget(max_sent_tools=2, low_water=1).sent) == ("a", "b")
+    assert (order(tools), tools.evicted) == ("pc", 2)
+
+
 def test_nothing_goes_within_a_turn(clock: Clock) -> None:
     tools = DiscoveredTools(Budget(max_tools=2), clock)
     find(tools, clock, "abcdefgh")
