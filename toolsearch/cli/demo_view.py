@@ -147,8 +147,8 @@ def _savings(savings: dict[str, Any]) -> RenderableType:
     grid.add_row(Text("saved", "bold"), "", Text(f"{savings['saved_share']:.1%}", "bold green"))
     fine_print = (
         f"{savings['search_rounds']} of the requests are extra ones, made only to search; each also sends the rest of "
-        f"the conversation once more, which is not counted here. The tool list lost its cached prefix "
-        f"{savings['cache_breaks']} time(s), by eviction. Tokens of tools, {counted}."
+        f"the conversation once more, which is not counted here. The tool list changed, and so lost its cached prompt, "
+        f"{savings['cache_breaks']} time(s). Tokens of tools, {counted}."
     )
     return _panel("Tokens of this conversation", "green", grid, Text(fine_print, "dim"))
 
