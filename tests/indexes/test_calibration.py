@@ -181,6 +181,7 @@ def test_a_tool_asked_for_by_its_name_scores_1(index: ToolSearchIndex, strategy:
         ("translate a glob pattern to a regular expression", "high"),
         ("translate", "high"),  # it may mean the name
         ("convert a glob pattern to a regular expression", "high"),  # none of it is what the tool is called
+        ("glob syntax", "high"),  # one word of it is in the description alone
     ],
 )
 def test_a_tool_that_is_called_as_one_word_of_a_request_is_not_surely_what_it_asks_for(

@@ -20,7 +20,7 @@ _WRITTEN_BY = ("__pydantic_serializer__", "_asdict", "tolist")
 
 
 @functools.cache
-def has_json_form(kind: type) -> bool:
+def has_json_form(kind: type[object]) -> bool:
     """Whether instances of *kind* can be results of calls. A subclass of *kind* may have a form where it has none."""
     if issubclass(kind, _OURS) or dataclasses.is_dataclass(kind) or any(hasattr(kind, name) for name in _WRITTEN_BY):
         return True
