@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -97,8 +98,10 @@ def two_turns(api: LoopbackApi) -> Callable[[dict[str, Any]], Reply]:
     return lambda _: next(script)
 
 
-@pytest.mark.parametrize(("name", "mode", "is_constant"), ROWS)
-@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("name", "mode", "is_constant", "streamed"),
+    [*((*row, False) for row in ROWS), *((*row, True) for row in ROWS if row[1] in ("messages", "fixed"))],
+)
 async def test_two_turns_find_and_call_tools_and_nothing_that_was_sent_changes(
     api: LoopbackApi, open_model: Callable[[str], ChatModel], name: str, mode: str, is_constant: bool, streamed: bool
 ) -> None:
@@ -156,7 +159,6 @@ async def test_what_a_memory_dropped_is_listed_again_and_the_list_changes_for_no
     lists = [json.dumps(body["tools"]) for body in api.bodies]
     changed = [number for number in range(1, 6) if lists[number] != lists[number - 1]]
     assert changed == ([3] if "max_messages" in memory else [2])
-    assert json.loads(lists[5])[-1]["name"] == "send_mail" or "defer_loading" in lists[5]
 
 
 async def test_a_tool_that_is_not_needed_any_more_is_not_listed_again(
@@ -179,18 +181,20 @@ async def test_a_tool_that_is_not_needed_any_more_is_not_listed_again(
 
 KINDS = [
     ("claude-unknown", "fixed"),
-    ("claude-fable-5-1", "messages"),
-    ("claude-haiku-4-5", "deferred"),
     ("gpt-4o", "append"),
-    ("gpt-5.4", "messages"),
     ("gpt-5.4", "deferred"),
+    ("claude-fable-5-1", "messages"),
+    ("gpt-5.4", "messages"),
     ("chat:gpt-4.1", "append"),
+    ("claude-haiku-4-5", "deferred"),
     ("chat:gpt-4.1", "fixed"),
 ]
 
 
-@pytest.mark.parametrize("first", KINDS, ids=" ".join)
-@pytest.mark.parametrize("second", KINDS, ids=" ".join)
+PAIRS = [*pairwise(KINDS), *pairwise(KINDS[::-1]), (KINDS[0], KINDS[0])]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS, ids=" ".join)
 async def test_a_tool_that_one_model_found_can_be_called_by_the_next(
     api: LoopbackApi, open_model: Callable[[str], ChatModel], first: tuple[str, str], second: tuple[str, str]
 ) -> None:

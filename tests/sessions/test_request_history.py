@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from toolsearch.sessions.request_history import history_tokens, revealed_in
+from toolsearch.sessions.request_history import FOUND_BEFOREHAND, history_tokens, revealed_in
 from toolsearch.sessions.sent import SentTools
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import ToolDefinition
@@ -53,11 +53,23 @@ def test_an_answer_that_loads_tools_is_counted_by_their_definitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "names"), [("messages", {"bill"}), ("deferred", {"mail"}), ("append", set()), ("fixed", set())]
+    ("mode", "names"), [("messages", {"bill"}), ("deferred", {"mail"}), ("append", set()), ("fixed", {"mail"})]
 )
 def test_what_reveals_a_tool_depends_on_the_mode(mode: RevealMode, names: set[str]) -> None:
     messages = [ASKED, answer("mail"), answer("trip", is_error=True), ToolChangeMessage((BILL,), ("trip",))]
-    assert revealed_in(messages, mode) == names
+    assert revealed_in(messages, ["mail", "bill", "trip"], mode) == names
+    assert revealed_in(messages, ["other"], mode) == set()
+
+
+def test_an_answer_that_was_read_back_as_text_tells_of_the_tools_whose_names_it_has() -> None:
+    read_back = ToolMessage((ToolResult("1", SEARCH, ({"type": "text", "text": "bill: pays it"},)),))
+    beforehand = UserMessage(f"{FOUND_BEFOREHAND}\ntrip: books it")
+
+    assert revealed_in([read_back, beforehand, UserMessage("mail")], ["mail", "bill", "trip"], "fixed") == {
+        "bill",
+        "trip",
+    }
+    assert tokens([beforehand, UserMessage("[toolSearchTool is nice]")]) == len(beforehand.text.split())
 
 
 @pytest.mark.parametrize("mode", ["messages", "deferred"])

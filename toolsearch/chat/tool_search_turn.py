@@ -13,7 +13,7 @@ from toolsearch.discovery.exposure import FIXED, SESSION_EXPOSURES
 from toolsearch.discovery.search_tool import MAX_QUERY_CHARACTERS
 from toolsearch.errors import ToolGoneError, ToolSearchError, UnknownToolError
 from toolsearch.sessions.port import ToolScope
-from toolsearch.sessions.request_history import FOUND_BEFOREHAND, called_in, revealed_in
+from toolsearch.sessions.request_history import FOUND_BEFOREHAND, revealed_in
 from toolsearch.sessions.scope import ConversationScope
 from toolsearch.sessions.sent import Sent
 from toolsearch.tools.calls import ToolCall, ToolResult
@@ -34,16 +34,17 @@ class SearchTurn:
 
     attached  tools of the request that are always shown; none of them is searched for
     searched  tools of the request that are what is searched: the session knows their definitions, these can run
-    told      what the model of this conversation has been told of, by its list and by messages. Another turn of the
-              session, at the same time, tells its own conversation
+    told      what the model of this conversation knows, from its list, messages and answers, with the definitions that
+              messages can change. Another turn of the session, at the same time, tells its own conversation
     """
 
     session: TurnSession
     endpoint: Endpoint
     attached: Mapping[str, Tool]
     searched: Mapping[str, Tool]
-    told: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
+    told: dict[str, ToolDefinition | None] = field(default_factory=dict[str, ToolDefinition | None])
     _made: dict[str, Tool] = field(default_factory=dict[str, Tool])
+    _listed: set[str] = field(default_factory=set[str])
     _found_first: list[Message] = field(default_factory=list[Message])
 
     def begin(self, choice: str = "") -> None:
@@ -56,7 +57,7 @@ class SearchTurn:
         self.session.tool_list(self.endpoint)
         if choice:
             self.session.list_choice(choice)
-        self.told = self._sent.visible
+        self.told = self._known()
 
     @property
     def has_search(self) -> bool:
@@ -78,6 +79,7 @@ class SearchTurn:
         own = [definition for definition in tools.listed if definition.name in OWN_NAMES]
         others = [definition for definition in tools.listed if definition.name not in OWN_NAMES]
         listed = [*self._as_tools(own), *self.attached.values(), *self._as_tools(others)]
+        self._listed = {tool.name for tool in listed}
         return replace(options, tools=tuple(listed), deferred_tools=tuple(self._as_tools(tools.deferred)))
 
     def opening(self, messages: Sequence[Message]) -> list[Message]:
@@ -99,7 +101,7 @@ class SearchTurn:
         if sent.mode == "deferred" and self._is_new:
             for name in names:
                 self.session.list_choice(name)
-            self.told = self._sent.visible
+            self.told = self._known()
         elif names and self._needs_note:
             self._found_first.append(UserMessage(f"{FOUND_BEFOREHAND}\n{found.text}"))
 
@@ -132,28 +134,30 @@ class SearchTurn:
     def change(self, results: Sequence[ToolResult] = ()) -> list[Message]:
         """What a message has to say after *results*: in this conversation it counts as said from here on."""
         self.session.tool_change()
-        if self._sent.mode == "deferred":
-            found = {name for result in results for name in found_names(result)}
-            self.told |= {name: each for name, each in self._sent.deferred_by_name.items() if name in found}
         if self._sent.mode != "messages":
+            known = self._known()
+            found = (name for result in results for name in found_names(result))
+            self.told |= {name: known[name] for name in found if name in known}
             return []
-        told, self.told = self.told, self._sent.visible
-        added = tuple(each for name, each in self.told.items() if name not in self.attached and told.get(name) != each)
-        removed = tuple(name for name in told if name not in self.told and name not in self.attached)
+        told, visible = self.told, self._sent.visible
+        self.told = {**visible}
+        added = tuple(each for name, each in visible.items() if name not in self.attached and told.get(name) != each)
+        removed = tuple(name for name in told if name not in visible and name not in self.attached)
         return [ToolChangeMessage(added, removed)] if added or removed else []
 
     def to_send(self, prompt: Prompt) -> Prompt:
         """Return *prompt*, to which nothing is added and of which nothing is dropped any more, as it can be sent.
 
-        Tools of which it does not tell the model any more come into its list. The request is counted.
+        If it does not tell the model any more of all that it may call, the list of tools begins anew, with that. So the
+        next time that a memory drops something, it need not change again. The request is counted.
         """
-        forgotten = self._forgotten(prompt.messages)
-        self.session.list_again(forgotten)
         options = prompt.options
-        if forgotten:
-            listed = [self._sent.listed[name] for name in forgotten if name in self._sent.listed]
-            deferred = tuple(tool for tool in options.deferred_tools if tool.name not in forgotten)
-            options = replace(options, tools=(*options.tools, *self._as_tools(listed)), deferred_tools=deferred)
+        if self._forgets(prompt.messages):
+            self.session.note_history_cut()
+            others = [tool for tool in options.tools if tool.name not in self._listed]  # of advisors in between
+            options = self.options(options)
+            options = replace(options, tools=(*options.tools, *others))
+            self.told = self._known()
         self.session.note_request(prompt.messages)
         return replace(prompt, options=options)
 
@@ -161,11 +165,16 @@ class SearchTurn:
         """Return what the calls of one reply may run."""
         return _TurnScope(ConversationScope(self.session), self.attached, self.searched)
 
-    def _forgotten(self, messages: Sequence[Message]) -> list[str]:
-        """What the model was told of by messages that are not among *messages* any more, as far as it may be called."""
-        known = self._sent.listed.keys() | revealed_in(messages, self._sent.mode)
-        needed = {*self.session.discovered, *called_in(messages)}
-        return [name for name in self.told if name not in known and name in needed]
+    def _forgets(self, messages: Sequence[Message]) -> bool:
+        """Whether the model was told of tools by messages that are not among *messages*, and may still call these."""
+        sent, discovered = self._sent, set(self.session.discovered)
+        told = [name for name in self.told if name not in sent.listed and name in discovered]
+        return len(revealed_in(messages, told, sent.mode)) < len(told)
+
+    def _known(self) -> dict[str, ToolDefinition | None]:
+        """What the model knows as far as the session knows, for any of its conversations."""
+        sent = self._sent
+        return {**dict.fromkeys(sent.answered), **sent.visible}
 
     def _as_tools(self, definitions: Iterable[ToolDefinition]) -> list[Tool]:
         return [self._as_tool(each) for each in definitions if each.name not in self.attached]

@@ -191,10 +191,10 @@ class Conversation:
         is_limited = self.state.sent.now.mode == "deferred"
         self.state.sent.note_answer(self.loadable(names) if is_limited else names, self.view.tokens_of)
 
-    def list_again(self, names: Iterable[str]) -> None:
-        """Put *names* into the list of the next request, since its messages do not reveal them any more."""
-        if self.state.sent.relist(names):
-            self.state.sent.note_history_cut()
+    def note_history_cut(self) -> None:
+        """As `compacted`, for messages that a memory has dropped, with what they told the model of its tools."""
+        self.state.sent.note_history_cut()
+        self.compacted()
 
     def list_choice(self, name: str) -> None:
         """Put a tool that the model is made to call into the list, if it is in reach: no API takes a choice of another.

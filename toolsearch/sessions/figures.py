@@ -13,7 +13,9 @@ from toolsearch.sessions.state import SessionState
 from toolsearch.tokens import count_json
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.capabilities import capabilities_of
 from toolsearch.wire.messages import Message
+from toolsearch.wire.sendable import sendable
 
 
 class Counted(Protocol):
@@ -40,6 +42,9 @@ def count_request(conversation: Counted, messages: Sequence[Message] | None) -> 
         tokens += sent.revealed_tokens + counters.history_tokens
     else:
         deferred = sent.deferred_by_name
+        if sent.endpoint is not None:  # what its API takes of the messages
+            known = capabilities_of(sent.endpoint)
+            messages = sendable(messages, known, listed=sent.listed, deferred=deferred)
         tokens += history_tokens(messages, host.counter, tokens_of=view.tokens_of, deferred=deferred)
     counters.requests += 1
     counters.sent_tokens += tokens

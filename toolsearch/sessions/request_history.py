@@ -21,20 +21,25 @@ def is_answer_beforehand(message: Message) -> bool:
     return isinstance(message, UserMessage) and message.text.startswith(FOUND_BEFOREHAND)
 
 
-def revealed_in(messages: Iterable[Message], mode: RevealMode) -> frozenset[str]:
-    """The names of the tools that the model knows from *messages*, and not from its list."""
+def revealed_in(messages: Sequence[Message], names: Iterable[str], mode: RevealMode) -> frozenset[str]:
+    """Those of *names* that the model knows from *messages*, and not from its list."""
+    wanted = frozenset(names)
     if mode == "messages":
         changes = (message for message in messages if isinstance(message, ToolChangeMessage))
-        return frozenset(definition.name for change in changes for definition in change.added)
-    if mode == "deferred":
-        return frozenset(name for result in _results(messages) for name in found_names(result))
-    return frozenset()
+        return wanted.intersection(definition.name for change in changes for definition in change.added)
+    if mode == "append":
+        return frozenset()
+    found = wanted.intersection(name for result in _results(messages) for name in found_names(result))
+    return found if mode == "deferred" else found.union(_defined_in_words(messages, wanted))
 
 
-def called_in(messages: Iterable[Message]) -> frozenset[str]:
-    """The names of the tools that the model has called in *messages*."""
-    replies = (message for message in messages if isinstance(message, AssistantMessage))
-    return frozenset(call.name for reply in replies for call in reply.tool_calls)
+def _defined_in_words(messages: Sequence[Message], names: Iterable[str]) -> Iterable[str]:
+    """Those of *names* of which an answer may tell that has nothing but its text."""
+    texts = [result.text for result in _results(messages) if result.structured is None]
+    texts += [
+        message.text for message in messages if isinstance(message, UserMessage) and is_answer_beforehand(message)
+    ]
+    return (name for name in names if any(name in text for text in texts))
 
 
 def history_tokens(
