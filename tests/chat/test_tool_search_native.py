@@ -270,7 +270,7 @@ async def test_what_was_loaded_stays_for_the_turn_though_the_catalog_drops_and_c
 
     gone, found = response.steps[-1].results
     assert (response.text, api.refusals) == ("Done.", [])
-    assert (gone.error_code, found.structured) == ("unknown_tool", {"tools": ["book_flight"]})
+    assert (gone.error_code, found.structured) == ("tool_gone", {"tools": ["book_flight"]})
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "responses"])
@@ -372,7 +372,7 @@ async def test_a_mode_that_the_model_does_not_take_is_refused_before_it_is_asked
 
 async def test_of_a_catalog_too_large_to_be_deferred_the_rest_is_run_by_the_call_tool_and_a_note_says_so() -> None:
     class Native(ScriptedModel):
-        endpoint = Endpoint("scripted", native_tool_search=True)
+        endpoint = Endpoint("anthropic", "claude-haiku-4-5")
         native_tool_search = True
 
     @tool

@@ -161,7 +161,7 @@ async def in_library(max_tools: int) -> str:
 
 async def in_chat(max_tools: int, **mode: Any) -> str:
     model = ScriptedModel(calls(("toolSearchTool", '{"query": "select:a__dig"}')), says("Found."))
-    model.endpoint = Endpoint("scripted", native_tool_search=True)
+    model.endpoint = Endpoint("anthropic", "claude-haiku-4-5")
     advisor = ToolSearchAdvisor(engine_of(max_tools), **mode)
     request = ChatRequest(Prompt((UserMessage("Dig."),), ChatOptions()), {"conversation_id": "s"})
     await chain_of([advisor], model).call(request)

@@ -207,7 +207,7 @@ def test_a_chat_is_shown_no_more_of_a_definition_deferred_or_appended(mode: Any,
         scripted_calls(("send_mail", {"to": "Ann"})),
         "done",
     )
-    endpoint = Endpoint("scripted", native_tool_search=True)
+    endpoint = Endpoint("anthropic", "claude-haiku-4-5")
     model = ScriptedModel(*asked, native_tool_search=True, endpoint=endpoint)
     if is_own:
         advisor = ToolSearchAdvisor(mode=mode, options=options, encoder=None)
