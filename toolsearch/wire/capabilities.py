@@ -242,7 +242,7 @@ FACTS: Final[tuple[Fact, ...]] = (
 )
 """The first row that is true of an endpoint tells a feature."""
 
-_DEFERRING: Final = (*_CLAUDE, *_RESPONSES)  # the formats that have a way to say it
+_LIST_ALONE: Final = (*_CHAT, "mcp")  # formats in which nothing but the list can say what there is to call
 _UNKNOWN_CACHE_S = 3_600  # of servers of which no figure is known: most drop a prompt within the hour
 
 
@@ -332,7 +332,7 @@ def _is_among(name: ModelName, models: Models) -> bool:
 def _modes(endpoint: Endpoint, known: Mapping[Feature, Fact]) -> tuple[RevealMode, ...]:
     is_claude, told = endpoint.wire_format == "anthropic", endpoint.native_tool_search
     has_messages = "tool additions in messages" in known and told is not False
-    has_deferred = "deferred tools" in known if told is None else told and endpoint.wire_format in _DEFERRING
+    has_deferred = "deferred tools" in known if told is None else told and endpoint.wire_format not in _LIST_ALONE
     may_append = "thinking bound to what came before" not in known
     always: tuple[RevealMode, ...] = ("fixed", "append") if is_claude else ("append", "fixed")
     return (
