@@ -275,8 +275,8 @@ class Capabilities:
     native_schema     whether answers can be held to a schema
     max_deferred      tools that one request may defer
     max_tools         tools that one request may list; None: no bound is known
-    cache_s           how long a prompt may stay cached, in seconds since its last use; where there is a least and a
-                      longest time, the one that providers promise
+    cache_s           how long a prompt may stay cached, in seconds since its last use: what the provider promises, and
+                      where a setting decides that nobody sees here, the longest time
     facts             the rows of the table that say so
     """
 
