@@ -276,7 +276,7 @@ async def test_closing_ends_the_processes_and_later_calls_say_so(open_source):
     source.close()
 
     assert not is_running(pid)
-    with pytest.raises(ServerUnavailableError, match="have been closed"):
+    with pytest.raises(ServerUnavailableError, match="have been disconnected"):
         await call(report, "s__pid")
 
 
