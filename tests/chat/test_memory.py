@@ -12,7 +12,7 @@ import pytest
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from toolsearch.chat.advisor import TOOL_LOOP_ORDER
 from toolsearch.chat.client import ChatClient, PromptSpec
-from toolsearch.chat.memory import MessageWindowMemory
+from toolsearch.chat.memory import MessageWindowMemory, paired, window
 from toolsearch.chat.memory_advisor import MemoryAdvisor
 from toolsearch.chat.memory_sqlite import SqliteMessageStore
 from toolsearch.chat.model import Prompt
@@ -22,9 +22,18 @@ from toolsearch.storage.memory import InMemoryMessageStore
 from toolsearch.storage.messages import MessageStore
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.decorator import tool
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.aggregate import aggregate
 from toolsearch.wire.answers import ChatResponse
-from toolsearch.wire.messages import AssistantMessage, Message, ProviderItems, SystemMessage, ToolMessage, UserMessage
+from toolsearch.wire.messages import (
+    AssistantMessage,
+    Message,
+    ProviderItems,
+    SystemMessage,
+    ToolChangeMessage,
+    ToolMessage,
+    UserMessage,
+)
 
 ADDS = calls(("add", '{"a": 2, "b": 3}'))
 FIVE = ToolMessage((ToolResult("c1", "add", ({"type": "text", "text": "5"},)),))
@@ -122,6 +131,43 @@ def test_calls_without_results_and_results_without_calls_are_not_given_out() -> 
     assert memory.get("a") == [UserMessage("2 + 3?"), ADDS.message, FIVE]
     memory.add("a", [FIVE, AssistantMessage("5")])
     assert memory.get("a") == [UserMessage("2 + 3?"), ADDS.message, FIVE, AssistantMessage("5")]
+
+
+# Changes of the tools
+
+ADDED = ToolChangeMessage((ToolDefinition("mail"),))
+
+
+def test_a_change_of_tools_goes_with_the_message_that_it_follows(store: MessageStore[Message]) -> None:
+    memory = MessageWindowMemory(store, max_messages=8)
+    asked, answer = UserMessage("2 + 3?"), AssistantMessage("5")
+    exchange = [asked, ADDED, ADDS.message, FIVE, ADDED, answer]
+
+    memory.add("a", exchange)
+    assert memory.get("a") == exchange
+    memory.add("a", said("bye"))
+    assert memory.get("a") == [*exchange, *said("bye")]
+    memory.add("a", said("well"))
+    assert memory.get("a") == [*said("bye"), *said("well")]
+
+
+@pytest.mark.parametrize(
+    ("stored", "kept"),
+    [
+        ([ADDED, AssistantMessage("5")], [AssistantMessage("5")]),
+        ([UserMessage("?"), FIVE, ADDED], [UserMessage("?")]),
+        ([UserMessage("?"), ADDS.message, ADDED, FIVE], [UserMessage("?")]),
+        ([UserMessage("?"), ADDED, ADDS.message], [UserMessage("?"), ADDED]),
+    ],
+    ids=["after nothing", "after no call", "before the result", "after the user"],
+)
+def test_a_change_of_tools_is_not_kept_without_what_it_follows(stored: list[Message], kept: list[Message]) -> None:
+    assert paired(stored) == kept
+
+
+def test_what_a_user_says_in_two_messages_is_one_exchange() -> None:
+    messages = [UserMessage("Look."), UserMessage("And?"), AssistantMessage("Well.")]
+    assert window([*said("old"), *messages], 3) == messages
 
 
 def test_a_window_has_room_for_a_message() -> None:

@@ -180,6 +180,15 @@ async def test_without_a_system_message_the_suffix_becomes_one() -> None:
     assert model.sent == [[SystemMessage(DEFAULT_SYSTEM_SUFFIX), QUESTION]]
 
 
+async def test_a_system_message_in_the_midst_of_a_conversation_is_left_as_it_was_sent() -> None:
+    later = (QUESTION, SystemMessage("It is Monday."), QUESTION)
+    model = ScriptedModel(says("1"), says("2"))
+    advisor = searcher(system_suffix="Search.")
+    await ask(advisor, model, asked(QUESTION))
+    await ask(advisor, model, asked(*later))
+    assert model.sent == [[SystemMessage("Search."), QUESTION], [SystemMessage("Search."), *later]]
+
+
 async def test_an_empty_suffix_leaves_the_messages_as_they_are() -> None:
     model = ScriptedModel(says("Done."))
     await ask(searcher(system_suffix=""), model, asked())

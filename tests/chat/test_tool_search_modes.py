@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.loopback import Call, LoopbackApi, Reply, available_tools
 from tests.kit.tool_search import OPTIONS, TOOLS
-from toolsearch import Catalog, ToolSearch
+from toolsearch import Catalog, ChatOptions, ToolDefinition, ToolSearch
 from toolsearch.chat.client import ChatClient
 from toolsearch.chat.memory import MessageWindowMemory
 from toolsearch.chat.memory_advisor import MemoryAdvisor
@@ -276,3 +276,71 @@ async def test_what_was_found_beforehand_is_not_remembered_as_the_users_words(
     assert "send_mail" in json.dumps(api.bodies[0]["messages"])
     asked, answered = memory.get("a")
     assert (asked, answered.text) == (UserMessage("Send an email message."), "I could.")  # type: ignore[union-attr]
+
+
+# What the user forces, and what must not change
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("claude-opus-4-8", "messages"),
+        ("claude-haiku-4-5", "deferred"),
+        ("claude-unknown", "fixed"),
+        ("gpt-5.4", "messages"),
+        ("gpt-5.4", "deferred"),
+        ("chat:gpt-4.1", "append"),
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "later"])
+async def test_a_tool_that_the_model_is_made_to_call_is_listed_and_stays_there(
+    api: LoopbackApi, open_model: Callable[[str], ChatModel], name: str, mode: str, is_first: bool
+) -> None:
+    engine = ToolSearch(Catalog(TOOLS), encoder=None, options=OPTIONS)
+    memory = MemoryAdvisor(MessageWindowMemory(max_messages=100))
+    client = ChatClient(
+        open_model(name),
+        advisors=[ToolSearchAdvisor(engine, mode=mode), memory],
+        system="Be brief.",  # type: ignore[arg-type]
+    )
+    if not is_first:
+        api.script(Reply("Hello."))
+        await say(client, "Hello.")
+    api.script(Reply(calls=[Call("send_mail", {"to": "Ann"})]), Reply("Sent."), Reply("Bye."))
+
+    forced = client.prompt("Write.").options(ChatOptions(tool_choice="send_mail")).context(conversation_id="a")
+    response = await forced.call()
+    await say(client, "Bye.")
+
+    assert (response.text, api.refusals) == ("Sent.", [])
+    assert "send_mail" in json.dumps(api.bodies[-3]["tool_choice"])
+    assert len({json.dumps(body["tools"]) for body in api.bodies[-3:]}) == 1
+    assert engine.session("a").savings().cache_breaks == (0 if is_first else 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"), [("claude-fable-5-1", "messages"), ("claude-unknown", "fixed"), ("gpt-5.4", "messages")]
+)
+async def test_a_catalog_that_outgrows_being_listed_changes_neither_the_list_nor_the_system_text(
+    api: LoopbackApi, open_model: Callable[[str], ChatModel], name: str, mode: str
+) -> None:
+    catalog = Catalog(TOOLS)
+    advisor = ToolSearchAdvisor(ToolSearch(catalog, encoder=None), mode=mode)  # type: ignore[arg-type]
+    memory = MemoryAdvisor(MessageWindowMemory(max_messages=100))
+    client = ChatClient(open_model(name), advisors=[advisor, memory], system="Be brief.")
+    api.answer = lambda _: next(script)
+
+    def replies() -> Any:
+        yield Reply("Hello.", thinking="A greeting.")
+        yield Reply(calls=[search("select:tool_7")])
+        yield Reply(calls=[run(api, "tool_7", {})])
+        yield Reply("Done.")
+
+    script = replies()
+    await say(client, "Hello.")
+    catalog.add(*(ToolDefinition(f"tool_{number}", f"Does the job {number}.") for number in range(40)))
+    response = await say(client, "Do the job 7.")
+
+    assert (response.text, api.refusals) == ("Done.", [])
+    assert len({json.dumps(body["tools"]) for body in api.bodies}) == 1
+    assert len({json.dumps(_system(body)) for body in api.bodies}) == 1

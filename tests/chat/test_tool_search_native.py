@@ -76,8 +76,15 @@ async def chat(api: LoopbackApi) -> AsyncIterator[ChatModel]:
 
 
 @pytest.fixture
-def models(anthropic: ChatModel, responses: ChatModel, chat: ChatModel) -> dict[str, ChatModel]:
-    return {"anthropic": anthropic, "responses": responses, "chat": chat}
+async def messages(api: LoopbackApi) -> AsyncIterator[ChatModel]:
+    model = AnthropicModel("claude-fable-5-1", cloud="", base_url=api.url, api_key="k")
+    yield model
+    await model.close()
+
+
+@pytest.fixture
+def models(anthropic: ChatModel, responses: ChatModel, chat: ChatModel, messages: ChatModel) -> dict[str, ChatModel]:
+    return {"anthropic": anthropic, "responses": responses, "chat": chat, "messages": messages}
 
 
 @pytest.fixture
@@ -322,7 +329,7 @@ async def test_discovered_tools_outlive_the_turn_in_any_layout_of_memory(
     assert ("convert_time" in shown) is not remembers_tools
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "responses", "chat"])
+@pytest.mark.parametrize("provider", ["anthropic", "responses", "chat", "messages"])
 async def test_requests_of_one_session_at_once_each_keep_their_own_conversation(
     api: LoopbackApi, provider: str, run: Any, models: dict[str, ChatModel]
 ) -> None:
@@ -330,7 +337,7 @@ async def test_requests_of_one_session_at_once_each_keep_their_own_conversation(
         said = json.dumps(body)
         name = next(name for name in NAMES if f"Use {name}." in said)
         has_searched = any(key in said for key in ("tool_use_id", "tool_call_id", "call_id"))
-        return Reply(f"Found {name}.") if has_searched else Reply(calls=search(f"select:{name}"))
+        return Reply(f"Found {name}.") if has_searched else Reply(thinking="Hm.", calls=search(f"select:{name}"))
 
     api.answer = answer
     advisor, model = searcher(), models[provider]
