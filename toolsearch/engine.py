@@ -21,7 +21,7 @@ from toolsearch.catalog.index_opening import IndexOpener, own_cache
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.taking import ToolLike
 from toolsearch.catalog.warm_start import IndexDirectory
-from toolsearch.discovery.search_tool import DEFAULT_LIMIT
+from toolsearch.discovery.search_arguments import DEFAULT_LIMIT
 from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.discovery.view import View, ViewCache
 from toolsearch.errors import BadSettingError, EncoderError

@@ -264,10 +264,7 @@ class Session:
             note_results(conversation, calls, results)
 
     def answer(self, arguments: Mapping[str, Json]) -> ToolOutput:
-        """What ``toolSearchTool`` answers a call with *arguments*: the text, and as structured ``{"tools": names}``.
-
-        Names of what was found and is too long to be shown are under ``refused``, if there are any.
-        """
+        """As `Conversation.answer`."""
         with self.conversation() as conversation:
             return conversation.answer(arguments)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kit.fake_servers import EXPANDING, HEDGED, MODERN, OWN, gateway_of
 from tests.kit.scripted_model import ScriptedModel, calls, says
-from toolsearch import Catalog, PassThrough, SessionOptions, ToolDefinition, ToolSearch
+from toolsearch import Catalog, PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch
 from toolsearch.access.principals import LOCAL
 from toolsearch.access.reach import Reach
 from toolsearch.chat.advisor import ChatRequest, chain_of
@@ -24,7 +24,11 @@ from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.messages import ToolMessage, UserMessage
 
 IN_REACH = ("a", "b", "c")
-BY_CALL_TOOL = "Run one with the tool that its 'callWith' names, giving 'name' and 'arguments' by its inputSchema."
+IN_LIST = "Tools marked 'loaded' are in your tool list: call them by name. To load another, send the query select:NAME."
+BY_CALL_TOOL = (
+    "Run a tool with the one that its 'callWith' names, giving 'name' and 'arguments' by its inputSchema. For the "
+    "definition of a tool that is only named, send the query select:NAME."
+)
 
 CURSOR = Caller(LOCAL, Era.LEGACY, session_key="2", client_name="cursor")
 STATELESS = Caller(LOCAL, Era.LEGACY, client_name="claude-code")
@@ -34,7 +38,7 @@ STATELESS = Caller(LOCAL, Era.LEGACY, client_name="claude-code")
     ("exposure", "listed", "answers", "hint"),
     [
         (WHOLE, ["a", "b", "c"], "names", "They are in your tool list; call them by name."),
-        (APPEND, ["c", "b"], "names", "They are in your tool list from now on; call them by name."),
+        (APPEND, ["c", "b"], "names", IN_LIST),
         (
             HEDGE,
             ["c", "b"],
@@ -42,7 +46,7 @@ STATELESS = Caller(LOCAL, Era.LEGACY, client_name="claude-code")
             f"{BY_CALL_TOOL} If your tool list has it by now, call it by name instead.",
         ),
         (FIXED, ["c"], "definitions", BY_CALL_TOOL),
-        (DEFERRED, ["c"], "names", "They are in your tool list from now on; call them by name."),
+        (DEFERRED, ["c"], "names", IN_LIST),
     ],
     ids=lambda value: value.kind if isinstance(value, Exposure) else None,
 )
@@ -150,8 +154,13 @@ def options(**bounds: Any) -> SessionOptions:
     return SessionOptions(pass_through=PassThrough(**bounds))
 
 
+class Runs:
+    async def call(self, arguments: Any, context: Any) -> str:
+        return f"done with {arguments} and {context}"
+
+
 def engine_of(max_tools: int) -> ToolSearch:
-    tools = [ToolDefinition(f"a__{name}", f"Does {name}.") for name in ("dig", "sow")]
+    tools = [Tool(ToolDefinition(f"a__{name}", f"Does {name}."), Runs()) for name in ("dig", "sow")]
     return ToolSearch(Catalog(tools), encoder=None, options=options(max_tools=max_tools))
 
 
@@ -178,12 +187,14 @@ async def in_gateway(max_tools: int, caller: Caller) -> str:
 @pytest.mark.parametrize(
     ("max_tools", "answer"),
     [
-        (0, "1 tool found, 1 of them new. They are in your tool list from now on; call them by name."),
-        (10, "1 tool found. They are in your tool list; call them by name."),
+        (0, [IN_LIST, "- a__dig() [fits, loaded]: Does dig."]),
+        (10, ["They are in your tool list; call them by name.", "- a__dig() [fits]: Does dig."]),
     ],
     ids=["the list grows", "all of it is listed"],
 )
-async def test_the_same_situation_is_told_in_the_same_words_by_library_chat_and_gateway(max_tools: int, answer: str):
+async def test_the_same_situation_is_told_in_the_same_words_by_library_chat_and_gateway(
+    max_tools: int, answer: list[str]
+):
     answers = [
         await in_library(max_tools),
         await in_chat(max_tools, mode="append"),
@@ -191,7 +202,7 @@ async def test_the_same_situation_is_told_in_the_same_words_by_library_chat_and_
         await in_gateway(max_tools, EXPANDING),
     ]
 
-    assert answers == [f"{answer}\n- a__dig: Does dig."] * 4
+    assert [text.splitlines() for text in answers] == [answer] * 4
 
 
 @pytest.mark.parametrize(

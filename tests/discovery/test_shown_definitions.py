@@ -70,7 +70,12 @@ def wide_schema(parameters: int, **each: Any) -> dict[str, Any]:
 
 def engine_of(*tools: Tool | ToolDefinition, sessions: SessionStore | None = None, **options: Any) -> ToolSearch:
     chosen = SessionOptions(
-        **{"pass_through": PassThrough(max_tools=0), "budget": Budget(max_definition_tokens=MAX), **options}
+        **{
+            "pass_through": PassThrough(max_tools=0),
+            "exposure": "append",
+            "budget": Budget(max_definition_tokens=MAX),
+            **options,
+        }
     )
     return ToolSearch(Catalog(tools), encoder=None, sessions=sessions, options=chosen)
 
@@ -126,7 +131,7 @@ def test_the_answer_of_a_search_is_as_short_as_ever() -> None:
 
 def test_a_catalog_that_is_shown_whole_is_shortened_too() -> None:
     engine = engine_of(huge_tool(), pass_through=PassThrough(max_tokens=10_000_000))
-    (entry,) = engine.session("a").tools(format="anthropic")
+    (entry,) = engine.session("a").tools(format="anthropic", model="claude-opus-4-1")
     assert count_json(entry, COUNTER) <= MAX + 20
 
 
@@ -167,7 +172,6 @@ def test_a_tool_whose_schema_alone_is_too_long_is_refused_with_a_reason() -> Non
     engine = engine_of(ToolDefinition("wide", "Send an email", wide_schema(200)), ToolDefinition("mail", "An email"))
     session = engine.session("a", pins=["wide"])
     answer = asyncio.run(session.call(SEARCH, {"query": "email"}))
-    assert answer.text.splitlines()[0].startswith("1 tool found, 1 of them new.")
     assert answer.text.splitlines()[-1] == "Found as well, but too long to be shown: wide."
     assert answer.structured == {"tools": ["mail"], "refused": ["wide"]}
     assert [found.name for found in session.search("select:wide")] == []

@@ -25,22 +25,53 @@ async def test_an_answer_says_how_this_client_can_call_what_was_found():
     assert "tool list" not in fixed.text
     assert "If your tool list has it by now, call it by name instead." in hedged.text
     assert hedged.structured["tools"] == fixed.structured["tools"]
-    assert grown.text.splitlines()[0] == (
-        "1 tool found, 1 of them new. They are in your tool list from now on; call them by name."
-    )
+    assert grown.text.splitlines()[0].startswith("Tools marked 'loaded' are in your tool list: call them by name.")
+    assert "[fits, loaded]" in grown.text
+    assert grown.structured == {"tools": [{"name": "a__dig"}], "howToCall": grown.text.splitlines()[0]}
 
 
-async def test_an_answer_says_where_even_the_best_fits_only_weakly():
-    weakly = "They fit only weakly: if none is what you need, search once more in other words."
+async def test_an_answer_says_where_even_the_best_is_only_related_and_loads_none():
+    weakly = "Probably none of these fits; they are only related."
     async with gateway_of("a", "b") as (gateway, servers):
         await servers["a"].lists(entry("mow", description="Cuts the grass of a lawn"))
         await servers["b"].lists(entry("bake", description="Bakes a loaf of bread"))
         for caller in (MODERN, HEDGED, EXPANDING):
-            weak = (await search(gateway, caller, "what time is it")).answer
+            found = await search(gateway, caller, "what time is it")
+            weak = found.answer
             assert weakly in weak.text
-            assert weak.structured["howToCall"].endswith(weakly)
+            assert weakly in weak.structured["note"]
+            assert (weak.structured["tools"], found.list_changed) == ([], False)
+            assert "[related]" in weak.structured["alsoFound"][0]
             sure = (await search(gateway, caller, "bake bread")).answer
-            assert weakly not in sure.text + sure.structured["howToCall"]
+            assert weakly not in sure.text + str(sure.structured)
+            assert [tool["name"] for tool in sure.structured["tools"]] == ["b__bake"]
+
+
+async def test_several_queries_of_a_client_are_answered_in_one_call_and_every_loaded_tool_is_listed():
+    async with gateway_of("a", "b") as (gateway, servers):
+        await servers["a"].lists(entry("mow", description="Cuts the grass of a lawn"))
+        await servers["b"].lists(entry("bake", description="Bakes a loaf of bread"))
+        asked = {"queries": ["bake bread", "cut the grass"]}
+        found = await gateway.search(EXPANDING, asked)
+        listed = await names(gateway, EXPANDING)
+        fixed = await gateway.search(MODERN, asked)
+
+    assert listed == [*OWN, "b__bake", "a__mow"]
+    assert found.list_changed
+    assert [line for line in found.answer.text.splitlines() if line.startswith('"')] == [
+        '"bake bread":',
+        '"cut the grass":',
+    ]
+    assert [tool["name"] for tool in fixed.answer.structured["tools"]] == ["b__bake", "a__mow"]
+    assert gateway.ledger.last_searches[0].query == "bake bread; cut the grass"
+
+
+async def test_an_operators_hint_ends_the_search_tools_description():
+    section = {"search": {"searchHint": "Gardens and kitchens."}, "passThrough": {"maxTools": 0}}
+    async with Gateway(read_gateway_config({"mcpServers": {}, "toolsearch": section}, {}), gate=OpenGate()) as gateway:
+        own = (await gateway.list_tools(MODERN))[0]
+
+    assert own["description"].endswith(" Gardens and kitchens.")
 
 
 async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_shown():
@@ -63,7 +94,8 @@ async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_show
                 found = await gateway.search(caller, {"query": "select:dig,bury,wide"})
                 assert tokens(found.answer.text) <= 8_100
                 assert tokens(found.answer.structured) <= 8_100
-                assert "wide" not in str(found.answer)
+                assert "parameter_1" not in str(found.answer)
+                assert "Found as well, but too long to be shown: a__wide." in found.answer.text
                 listed = await gateway.list_tools(caller)
                 assert all(tokens(each) <= 8_000 for each in listed)
                 theirs = [each for each in listed if each["name"] not in OWN]

@@ -21,8 +21,8 @@ async def test_few_tools_are_listed_whole_and_without_ours_yet_can_be_searched()
             assert await names(gateway, caller) == ["a__dig", "a__sow"]
             found = await search(gateway, caller, "select:a__sow")
             assert found.answer.text.splitlines() == [
-                "1 tool found. They are in your tool list; call them by name.",
-                "- a__sow: Does sow.",
+                "They are in your tool list; call them by name.",
+                "- a__sow() [fits]: Does sow.",
             ]
             assert not found.list_changed
             assert await names(gateway, caller) == ["a__dig", "a__sow"]

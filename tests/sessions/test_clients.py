@@ -17,7 +17,9 @@ SEARCH = "toolSearchTool"
 QUESTION = "What is 7 o'clock one zone further east? And pay the bill."
 ANSWER = "8. There is no money."
 SCRIPT = (
-    Reply("Let me see.", [Call(SEARCH, {"query": "convert time zone or bill"}, "1")], thinking="Tools first."),
+    Reply(
+        "Let me see.", [Call(SEARCH, {"queries": ["convert time zone", "pay a bill"]}, "1")], thinking="Tools first."
+    ),
     Reply(calls=[Call("convert_time", {"hour": 7}, "2"), Call("pay_bill", {"amount": 5}, "3")]),
     Reply(ANSWER),
 )
@@ -81,7 +83,7 @@ async def test_openai_chat_completions(api: LoopbackApi, session: Session) -> No
     assert_what_became_of(session, api, "/v1/chat/completions")
     _, _, search, _, converted, paid = api.bodies[2]["messages"]
     assert (search["role"], search["tool_call_id"]) == ("tool", "1")
-    assert search["content"].startswith("2 tools found, 2 of them new.")
+    assert search["content"].count("loaded]") == 2
     assert converted == {"role": "tool", "tool_call_id": "2", "content": "8"}
     assert paid == {"role": "tool", "tool_call_id": "3", "content": "Error: no 5 left"}
 
@@ -105,7 +107,7 @@ async def test_openai_responses(api: LoopbackApi, session: Session) -> None:
     assert_what_became_of(session, api, "/v1/responses")
     results = [item for item in api.bodies[2]["input"] if item.get("type") == "function_call_output"]
     assert [result["call_id"] for result in results] == ["1", "2", "3"]
-    assert results[0]["output"].startswith("2 tools found, 2 of them new.")
+    assert results[0]["output"].count("loaded]") == 2
     assert [result["output"] for result in results[1:]] == ["8", "Error: no 5 left"]
 
 

@@ -105,11 +105,12 @@ async def test_a_session_that_is_evicted_between_two_steps_of_a_reply_finishes_i
 
     messages = await session.execute([{"name": "crowd_out"}, select("send_mail"), {"name": "pay_bill"}])
 
-    assert [message["content"][0]["text"].partition(".")[0] for message in messages] == [
+    done, selected, refused = [message["content"][0]["text"] for message in messages]
+    assert (done, selected.splitlines()[1].partition(" [")[0], refused) == (
         "done",
-        "1 tool found, 1 of them new",
+        "- send_mail()",
         "the tool 'pay_bill' can be found, but not called: its source gives no way to run it",
-    ]
+    )
     if kept is not None:
         assert stored(kept) == ["crowd_out", "pay_bill", "send_mail"]
         assert session.discovered == ["crowd_out", "pay_bill", "send_mail"]

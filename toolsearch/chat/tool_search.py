@@ -269,7 +269,9 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         )
 
         def opened(engine: ToolSearch) -> TurnSession:
-            return TurnSession(engine, state, principal, self._options)
+            session = TurnSession(engine, state, principal, self._options)
+            session.runs = () if self._engine else {name for name, tool in own.items() if tool.is_callable}
+            return session
 
         return opened(self._engine) if self._engine else self._engines.open(own, state, opened)
 

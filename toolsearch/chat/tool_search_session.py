@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from toolsearch.access.principals import LOCAL, Principal
-from toolsearch.sessions.answering import Found
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.state import SessionState
 from toolsearch.tools.definition import Tool
-from toolsearch_indexes.strategies import Strategy
 
 
 class TurnSession(Conversation):
@@ -27,12 +27,9 @@ class TurnSession(Conversation):
         super().__init__(host, state, principal, options)
         self._found: set[str] = set()
 
-    def search(
-        self, query: str, *, limit: int | None = None, strategy: Strategy | None = None, server: str | None = None
-    ) -> Found:
-        found = super().search(query, limit=limit, strategy=strategy, server=server)
-        self._found.update(reference.name for reference in found.shown)
-        return found
+    def load(self, names: Collection[str]) -> None:
+        super().load(names)
+        self._found.update(names)
 
     def forget_earlier_finds(self) -> None:
         """Keep, of what was discovered, what the searches since the last call of this found, if they found any."""

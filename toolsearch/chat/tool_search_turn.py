@@ -10,7 +10,7 @@ from toolsearch.calling.inner_call import inner_call
 from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_search_session import TurnSession
 from toolsearch.discovery.exposure import FIXED, SESSION_EXPOSURES
-from toolsearch.discovery.search_tool import MAX_QUERY_CHARACTERS
+from toolsearch.discovery.search_arguments import MAX_QUERY_CHARACTERS
 from toolsearch.errors import ToolGoneError, ToolSearchError, UnknownToolError
 from toolsearch.sessions.port import ToolScope
 from toolsearch.sessions.request_history import FOUND_BEFOREHAND, revealed_in

@@ -39,7 +39,7 @@ def tokens(
             "tools": len(costs),
             "tokens": total,
             # with all strategies, so this is the largest that it can be
-            "search_tool_tokens": view.tokens_of(search_tool_definition(view.servers)),
+            "search_tool_tokens": view.tokens_of(search_tool_definition()),
             "is_shown_whole": engine.options.pass_through.covers(tools=len(costs), tokens=total),
             "is_estimate": engine.counter.estimate,
             "counted_as": _COUNTED_AS,

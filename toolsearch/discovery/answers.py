@@ -1,129 +1,274 @@
-"""What a model reads in answer to a search: names or definitions, how to call the tools, and how well they fit."""
+"""What a model reads in answer to a call of the search tool, on every face."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+from toolsearch.discovery.call_tools import call_tool_for
+from toolsearch.discovery.exposure import Exposure
+from toolsearch.discovery.loading import Fit
+from toolsearch.discovery.signatures import signature_of
+from toolsearch.errors import shown_name
 from toolsearch.tokens import TokenCounter
-from toolsearch.tools.definition import ToolReference
+from toolsearch.tools.definition import Tool, ToolReference
+from toolsearch.tools.summaries import one_line
+from toolsearch.wire.mcp.definitions import fields_for_calling
 
 ANSWER_TOKENS: Final = 800
 _SUMMARY_WIDTHS = (240, 160, 100, 60, 30, 0)  # characters; tried in turn until an answer fits
+_RELATED_WIDTH = 80  # of the summary of a tool that is only related
+_QUERY_WIDTH = 60
+_FOR_DEFINITIONS = 0.75  # of an answer's tokens; the others are for what is only named
 
-_NOTHING_FOUND = (
-    "No tool found. Try other words for the same capability (a verb and its object), one capability per query, "
-    "no server, or strategy 'keyword'. If that finds nothing either, there is no such tool."
+Finding: TypeAlias = Literal["fits", "weak", "again", "nothing"]
+
+_REMARKS: Mapping[Finding, str] = {
+    "fits": "",
+    "weak": "probably none of these fits; they are only related",
+    "again": "as before for a search like it, none of these fits; there is probably no such tool",
+    "nothing": "no tool found",
+}
+_ADVICE = (
+    "Where nothing fits, search once more in other words for the same (a verb and its object; no server). If that does "
+    "not help either, do without a tool."
 )
-_WEAK = "They fit only weakly: if none is what you need, search once more in other words."
 
-
-def answer_with_names(
-    references: Sequence[ToolReference],
-    *,
-    call_hint: str,
-    answer_tokens: int = ANSWER_TOKENS,
-    counter: TokenCounter,
-    listed_before: Collection[str] | None = None,
-    note: str = "",
-) -> str:
-    """Name *references*, best first, in at most *answer_tokens* tokens.
-
-    *listed_before* names the tools that the model's list held before, so that the others can be counted as new; None
-    leaves that out. To fit, summaries are cut, then left out, and then the last tools are only counted. The first line
-    and *note* are given even if they alone exceed the cap.
-    """
-    if not references:
-        return answer_with_nothing(note)
-    new = 0 if listed_before is None else sum(reference.name not in listed_before for reference in references)
-    head = _head(len(references), new, with_confidence(call_hint, references))
-    for width in _SUMMARY_WIDTHS:
-        lines = [_line(reference, width, listed_before or ()) for reference in references]
-        answer = _lines(head, *lines, note)
-        if counter.count(answer) <= answer_tokens:
-            return answer
-    for shown in range(len(references) - 1, 0, -1):
-        lines = [_line(reference, 0, listed_before or ()) for reference in references[:shown]]
-        answer = _lines(head, *lines, _more(len(references) - shown), note)
-        if counter.count(answer) <= answer_tokens:
-            return answer
-    return _lines(head, _more(len(references)), note)
+_NOT_CALLABLE = "cannot be called: nothing here runs it"
 
 
 @dataclass(frozen=True, slots=True)
-class DefinitionsAnswer:
-    """*text* holds the definitions *given*; *left_out* are the names of the tools that there was no room for."""
+class FoundTool:
+    """One tool in an answer. *is_loaded* says that the model is shown its definition from now on."""
+
+    reference: ToolReference
+    fit: Fit
+    is_loaded: bool
+
+    @property
+    def name(self) -> str:
+        return self.reference.name
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredQuery:
+    """What one query has found, best first.
+
+    fitting   how many tools fit in all; more than *tools* has if the limit has cut them off. *is_more* says that there
+              are even more
+    too_long  names of what was found and cannot be shown
+    missing   what was selected by name and does not exist
+    error     why there is no answer, written for the model
+    """
+
+    query: str
+    tools: Sequence[FoundTool] = ()
+    finding: Finding = "fits"
+    fitting: int = 0
+    is_more: bool = False
+    too_long: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    error: str = ""
+
+    @property
+    def loaded(self) -> list[str]:
+        return [tool.name for tool in self.tools if tool.is_loaded]
+
+    @property
+    def remark(self) -> str:
+        """What is to say of the answer as a whole."""
+        shown = sum(tool.fit != "related" for tool in self.tools)
+        if self.error:
+            return self.error
+        if self.finding == "fits" and self.fitting > shown:
+            return f"{shown} of {self.fitting}{' or more' if self.is_more else ''} tools that fit"
+        return _REMARKS[self.finding]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """*text* is for the model; the others say the same for programs.
+
+    definitions  those that the text holds, as the model reads them
+    loaded       the names of the tools that are loaded, or whose definitions are given
+    also_found   the other tools that the text names, as it does
+    remarks      the rest of the text, but for *call_hint*
+    found        the names of all tools that the text names
+    """
 
     text: str
-    given: list[dict[str, Any]]
-    left_out: list[str]
+    call_hint: str
+    loaded: list[str]
+    also_found: list[str]
+    remarks: str
+    definitions: list[dict[str, Any]]
+    found: list[str]
 
 
-def answer_with_definitions(
-    entries: Sequence[dict[str, Any]], *, call_hint: str, answer_tokens: int, counter: TokenCounter, note: str = ""
-) -> DefinitionsAnswer:
-    """Give *entries*, the definitions as the model reads them, best first, within *answer_tokens* tokens; the first is
-    always given.
+@dataclass(frozen=True, slots=True)
+class AnswerWriter:
+    """Writes answers of at most *answer_tokens* tokens, all queries of a call together.
 
-    Only ``name`` of each entry is looked at. Tools without room are named, with how to get their definitions.
-    *call_hint* comes from `with_confidence`.
+    shown     gives the tool of a name as models are shown it, None for one that they are not
+    is_split  whether there is a call tool for each safety class, or one for all
     """
-    lines = [call_hint]
-    given: list[dict[str, Any]] = []
-    room = answer_tokens - counter.count(call_hint) - counter.count(note)
-    for entry in entries:
-        text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
-        room -= counter.count(text)
-        if room < 0 and given:
-            break
-        lines.append(text)
-        given.append(entry)
-    left_out: list[str] = [entry["name"] for entry in entries[len(given) :]]
-    if left_out:
-        lines.append(f"Also found, without room for their schemas: {', '.join(left_out)}. Query select:NAME for one.")
-    return DefinitionsAnswer(_lines(*lines, note), given, left_out)
+
+    shown: Callable[[str], Tool | None]
+    answer_tokens: int
+    counter: TokenCounter
+    is_split: bool = False
+
+    def write(
+        self,
+        exposure: Exposure,
+        answers: Sequence[AnsweredQuery],
+        *,
+        listed_before: Collection[str] = (),
+        servers: str = "",
+        note: str = "",
+    ) -> SearchAnswer:
+        """Answer a call. *listed_before* names the tools that the model's list has anyway.
+
+        To fit, summaries are cut, then left out, and then the last tools of each query are only counted. The first
+        definition, and what is said of a whole query, is given even if it alone exceeds the cap.
+        """
+        definitions = self._definitions(answers) if exposure.answers == "definitions" else {}
+        page = _Page(exposure, answers, listed_before, definitions, self.shown, servers, note)
+        *larger, least = page.sizes()
+        fitting = (size for size in larger if self.counter.count(page.text(size)) <= self.answer_tokens)
+        return page.answer(next(fitting, least))
+
+    def _definitions(self, answers: Sequence[AnsweredQuery]) -> dict[str, dict[str, Any]]:
+        """What is needed to call the loaded tools, by name: the best of each query first, as far as there is room."""
+        room = self.answer_tokens * _FOR_DEFINITIONS
+        given: dict[str, dict[str, Any]] = {}
+        for name in _by_turns([answer.loaded for answer in answers]):
+            tool = self.shown(name)
+            if tool is None or name in given:
+                continue
+            call_with = call_tool_for(tool, is_split=self.is_split)
+            entry = {"name": name, "callWith": call_with, **fields_for_calling(tool)}
+            room -= self.counter.count(_json(entry))
+            if room < 0 and given:
+                break
+            given[name] = entry
+        return given
 
 
-def answer_with_nothing(note: str = "") -> str:
-    """Say that nothing was found, and what to try."""
-    return _lines(_NOTHING_FOUND, note)
+class _Size(NamedTuple):
+    summary_width: int  # characters
+    tools: int  # of each query
+    has_servers: bool
 
 
-def with_confidence(call_hint: str, references: Sequence[ToolReference]) -> str:
-    """*call_hint*, with a warning if even the first of *references* fits only weakly. There has to be one."""
-    return call_hint if references[0].confidence == "high" else f"{call_hint} {_WEAK}".strip()
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """An answer that can be written in several sizes."""
+
+    exposure: Exposure
+    answers: Sequence[AnsweredQuery]
+    listed_before: Collection[str]
+    definitions: Mapping[str, dict[str, Any]]
+    shown: Callable[[str], Tool | None]
+    servers: str
+    note: str
+
+    def sizes(self) -> list[_Size]:
+        """The largest first."""
+        most = max([len(answer.tools) for answer in self.answers], default=0)
+        cut = [_Size(width, most, has_servers=True) for width in _SUMMARY_WIDTHS]
+        return [*cut, *(_Size(0, count, has_servers=False) for count in range(most, -1, -1))]
+
+    def text(self, size: _Size) -> str:
+        seen: set[str] = set()
+        lines = [self._hint()]
+        for answer in self.answers:
+            lines += self._of_query(answer, size, seen)
+        return _lines(*lines, *self._rest(size))
+
+    def answer(self, size: _Size) -> SearchAnswer:
+        named = dict.fromkeys(tool for answer in self.answers for tool in self._named(answer, size))
+        loaded = dict.fromkeys(tool.name for tool in named if self._is_given(tool))
+        others = {tool.name: self._line(tool, 0) for tool in named if tool.name not in loaded}
+        heads = [self._head(answer) for answer in self.answers if answer.remark]
+        return SearchAnswer(
+            self.text(size),
+            self._hint(),
+            list(loaded),
+            [line.removeprefix("- ") for line in others.values()],
+            _lines(*heads, *self._rest(size)),
+            list(self.definitions.values()),
+            list(dict.fromkeys(tool.name for tool in named)),
+        )
+
+    def _hint(self) -> str:
+        return self.exposure.call_hint if any(answer.tools for answer in self.answers) else ""
+
+    def _named(self, answer: AnsweredQuery, size: _Size) -> list[FoundTool]:
+        """The first tools of *answer*, and those whose definitions are given."""
+        return [tool for at, tool in enumerate(answer.tools) if at < size.tools or tool.name in self.definitions]
+
+    def _of_query(self, answer: AnsweredQuery, size: _Size, seen: set[str]) -> Iterator[str]:
+        if len(self.answers) > 1 or answer.remark:
+            yield self._head(answer)
+        named = self._named(answer, size)
+        for tool in named:
+            if tool.name in seen:
+                yield f"- {tool.name} [{self._marks(tool)}]: see above"
+            elif tool.name in self.definitions:
+                yield _json(self.definitions[tool.name])
+            else:
+                yield self._line(tool, size.summary_width)
+            seen.add(tool.name)
+        if len(named) < len(answer.tools):
+            yield f"... and {len(answer.tools) - len(named)} more"
+
+    def _head(self, answer: AnsweredQuery) -> str:
+        if len(self.answers) == 1:
+            return f"{answer.remark[:1].upper()}{answer.remark[1:]}."
+        query = one_line(answer.query, _QUERY_WIDTH)
+        return f'"{query}": {answer.remark}.' if answer.remark else f'"{query}":'
+
+    def _line(self, tool: FoundTool, width: int) -> str:
+        shown = self.shown(tool.name)
+        signature = signature_of(shown.definition) if shown else tool.name
+        summary = one_line(tool.reference.summary, min(width, _RELATED_WIDTH) if tool.fit == "related" else width)
+        return f"- {signature} [{self._marks(tool)}]{f': {summary}' if summary else ''}"
+
+    def _marks(self, tool: FoundTool) -> str:
+        is_loaded = self._is_given(tool) and self.exposure.is_searched
+        is_idle = not tool.reference.is_callable
+        return ", ".join([tool.fit, *(["loaded"] if is_loaded else []), *([_NOT_CALLABLE] if is_idle else [])])
+
+    def _is_given(self, tool: FoundTool) -> bool:
+        if self.exposure.answers == "definitions" and not self.exposure.grows:
+            return tool.name in self.definitions
+        return tool.is_loaded or tool.name in self.listed_before
+
+    def _rest(self, size: _Size) -> list[str]:
+        is_weak = any(answer.finding in ("weak", "nothing") for answer in self.answers if not answer.missing)
+        missing = [shown_name(name) for answer in self.answers for name in answer.missing]
+        too_long = dict.fromkeys(name for answer in self.answers for name in answer.too_long)
+        return [
+            f"No tool is named {', '.join(missing)}." if missing else "",
+            f"Found as well, but too long to be shown: {', '.join(too_long)}." if too_long else "",
+            _ADVICE if is_weak else "",
+            self.servers if size.has_servers else "",
+            self.note,
+        ]
 
 
-def too_long_note(names: Sequence[str]) -> str:
-    """Say that these tools were found and are too long to be shown; "" for none."""
-    return f"Found as well, but too long to be shown: {', '.join(names)}." if names else ""
+def _by_turns(lists: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The first of each list, then the second of each, and so on."""
+    for place in range(max(map(len, lists), default=0)):
+        yield from (each[place] for each in lists if place < len(each))
+
+
+def _json(entry: Mapping[str, Any]) -> str:
+    return json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
 
 
 def _lines(*lines: str) -> str:
     return "\n".join(filter(None, lines))
-
-
-def _head(found: int, new: int, call_hint: str) -> str:
-    counted = "1 tool found" if found == 1 else f"{found} tools found"
-    return f"{counted}{f', {new} of them new' if new else ''}. {call_hint}".rstrip()
-
-
-def _more(count: int) -> str:
-    return f"... and {count} more"
-
-
-def _line(reference: ToolReference, width: int, listed_before: Collection[str]) -> str:
-    loaded = " (was loaded already)" if reference.name in listed_before else ""
-    summary = _one_line(reference.summary, width)
-    return f"- {reference.name}{loaded}{f': {summary}' if summary else ''}"
-
-
-def _one_line(text: str, width: int) -> str:
-    """Cut *text* at a word to at most *width* characters. One line, so that no summary can pose as the next result."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    if len(line) <= width:
-        return line
-    head = line[: max(width - 1, 0)]
-    return f"{head.rpartition(' ')[0] or head}…" if head else ""

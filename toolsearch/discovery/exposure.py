@@ -46,13 +46,18 @@ class Exposure:
         return list(dict.fromkeys([*pins, *(discovered if self.grows else ())]))
 
 
-_IN_LIST_FROM_NOW = "They are in your tool list from now on; call them by name."
-_BY_CALL_TOOL = f"Run one with the tool that its 'callWith' names, giving 'name' and 'arguments' by its {INPUT_SCHEMA}."
+_IN_LIST = (
+    "Tools marked 'loaded' are in your tool list: call them by name. To load another, send the query select:NAME."
+)
+_BY_CALL_TOOL = (
+    "Run a tool with the one that its 'callWith' names, giving 'name' and 'arguments' by its "
+    f"{INPUT_SCHEMA}. For the definition of a tool that is only named, send the query select:NAME."
+)
 
 WHOLE = Exposure("whole", "They are in your tool list; call them by name.")
 """Every tool in reach is listed, so that nothing has to be searched for."""
 
-APPEND = Exposure("append", _IN_LIST_FROM_NOW, grows=True)
+APPEND = Exposure("append", _IN_LIST, grows=True)
 """What was found is appended to the list: for the library, and for MCP clients that list anew when they are told to."""
 
 FIXED = Exposure("fixed", _BY_CALL_TOOL, answers="definitions")
@@ -66,10 +71,10 @@ HEDGE = Exposure(
 )
 """As "append" and as "fixed" at once: for a client of which nobody knows whether it lists anew."""
 
-DEFERRED = Exposure("deferred", _IN_LIST_FROM_NOW)
+DEFERRED = Exposure("deferred", _IN_LIST)
 """The provider knows all definitions from the start, and an answer makes it load those that were found."""
 
-MESSAGES = Exposure("messages", _IN_LIST_FROM_NOW)
+MESSAGES = Exposure("messages", _IN_LIST)
 """The list never changes. A message after the answer adds what was found."""
 
 SESSION_EXPOSURES: Mapping[RevealMode, Exposure] = {

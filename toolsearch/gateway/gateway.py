@@ -169,8 +169,8 @@ class Gateway:
         found, tokens = await search_threads.run(self._search, caller, arguments)
         self.ledger.searched(
             caller,
-            str(arguments.get("query", "")),
-            [tool["name"] for tool in found.answer.structured.get("tools", ())],
+            "; ".join(found.queries),
+            found.answer.found,
             seconds=self._clock() - started_s,
             answer_tokens=tokens,
         )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.answers import answer_with_names, too_long_note
+from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, Finding, FoundTool
 from toolsearch.discovery.exposure import Exposure
-from toolsearch.discovery.search_tool import SearchArguments
+from toolsearch.discovery.loading import Fit, fits_of, is_weak, loaded
+from toolsearch.discovery.search_arguments import AskedSearch, SearchArguments
+from toolsearch.discovery.servers import MOST_UNASKED, MOST_WHEN_ASKED, server_list
 from toolsearch.discovery.view import View
+from toolsearch.discovery.weak_searches import WeakSearches
+from toolsearch.errors import BadPatternError, BadQueryError
 from toolsearch.sessions.host import ConversationHost, note_found
 from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.state import SessionState
@@ -19,7 +23,10 @@ from toolsearch.tools.blocks import text_block
 from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.output import ToolOutput
+from toolsearch_indexes.query_forms import Select, Words, read_form, select_missing
 from toolsearch_indexes.strategies import Strategy
+
+_COUNTED = 50  # tools that fit are counted up to here
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,114 @@ class Found:
     refused: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Searcher:
+    """Searches for one caller.
+
+    shown  gives the tool of a name as models are shown it, None for one that they are not
+    runs   the names of tools that the catalog alone could not run
+    weak   the earlier searches in vain of the caller's session, if it has one
+    """
+
+    host: ConversationHost
+    principal: Principal
+    session_id: str
+    reach: Reach
+    view: View
+    shown: Callable[[str], Tool | None]
+    runs: Collection[str] = ()
+    weak: WeakSearches | None = None
+
+    def find(
+        self, query: str, *, limit: int, strategy: Strategy | None = None, server: str | None = None
+    ) -> list[ToolReference]:
+        """What fits, also what cannot be shown. The use of it is learnt from."""
+        found = self._search(query, limit, strategy, server)
+        note_found(self.host, self.principal, self.session_id, query, strategy, found)
+        return found
+
+    def split(self, found: Sequence[ToolReference]) -> Found:
+        """Part what the model is shown of *found* from what is too long for it."""
+        hidden = [reference.name for reference in found if self.shown(reference.name) is None]
+        refused = tuple(name for name in hidden if self.view.allows(name))
+        shown = [reference for reference in found if reference.name not in hidden]
+        return Found([replace(each, is_callable=True) if each.name in self.runs else each for each in shown], refused)
+
+    def answers(self, asked: SearchArguments) -> list[AnsweredQuery]:
+        """Answer each query. One that cannot be searched for does not spoil the others.
+
+        Raises BadQueryError or BadPatternError, written for the model, for a single query.
+        """
+        if len(asked.searches) == 1:
+            return [self._answered(asked.searches[0])]
+        return [self._answered_or_refused(each) for each in asked.searches]
+
+    def servers(self, asked: SearchArguments, answers: Sequence[AnsweredQuery]) -> str:
+        """Which servers there are: if the model asks for them, or if nothing that it asked for fits."""
+        if asked.lists_servers:
+            most = MOST_WHEN_ASKED
+        elif all(answer.finding in ("weak", "nothing") and not answer.missing for answer in answers):
+            most = MOST_UNASKED
+        else:
+            return ""
+        listed = server_list(self.view.servers, self.host.catalog.server_purpose, most=most)
+        return listed or ("No tool here is of a named server." if asked.lists_servers else "")
+
+    def _answered_or_refused(self, asked: AskedSearch) -> AnsweredQuery:
+        try:
+            return self._answered(asked)
+        except (BadQueryError, BadPatternError) as error:
+            return AnsweredQuery(asked.query, finding="nothing", error=str(error))
+
+    def _answered(self, asked: AskedSearch) -> AnsweredQuery:
+        parted = self.split(self.find(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server))
+        references = parted.shown
+        fits = fits_of(references)
+        load = loaded(asked.query, references, by_pattern=asked.strategy == "regex")
+        count = _count(fits)
+        total = self._total(asked) if 0 < count == asked.limit else count
+        return AnsweredQuery(
+            asked.query,
+            [
+                FoundTool(reference, fit, place < load)
+                for place, (reference, fit) in enumerate(zip(references, fits, strict=True))
+            ],
+            self._finding(asked.query, references),
+            total,
+            total == _COUNTED,
+            parted.refused,
+            self._missing(asked, len(parted.shown) + len(parted.refused)),
+        )
+
+    def _missing(self, asked: AskedSearch, found: int) -> list[str]:
+        """What is selected by name and does not exist. Looked up once more only where something is missing."""
+        form = read_form(asked.query)
+        if not isinstance(form, Select) or found >= len(form.names):
+            return []
+        return select_missing(asked.query, lambda name: self._search(name, 1, None, asked.server))
+
+    def _finding(self, query: str, references: Sequence[ToolReference]) -> Finding:
+        if not is_weak(references):
+            return "fits"
+        if self.weak is not None and isinstance(read_form(query), Words):
+            names = [reference.name for reference in references]
+            if self.weak.note(query, names):
+                return "again"
+        return "weak" if references else "nothing"
+
+    def _total(self, asked: AskedSearch) -> int:
+        """How many tools fit, also beyond the limit."""
+        if isinstance(read_form(asked.query), Select):
+            return asked.limit
+        found = self._search(asked.query, max(asked.limit, _COUNTED), asked.strategy, asked.server)
+        return _count(fits_of(found))
+
+    def _search(self, query: str, limit: int, strategy: Strategy | None, server: str | None) -> list[ToolReference]:
+        return self.host.search(
+            query, limit=limit, strategy=strategy, reach=self.reach, server=server, principal=self.principal
+        )
+
+
 class Searching(Protocol):
     """What searches need of the conversation that they are in."""
 
@@ -37,6 +152,7 @@ class Searching(Protocol):
     principal: Principal
     host: ConversationHost
     options: SessionOptions
+    runs: Collection[str]
 
     @property
     def reach(self) -> Reach: ...
@@ -48,51 +164,79 @@ class Searching(Protocol):
     def discovered(self) -> list[str]: ...
 
     def shown_tool(self, name: str) -> Tool | None: ...
-    def add(self, tools: Collection[Tool]) -> None: ...
-
-    def search(
-        self, query: str, *, limit: int | None = None, strategy: Strategy | None = None, server: str | None = None
-    ) -> Found: ...
+    def load(self, names: Collection[str]) -> None: ...
 
 
 def search_in(
     conversation: Searching, query: str, *, limit: int | None, strategy: Strategy | None, server: str | None
 ) -> Found:
-    """Search within reach of *conversation*, and expand what is found."""
-    state, host, principal = conversation.state, conversation.host, conversation.principal
+    """Search within reach of *conversation*, and load all that is found."""
+    searcher, counters = _searcher(conversation), conversation.state.counters
     limit = conversation.options.limit if limit is None else limit
-    found = host.search(
-        query, limit=limit, strategy=strategy, reach=conversation.reach, server=server, principal=principal
-    )
-    note_found(host, principal, state.id, query, strategy, found)
-    tools = {reference.name: conversation.shown_tool(reference.name) for reference in found}
-    present = [tool for tool in tools.values() if tool is not None]
-    new = {tool.name for tool in present if tool.name not in state.discovered}
-    state.unused |= new
-    host.telemetry.discovered(len(new))
-    conversation.add(present)
-    state.counters.searches += 1
-    state.counters.empty_searches += not found
-    shown = [reference for reference in found if tools[reference.name] is not None]
-    return Found(shown, tuple(name for name, tool in tools.items() if tool is None and conversation.view.allows(name)))
+    found = searcher.split(searcher.find(query, limit=limit, strategy=strategy, server=server))
+    conversation.load([reference.name for reference in found.shown])
+    counters.searches += 1
+    counters.empty_searches += not (found.shown or found.refused)
+    return found
+
+
+def answers_in(conversation: Searching, asked: SearchArguments) -> list[AnsweredQuery]:
+    """Answer each query of a call, and load what the answers say is loaded."""
+    answers = _searcher(conversation).answers(asked)
+    conversation.load(list(dict.fromkeys(name for answer in answers for name in answer.loaded)))
+    counters = conversation.state.counters
+    counters.searches += len(answers)
+    counters.empty_searches += sum(not (answer.tools or answer.too_long) for answer in answers)
+    return answers
 
 
 def answer_in(conversation: Searching, arguments: Mapping[str, Json]) -> ToolOutput:
     """As `Conversation.answer`."""
-    options = conversation.options
+    options, exposure = conversation.options, conversation.exposure
     asked = SearchArguments.parse(
         arguments, default_limit=options.limit, max_limit=options.max_limit, servers=conversation.view.servers
     )
-    exposure, before = conversation.exposure, set(conversation.discovered)
-    found = conversation.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
-    text = answer_with_names(
-        found.shown,
-        call_hint=exposure.call_hint,
-        answer_tokens=options.answer_tokens,
-        counter=conversation.host.counter,
-        listed_before=before if exposure.is_searched else None,
-        note="\n".join(filter(None, [asked.note, too_long_note(found.refused)])),
+    answers = answers_in(conversation, asked)
+    writer = AnswerWriter(conversation.shown_tool, options.answer_tokens, conversation.host.counter)
+    answer = writer.write(
+        exposure,
+        answers,
+        listed_before=conversation.discovered,
+        servers=_searcher(conversation).servers(asked, answers),
+        note=asked.note,
     )
-    refused = {"refused": list(found.refused)} if found.refused else {}
-    names = [reference.name for reference in found.shown]
-    return ToolOutput((text_block(text),), structured={"tools": names, **refused})
+    given = list(dict.fromkeys(name for each in answers for name in each.loaded))
+    refused = list(dict.fromkeys(name for each in answers for name in each.too_long))
+    others = dict.fromkeys(tool.name for each in answers for tool in each.tools if tool.name not in given)
+    structured = {"tools": given, "alsoFound": list(others), "refused": refused}
+    return ToolOutput(
+        (text_block(answer.text),),
+        structured={key: names for key, names in structured.items() if names or key == "tools"},
+    )
+
+
+def load_in(conversation: Searching, names: Collection[str]) -> list[Tool]:
+    """Count what a search lets a model see anew; return what there is of *names*, as it is shown."""
+    tools = [tool for tool in map(conversation.shown_tool, names) if tool is not None]
+    new = {tool.name for tool in tools if tool.name not in conversation.state.discovered}
+    conversation.state.unused |= new
+    conversation.host.telemetry.discovered(len(new))
+    return tools
+
+
+def _count(fits: Sequence[Fit]) -> int:
+    """How many are more than related."""
+    return sum(fit != "related" for fit in fits)
+
+
+def _searcher(conversation: Searching) -> Searcher:
+    return Searcher(
+        conversation.host,
+        conversation.principal,
+        conversation.state.id,
+        conversation.reach,
+        conversation.view,
+        conversation.shown_tool,
+        conversation.runs,
+        conversation.state.weak_searches,
+    )

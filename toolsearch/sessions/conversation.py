@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
+from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.discovery.exposure import APPEND, SESSION_EXPOSURES, Exposure, ExposurePolicy
+from toolsearch.discovery.search_arguments import SearchArguments
 from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.errors import ToolGoneError, UndiscoveredToolError
 from toolsearch.option_values import name_list
-from toolsearch.sessions.answering import Found, answer_in, search_in
+from toolsearch.sessions.answering import Found, answer_in, answers_in, load_in, search_in
 from toolsearch.sessions.figures import count_request, count_searches, savings_of
 from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
@@ -55,6 +57,7 @@ class Conversation:
         self.principal = principal
         self.host = host
         self.options = options or host.options
+        self.runs: Collection[str] = ()  # the names of tools that the catalog alone could not run
         self._searched: Exposure | None = None
         self._view: tuple[Reach, View] | None = None
         self._used: list[str] = []  # called tools, to be learnt from when the session is saved
@@ -246,10 +249,20 @@ class Conversation:
         """Search within reach, and expand what is found."""
         return search_in(self, query, limit=limit, strategy=strategy, server=server)
 
-    def answer(self, arguments: Mapping[str, Json]) -> ToolOutput:
-        """What ``toolSearchTool`` answers a call with *arguments*: the text, and as structured ``{"tools": names}``.
+    def answers(self, asked: SearchArguments) -> list[AnsweredQuery]:
+        """Search as a call of the search tool does: load what is clearly meant, and only name the rest."""
+        return answers_in(self, asked)
 
-        Names of what was found and is too long to be shown are under ``refused``, if there are any.
+    def load(self, names: Collection[str]) -> None:
+        """Show what a search has found from now on, as far as it is in reach."""
+        self.add(load_in(self, names))
+
+    def answer(self, arguments: Mapping[str, Json]) -> ToolOutput:
+        """What ``toolSearchTool`` answers a call with *arguments*: the text, and as structured ``{"tools": names}`` of
+        what is loaded.
+
+        Names of what was found and is not loaded are under ``alsoFound``, and of what is too long to be shown under
+        ``refused``, if there are any.
         """
         return answer_in(self, arguments)
 
@@ -329,7 +342,10 @@ class Conversation:
     def _new_search_definition(self) -> ToolDefinition:
         options, strategies = self.options, self.host.strategies
         return search_tool_definition(
-            self.view.servers, strategies=strategies, default_limit=options.limit, max_limit=options.max_limit
+            strategies=strategies,
+            default_limit=options.limit,
+            max_limit=options.max_limit,
+            hint=options.search_hint,
         )
 
 

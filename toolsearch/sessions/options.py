@@ -10,17 +10,21 @@ from pydantic import Field
 from toolsearch.discovery.answers import ANSWER_TOKENS
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.pass_through import PassThrough
-from toolsearch.discovery.search_tool import DEFAULT_LIMIT, MAX_LIMIT
+from toolsearch.discovery.search_arguments import DEFAULT_LIMIT, MAX_LIMIT
 from toolsearch.errors import BadSettingError
 from toolsearch.setting_values import Count, Seconds, Share
 from toolsearch.wire.capabilities import RevealSetting
 
+MAX_HINT = 400
+SearchHint: TypeAlias = Annotated[
+    str, Field(max_length=MAX_HINT, description="Your own words at the end of the search tool's description.")
+]
 AnswerTokens: TypeAlias = Annotated[Count, Field(description="Tokens of one answer.")]
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """What one answer of the search tool holds. Scores are from 0 to 1.
+    """What the search tool says and one answer of it holds. Scores are from 0 to 1.
 
     *max_limit* is at least *limit*: a greater limit raises it, and a *max_limit* below the default limit lowers that.
     """
@@ -33,11 +37,14 @@ class AnswerOptions:
     ] = MAX_LIMIT
     min_score: Annotated[Share, Field(description="Tools that score less are not found; scores are 0 to 1.")] = 0.0
     answer_tokens: AnswerTokens = ANSWER_TOKENS
+    search_hint: SearchHint = ""
 
     def __post_init__(self) -> None:
         for name in ("limit", "max_limit", "answer_tokens"):
             if getattr(self, name) < 1:
                 raise BadSettingError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        if len(self.search_hint) > MAX_HINT:
+            raise BadSettingError(f"search_hint has {len(self.search_hint)} characters, at most {MAX_HINT} are taken")
         if not 0 <= self.min_score <= 1:
             raise BadSettingError(f"min_score must be from 0 to 1; got {self.min_score}")
         if self.limit == DEFAULT_LIMIT:

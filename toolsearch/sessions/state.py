@@ -10,6 +10,7 @@ from typing import Any, get_args
 from toolsearch.access.principals import LOCAL
 from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
+from toolsearch.discovery.weak_searches import WeakSearches
 from toolsearch.errors import BadSettingError, SessionStoreError
 from toolsearch.option_values import identity, name_list
 from toolsearch.sessions.sent import Sent, SentTools
@@ -53,6 +54,7 @@ class SessionState:
     counters: SessionCounters = field(default_factory=SessionCounters)
     sent: SentTools = field(default_factory=SentTools)
     exposure: RevealSetting | None = None  # None: as the engine's options say
+    weak_searches: WeakSearches = field(default_factory=WeakSearches)  # not kept
     unused: set[str] = field(default_factory=set[str])  # found by a search and not called since; not kept
     principal: str = LOCAL.id  # the owner's id; its reach is given with each opening and not stored
     saved: StoredSession | None = None  # the version that was last read or written, from which this state has developed

@@ -132,7 +132,7 @@ def test_a_search_that_the_api_leaves_to_us_is_read_as_it_was_written(query: Any
 
 
 def test_the_search_tool_as_the_apis_own_is_read_as_ours() -> None:
-    definition = search_tool_definition(["git"])
+    definition = search_tool_definition()
     written = openai_responses.write_search_tool(definition)
 
     accepted(ToolSearchToolParam, written)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.search_tool import SearchArguments
+from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import SessionStoreError, UnknownSessionError
 from toolsearch.gateway.caller import Caller
 from toolsearch.session import Session
-from toolsearch.sessions.host import note_found
+from toolsearch.sessions.answering import Searcher
 from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.threads import search_threads
-from toolsearch.tools.definition import ToolReference
+from toolsearch.tools.definition import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +36,10 @@ class ClientSessions:
         """Say that the session of *caller* has ended."""
         self._engine.sessions.evict(_session_id(caller))
 
-    def note_found(self, caller: Caller, asked: SearchArguments, found: Sequence[ToolReference]) -> None:
-        """Note what a search without a session has found, so that later calls can be learnt from."""
-        note_found(self._engine, caller.principal, _session_id(caller), asked.query, asked.strategy, found)
+    def searcher(self, caller: Caller, view: View, shown: Callable[[str], Tool | None]) -> Searcher:
+        """What searches for *caller* without a session. What it finds is noted, so that calls can be learnt from."""
+        principal = caller.principal
+        return Searcher(self._engine, principal, _session_id(caller), principal.reach, view, shown)
 
     async def note_call(self, caller: Caller, name: str, *, is_error: bool) -> None:
         """Note a call of the tool *name* in the session of *caller*, if it has one, and learn from it.

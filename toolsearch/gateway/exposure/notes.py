@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.search_tool import SearchArguments
+from toolsearch.discovery.answers import AnsweredQuery
+from toolsearch.discovery.search_arguments import SearchArguments
 from toolsearch.gateway.exposure.server_states import ServerStateNotes
 from toolsearch.gateway.exposure.unapproved import UnapprovedTools
 from toolsearch.gateway.registry import Registry
-from toolsearch.tools.definition import ToolReference
 from toolsearch.upstreams.interface import UpstreamState
 
 
@@ -21,12 +21,13 @@ class AnswerNotes:
         self._states = ServerStateNotes(states, registry, rules)
         self._unapproved = UnapprovedTools(registry)
 
-    def of(self, asked: SearchArguments, found: Sequence[ToolReference], reach: Reach) -> str:
-        """The notes on a search for *asked* by a caller with *reach*, one a line; "" if there are none."""
-        tools = [self._registry.find(reference.name) for reference in found]
+    def of(self, asked: SearchArguments, answers: Sequence[AnsweredQuery], reach: Reach) -> str:
+        """The notes on the *answers* to *asked* by a caller with *reach*, one a line; "" if there are none."""
+        found = dict.fromkeys(tool.name for answer in answers for tool in answer.tools)
+        tools = [self._registry.find(name) for name in found]
         notes = [
             asked.note,
-            self._unapproved.note(asked.query, reach),
+            *(self._unapproved.note(search.query, reach) for search in asked.searches),
             self._states.of_found(tool.definition.server for tool in tools if tool is not None),
             self._states.of_unsearched(reach, is_answered=bool(found)),
         ]

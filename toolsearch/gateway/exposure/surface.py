@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from toolsearch.access.reach import Reach
+from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter
 from toolsearch.discovery.call_tools import call_tool_entries, called_tool
 from toolsearch.discovery.exposure import Exposure, ExposurePolicy
-from toolsearch.discovery.search_tool import SearchArguments, search_tool_definition
+from toolsearch.discovery.search_arguments import SearchArguments
+from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.exposure.answer import AnswerWriter, SearchAnswer
+from toolsearch.gateway.exposure.answer import SearchAnswer
 from toolsearch.gateway.exposure.client_sessions import ClientSessions
 from toolsearch.gateway.exposure.clients import ClientTable
 from toolsearch.gateway.exposure.notes import AnswerNotes
 from toolsearch.gateway.exposure.unapproved import UnapprovedTools
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
+from toolsearch.sessions.answering import Searcher
 from toolsearch.sessions.conversation import Conversation
-from toolsearch.tools.definition import Tool, ToolReference
+from toolsearch.tools.definition import Tool
 from toolsearch.upstreams.interface import UpstreamState
 from toolsearch.wire.mcp.definitions import schema_of, tool_name, write_tool
 from toolsearch.wire.mcp.eras import entry_for
@@ -32,6 +35,7 @@ class SearchOutcome:
     """An answer to a search. *list_changed* says whether the search has changed the list of the caller."""
 
     answer: SearchAnswer
+    queries: tuple[str, ...]
     list_changed: bool = False
 
 
@@ -65,7 +69,7 @@ class Surface:
         self._notes = AnswerNotes(states, registry, rules)
         self._is_split = settings.call_tools == "split"
         self._own: tuple[tuple[str, ...], list[dict[str, Any]]] | None = None
-        self._answers = AnswerWriter(self._shown, self._is_split, engine.options.answer_tokens, engine.counter)
+        self._answers = AnswerWriter(self._shown, engine.options.answer_tokens, engine.counter, is_split=self._is_split)
 
     def entries(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's ``tools/list``, whole. It stays the same, byte for byte, until something changes.
@@ -92,16 +96,17 @@ class Surface:
             max_limit=self._engine.options.max_limit,
             servers=view.servers,
         )
+        searcher = self._sessions.searcher(caller, view, self._shown)
+        queries = tuple(search.query for search in asked.searches)
         if not exposure.grows:
-            found = self._find(caller, asked)
-            return SearchOutcome(self._answers.write(exposure, found, note=self._note(caller, asked, found)))
+            answers = searcher.answers(asked)
+            return SearchOutcome(self._answer(caller, exposure, asked, answers, searcher), queries)
         with self._sessions.conversation(caller) as conversation:
             before = self._names(exposure, view, conversation)
-            found = self._discover(conversation, asked)
+            answers = self._discover(conversation, asked)
             after = self._names(exposure, view, conversation)
-        note = self._note(caller, asked, found)
-        answer = self._answers.write(exposure, found, listed_before=before, note=note)
-        return SearchOutcome(answer, list_changed=set(before) != set(after))
+        answer = self._answer(caller, exposure, asked, answers, searcher, listed=after)
+        return SearchOutcome(answer, queries, list_changed=set(before) != set(after))
 
     def resolve(self, caller: Caller, name: str) -> Tool:
         """Return the tool of that name in the caller's reach.
@@ -164,40 +169,42 @@ class Surface:
         budget = self._engine.options.budget
         return self._engine.definitions.of_tool(tool, budget.definition_tokens) if tool else None
 
-    def _find(self, caller: Caller, asked: SearchArguments) -> list[ToolReference]:
-        found = self._engine.search(
-            asked.query,
-            limit=asked.limit,
-            strategy=asked.strategy,
-            server=asked.server,
-            principal=caller.principal,
-        )
-        self._sessions.note_found(caller, asked, found)
-        return [reference for reference in found if self._shown(reference.name) is not None]
-
     @staticmethod
-    def _discover(conversation: Conversation, asked: SearchArguments) -> list[ToolReference]:
-        """Search, and add what is found to the caller's list.
+    def _discover(conversation: Conversation, asked: SearchArguments) -> list[AnsweredQuery]:
+        """Search, and add what is loaded to the caller's list.
 
         Tools that are evicted to make room leave in the same change, so that the client is told once.
         """
         before = conversation.discovered
-        found = conversation.search(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
+        answers = conversation.answers(asked)
         if conversation.discovered != before:
             conversation.end_turn()  # MCP does not say when a turn ends
-        return found.shown
+        return answers
 
-    def _note(self, caller: Caller, asked: SearchArguments, found: list[ToolReference]) -> str:
-        return self._notes.of(asked, found, caller.principal.reach)
+    def _answer(
+        self,
+        caller: Caller,
+        exposure: Exposure,
+        asked: SearchArguments,
+        answers: Sequence[AnsweredQuery],
+        searcher: Searcher,
+        listed: Sequence[str] = (),
+    ) -> SearchAnswer:
+        """Answer with *answers*; *listed* are the tools in the caller's list by now."""
+        note = self._notes.of(asked, answers, caller.principal.reach)
+        servers = searcher.servers(asked, answers)
+        written = self._answers.write(exposure, answers, listed_before=listed, servers=servers, note=note)
+        return SearchAnswer.of(written, exposure)
 
     def _own_entries(self) -> list[dict[str, Any]]:
         """The search tool and the call tools as MCP lists them; written once, and again if the strategies change."""
         strategies = self._engine.strategies
         if self._own is None or self._own[0] != strategies:
-            search = search_tool_definition(  # without the servers: the list must not change because one of them starts
+            search = search_tool_definition(
                 strategies=strategies,
                 default_limit=self._engine.options.limit,
                 max_limit=self._engine.options.max_limit,
+                hint=self._engine.options.search_hint,
             )
             self._own = strategies, [write_tool(search), *call_tool_entries(is_split=self._is_split)]
         return self._own[1]

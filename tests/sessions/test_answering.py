@@ -1,0 +1,159 @@
+"""What a call of the search tool answers in a session, and what it lets the model see from then on."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.kit.session_tools import FUNCTIONS, SEARCH, engine_of, names_in
+from toolsearch import Catalog, PassThrough, Session, SessionOptions, Tool, ToolDefinition, ToolSearch, as_tools
+from toolsearch.errors import BadPatternError, BadQueryError
+
+
+def ask(session: Session, *queries: str, **arguments: Any) -> str:
+    return session.call_sync(SEARCH, {"queries": list(queries), **arguments}).text
+
+
+def lines(session: Session, *queries: str, **arguments: Any) -> list[str]:
+    return ask(session, *queries, **arguments).splitlines()
+
+
+def test_one_call_with_several_queries_loads_the_best_of_each() -> None:
+    session = engine_of().session("a")
+
+    ask(session, "send an email", "list events of a calendar", "pay a bill")
+
+    assert session.discovered == ["send_mail", "list_events", "pay_bill"]
+    assert session.state.counters.searches == 3
+
+
+def test_what_is_only_related_is_named_and_not_loaded_and_runs_all_the_same_when_it_is_called() -> None:
+    session = engine_of().session("a")
+    result = session.call_sync(SEARCH, {"query": "list events of a calendar day, or one time zone"})
+
+    assert "- list_events(day*) [fits, loaded]" in result.text
+    assert "- convert_time(hour*) [related]" in result.text
+    assert result.structured == {"tools": ["list_events"], "alsoFound": ["convert_time"]}
+    assert session.discovered == ["list_events"]
+    assert session.call_sync("convert_time", {"hour": 7}).text == "8"
+
+
+def test_a_query_that_cannot_be_searched_for_is_an_error_alone_and_a_line_among_others() -> None:
+    session = engine_of().session("a")
+
+    with pytest.raises(BadPatternError):
+        session.answer({"query": "/(mail/"})
+    with pytest.raises(BadQueryError, match="there is no server 'bank'"):
+        session.answer({"query": "mail", "server": "bank"})
+    text = ask(session, "/(mail/", "send an email")
+    assert session.discovered == ["send_mail"]
+    assert next(line for line in text.splitlines() if line.startswith('"/(mail/": ')).endswith(".")
+
+
+def test_selecting_names_what_there_is_not() -> None:
+    session = engine_of().session("a")
+
+    assert lines(session, "select:pay_bill,pay_bil,no_such_tool")[-1] == "No tool is named pay_bil, no_such_tool."
+    assert session.discovered == ["pay_bill"]
+
+
+def test_a_second_search_in_vain_for_the_same_is_told_that_there_is_probably_no_such_tool() -> None:
+    session = engine_of().session("a")
+    vain = "there is probably no such tool"
+
+    assert vain not in ask(session, "erupt a volcano")
+    assert vain not in ask(session, "erupt a volcano")  # word for word, it says no more than the first time
+    assert vain not in ask(session, "tidal wave height")
+    assert vain in ask(session, "erupt the volcano now")
+    assert vain not in ask(engine_of().session("b"), "erupt the volcano now")
+
+
+def test_a_session_whose_list_is_fixed_gets_definitions_of_what_is_loaded() -> None:
+    session = engine_of(exposure="fixed").session("a")
+    before = session.tools("anthropic")
+
+    text = lines(session, "pay a bill", "send an email")
+
+    entries = [json.loads(line) for line in text if line.startswith("{")]
+    assert [entry["name"] for entry in entries] == ["pay_bill", "send_mail"]
+    assert entries[0]["callWith"] == "callTool"
+    assert entries[0]["inputSchema"]["required"] == ["amount"]
+    assert session.tools("anthropic") == before
+    assert names_in(before) == [SEARCH, "callTool"]
+
+
+def test_the_search_tool_keeps_its_bytes_whatever_becomes_of_the_catalog() -> None:
+    engine = engine_of(search_hint="It pays bills.")
+    session = engine.session("a")
+    before = json.dumps(session.tools("openai")[0])
+    engine.catalog.add(ToolDefinition("git__log", "Show the log", server="git"))
+
+    assert json.dumps(session.tools("openai")[0]) == before
+    assert before.count("It pays bills.") == 1
+
+
+def test_tools_that_nothing_runs_say_so() -> None:
+    engine = engine_of()
+    engine.catalog.add(ToolDefinition("erupt_volcano", "Let a volcano erupt"))
+
+    text = ask(engine.session("a"), "let the volcano erupt", "send an email")
+
+    assert "- erupt_volcano() [fits, loaded, cannot be called: nothing here runs it]" in text
+    assert "- send_mail(to*, text*) [fits, loaded]" in text
+
+
+def test_more_that_fits_than_is_shown_is_counted() -> None:
+    tools = [Tool(ToolDefinition(f"log_{n:02}", "Show the log"), as_tools(FUNCTIONS)[0].callback) for n in range(60)]
+    options = SessionOptions(pass_through=PassThrough(max_tools=0))
+    session = ToolSearch(Catalog(tools[:12]), encoder=None, options=options).session("a")
+
+    assert lines(session, "show the log")[1] == "5 of 12 tools that fit."
+    assert session.discovered == ["log_00", "log_01", "log_02"]
+    more = ToolSearch(Catalog(tools), encoder=None, options=options).session("a")
+    assert lines(more, "show the log")[1] == "5 of 50 or more tools that fit."
+
+
+# Which servers there are
+
+
+def of_servers(count: int) -> Session:
+    tools = [ToolDefinition(f"s{n:02}__go", "Go", server=f"s{n:02}") for n in range(count)]
+    catalog = Catalog()
+    catalog.sync("them", map(Tool, tools), purposes={"s00": "Goes anywhere. And back.", "s01": "Goes\nhome"})
+    return ToolSearch(catalog, encoder=None, options=SessionOptions(pass_through=PassThrough(max_tools=0))).session("a")
+
+
+def test_servers_are_listed_with_what_they_are_for_if_asked_for() -> None:
+    session = of_servers(3)
+
+    assert lines(session, "servers:") == [
+        "Tools are of these servers:",
+        "- s00: Goes anywhere.",
+        "- s01: Goes home",
+        "- s02",
+    ]
+    assert session.state.counters.searches == 0
+
+
+def test_servers_are_listed_where_nothing_fits_and_a_cut_list_says_how_many_more_there_are() -> None:
+    session = of_servers(60)
+
+    assert "Tools are of these servers:" not in ask(session, "go", "volcano")
+    few = lines(session, "volcano")
+    assert few[-1] == "... and 48 more servers, the query servers: lists more"
+    assert few[-2] == "- s11"
+    assert lines(session, "servers:")[-1] == "... and 20 more servers"
+
+
+def test_a_server_out_of_reach_is_not_listed() -> None:
+    engine = of_servers(3)._engine
+    assert isinstance(engine, ToolSearch)
+
+    assert "s01" not in ask(engine.session("b", deny=["server:s01"]), "servers:")
+
+
+def test_a_catalog_without_servers_lists_none() -> None:
+    session = engine_of().session("a")
+
+    assert ask(session, "servers:") == "No tool here is of a named server."
+    assert "server." not in ask(session, "volcano")
