@@ -49,7 +49,7 @@ async def test_what_a_search_finds_is_shown_in_the_next_request_and_can_be_calle
 
     assert response.text == "8"
     assert names(model) == [[SEARCH], [SEARCH, "convert_time"], [SEARCH, "convert_time"]]
-    assert "- convert_time: Convert an hour" in results(model, 1)[0].text
+    assert "- convert_time(hour*) [fits, loaded]: Convert an hour" in results(model, 1)[0].text
     assert results(model, 1)[0].structured == {"tools": ["convert_time"]}
     assert results(model, 2)[0].text == "8"
 
@@ -144,14 +144,15 @@ async def test_every_request_runs_its_own_tools_though_the_index_is_shared() -> 
 # Limits of a search
 
 
-@pytest.mark.parametrize(("model_limit", "found"), [(None, 2), (1, 1), (3, 3), (99, 10)])
+@pytest.mark.parametrize(("model_limit", "found"), [(None, 2), (1, 1), (4, 4), (99, 10)])
 async def test_the_models_limit_goes_before_the_advisors_and_is_clamped(model_limit: int | None, found: int) -> None:
     tools = tuple(Tool(ToolDefinition(f"email_{number:02}", "Send an email message.")) for number in range(12))
     model = ScriptedModel(search("email", **({"limit": model_limit} if model_limit else {})), says("Done."))
 
     await ask(searcher(limit=2), model, asked(tools=tools))
 
-    assert len(names(model)[1]) == 1 + found
+    assert results(model, 1)[0].text.count("\n- email_") == found
+    assert len(names(model)[1]) == 1 + min(found, 3)
 
 
 async def test_a_higher_limit_of_the_advisor_raises_the_bound_too() -> None:
@@ -160,7 +161,7 @@ async def test_a_higher_limit_of_the_advisor_raises_the_bound_too() -> None:
 
     await ask(searcher(limit=12), model, asked(tools=tools))
 
-    assert len(names(model)[1]) == 1 + 12
+    assert results(model, 1)[0].text.count("\n- email_") == 12
 
 
 # The prompt

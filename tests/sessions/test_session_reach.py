@@ -20,14 +20,14 @@ def test_a_session_finds_shows_and_runs_only_what_is_in_reach() -> None:
     assert asyncio.run(session.call("pay_bill", {"amount": 1.0})).error_code == "unknown_tool"
 
 
-def test_the_search_tool_names_the_servers_in_reach_and_no_others() -> None:
+def test_the_search_tool_names_no_servers_and_its_answer_those_in_reach() -> None:
     servers = ("bank", "mail", "secret")
     catalog = Catalog([ToolDefinition(f"{server}__list", f"List the {server}", server=server) for server in servers])
     session = engine_of(catalog=catalog).session("a", deny=["server:secret"])
     for definition in (session.shown()[0].definition, session.resolve(SEARCH).definition):
-        assert (
-            definition.input_schema["properties"]["server"]["description"] == "Only tools of this server: bank, mail."
-        )
+        assert definition.input_schema["properties"]["server"]["description"] == "Only tools of this server."
+    listed = session.call_sync(SEARCH, {"queries": ["servers:"]}).text.splitlines()
+    assert listed == ["Tools are of these servers:", "- bank", "- mail"]
 
 
 def test_a_reach_that_changes_on_reopening_drops_what_left_it() -> None:

@@ -36,6 +36,14 @@ queries = st.one_of(
 )
 
 
+def without_echo(answer: str, query: str) -> str:
+    """*answer* without the line that says of what *query* selects which names mean no tool."""
+    lines = answer.splitlines()
+    echo = [line for line in lines if line.startswith("No tool is named ")]
+    assert all(name in query for line in echo for name in line[len("No tool is named ") : -1].split(", "))
+    return "\n".join(line for line in lines if line not in echo)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(definitions, min_size=1, max_size=10, unique_by=lambda each: each.name), rules, rules, queries)
 def test_nothing_that_a_model_reads_names_a_tool_out_of_reach(
@@ -48,7 +56,10 @@ def test_nothing_that_a_model_reads_names_a_tool_out_of_reach(
     hidden = [each.name for each in tools if not reach.allows(each)]
 
     async def read() -> list[str]:
-        texts = [(await session.call(SEARCH, {"query": query, "strategy": s})).text for s in engine.strategies]
+        texts = [
+            without_echo((await session.call(SEARCH, {"query": query, "strategy": s})).text, query)
+            for s in engine.strategies
+        ]
         texts += [(await session.call(name + tail)).text.replace(name, "") for name in hidden for tail in ("", "x")]
         texts += [(await session.call(SEARCH, {"query": query, "server": "none"})).text, json.dumps(session.tools())]
         return texts
