@@ -118,7 +118,7 @@ def _call(call: ToolCall) -> str:
 
 def _gist(result: str) -> str:
     """The names that the search tool's answer lists, or a tool's whole result."""
-    listed = [entry.removeprefix("- ").partition(":")[0] for entry in result.splitlines() if entry.startswith("- ")]
+    listed = [entry.removeprefix("- ").partition("(")[0] for entry in result.splitlines() if entry.startswith("- ")]
     return ", ".join(listed) or result
 
 
