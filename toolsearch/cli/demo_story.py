@@ -39,7 +39,7 @@ MODULES = (
     "string", "tempfile", "textwrap", "unicodedata", "urllib.parse", "uuid", "zlib", "zoneinfo",
 )  # fmt: skip
 
-BUDGET = Budget(max_tools=10, low_water=0.8)  # so small that a few turns show what eviction does
+BUDGET = Budget(max_tools=4, low_water=1)  # so small that a few turns show what eviction does
 _FOUND_PER_SEARCH = 3
 
 
