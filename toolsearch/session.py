@@ -59,9 +59,9 @@ class Session:
     store: once that has evicted it, every method raises UnknownSessionError.
 
     Any number of threads, tasks and event loops may use it at the same time: they share one state, so that each sees at
-    once what the others found, the list of tools only grows until a turn ends, and a tool that is being called stays.
-    `begin_turn` and `end_turn` are about the turn of all of them. Of the figures in `savings`, additions at the same
-    instant may be lost.
+    once what the others found, the list of tools only grows as long as a provider may have it cached, and a tool that
+    is being called stays. `begin_turn` and `end_turn` are about the turn of all of them. Of the figures in `savings`,
+    additions at the same instant may be lost.
 
     Where sessions are kept, what is read and written for `execute` and `call` holds up no event loop. The plain methods
     read and write where they are called, but for `tools`, `shown` and the properties, which know what is in memory.

@@ -124,6 +124,13 @@ async def test_a_tool_that_was_found_with_one_model_is_in_the_list_of_the_next_o
     assert names_in(session.request("openai-responses", model="gpt-5.4")["tools"]) == [SEARCH, "mail"]
 
 
+def test_a_change_that_a_reply_in_another_format_cannot_carry_is_said_with_the_next_one(clock: Clock) -> None:
+    session = engine_of(clock).session("a")
+    sent_to(session, MESSAGES)
+    session.execute_sync([{"name": SEARCH, "arguments": {"query": "select:mail"}}])  # calls that tell no format
+    assert changes(find(session, "bill")) == (["mail", "bill"], [])
+
+
 # When a list changes
 
 
