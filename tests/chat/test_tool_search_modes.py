@@ -161,6 +161,30 @@ async def test_what_a_memory_dropped_is_listed_again_and_the_list_changes_for_no
     assert changed == ([3] if "max_messages" in memory else [2])
 
 
+@pytest.mark.parametrize("mode", ["messages", "deferred", "fixed"])
+@pytest.mark.parametrize("memory", [{"max_messages": 12}, {"tool_messages": False}], ids=str)
+async def test_thinking_that_is_bound_to_what_a_memory_dropped_is_dropped_too(
+    api: LoopbackApi,
+    open_model: Callable[[str], ChatModel],
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+    memory: dict[str, Any],
+) -> None:
+    """Within a turn, and as long as nothing is dropped, it goes back as it came."""
+    client = client_of(open_model("claude-fable-5-1"), searcher(mode), **memory)
+    monkeypatch.setattr(api.memory, "check", lambda *_: None)  # history is cut, and only thinking must not notice
+    for query in ("email message", "calendar events", "pay bill", "time zone", "email"):
+        api.script(Reply(thinking="Hm.", calls=[search(query)]), Reply("Found.", thinking="I see."))
+        await say(client, f"Find {query}.")
+
+    assert api.refusals == []
+    thoughts = [json.dumps(body["messages"]).count('"signature":') for body in api.bodies]
+    if "tool_messages" in memory:
+        assert thoughts == [0, 1] * 5
+    else:  # an exchange is of four messages, of five with a change of tools
+        assert thoughts == [0, 1, 2, 3, 4, 5, *([0, 1, 0, 1] if mode == "messages" else [6, 7, 0, 1])]
+
+
 async def test_a_tool_that_is_not_needed_any_more_is_not_listed_again(
     api: LoopbackApi, open_model: Callable[[str], ChatModel]
 ) -> None:

@@ -10,6 +10,7 @@ from toolsearch.errors import BadSettingError
 from toolsearch.option_values import identity
 from toolsearch.storage.memory import InMemoryMessageStore
 from toolsearch.storage.messages import MessageStore
+from toolsearch.wire.bound_thinking import without_bound_thinking
 from toolsearch.wire.messages import (
     AssistantMessage,
     Message,
@@ -62,13 +63,17 @@ class MessageWindowMemory:
 
 
 def window(messages: Sequence[Message], max_messages: int) -> list[Message]:
-    """Return the newest system message and as many of the newest exchanges as fit, the last one in any case."""
+    """Return the newest system message and as many of the newest exchanges as fit, the last one in any case.
+
+    What was thought in these goes with the others, since providers may bind it to them.
+    """
     systems = [message for message in messages if isinstance(message, SystemMessage)][-1:]
     exchanges = _exchanges([message for message in messages if not isinstance(message, SystemMessage)])
     room = max_messages - len(systems)
     kept: list[Message] = []
     for exchange in reversed(exchanges):
         if kept and len(kept) + len(exchange) > room:
+            kept = without_bound_thinking(kept)
             break
         kept = exchange + kept
     return [*systems, *kept]
@@ -77,7 +82,7 @@ def window(messages: Sequence[Message], max_messages: int) -> list[Message]:
 def paired(messages: Sequence[Message]) -> list[Message]:
     """Return *messages* without calls that are not answered by the next message, and answers without their calls.
 
-    A change of tools goes with the message that it follows.
+    A change of tools goes with the message that it follows, and what was thought goes as soon as anything does.
     """
     kept: list[Message] = []
     is_kept = False
@@ -90,7 +95,7 @@ def paired(messages: Sequence[Message]) -> list[Message]:
             is_kept = True
         if is_kept:
             kept.append(message)
-    return kept
+    return kept if len(kept) == len(messages) else without_bound_thinking(kept)
 
 
 def _exchanges(messages: Iterable[Message]) -> list[list[Message]]:

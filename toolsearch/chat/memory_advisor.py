@@ -13,6 +13,7 @@ from toolsearch.option_values import identity
 from toolsearch.sessions.request_history import is_answer_beforehand
 from toolsearch.wire.aggregate import ChunkAggregator
 from toolsearch.wire.answers import ChatChunk, ChatResponse
+from toolsearch.wire.bound_thinking import without_bound_thinking
 from toolsearch.wire.messages import AssistantMessage, Message, SystemMessage, ToolChangeMessage, ToolMessage
 
 
@@ -64,7 +65,8 @@ class MemoryAdvisor:
             return
         said: Sequence[Message] = (*turn.messages, *response.steps, response.message)
         if not self._tool_messages:
-            said = [message for message in said if not _is_about_tools(message)]
+            kept = [message for message in said if not _is_about_tools(message)]
+            said = said if len(kept) == len(said) else without_bound_thinking(kept)
         await asyncio.to_thread(self._memory.add, turn.conversation_id, said)
 
 
