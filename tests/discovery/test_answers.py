@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, FoundTool, SearchAnswer
+from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, FoundTool, SearchAnswer, left_note
 from toolsearch.discovery.exposure import APPEND, FIXED, HEDGE, WHOLE, Exposure
 from toolsearch.discovery.loading import Fit
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
@@ -208,6 +208,16 @@ def test_the_loaded_tools_come_with_their_definitions_and_the_others_by_name(exp
     assert (written.loaded, written.also_found) == (["git__log"], ["time__now() [related]"])
 
 
+def test_what_is_loaded_beyond_what_the_list_takes_comes_with_its_definition() -> None:
+    now = found("time__now", is_loaded=True)
+
+    text = lines(AnsweredQuery("q", [now, LOG], fitting=2), unlisted=["git__log"])
+
+    assert "call them by name" in text[0]
+    assert "callWith" in text[0]
+    assert text[1:] == ["- time__now() [fits, loaded]: Tells the time", LOG_ENTRY]
+
+
 def test_each_query_gets_its_best_definition_before_any_gets_its_second() -> None:
     """Three quarters of 90 words are 67: two definitions of 24 words fit, and a third one does not."""
 
@@ -227,6 +237,11 @@ def test_the_first_definition_is_given_even_if_it_alone_exceeds_the_cap() -> Non
     written = answer(AnsweredQuery("log", [LOG], fitting=1), exposure=FIXED, tokens=1)
 
     assert [entry["name"] for entry in written.definitions] == ["git__log"]
+
+
+def test_of_many_tools_that_have_left_the_first_are_named() -> None:
+    assert left_note([]) == ""
+    assert left_note([f"t{n}" for n in range(22)]).endswith("t18, t19 and 2 more.")
 
 
 # Texts of strangers

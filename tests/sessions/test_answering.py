@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.kit.session_tools import FUNCTIONS, SEARCH, engine_of, names_in
-from toolsearch import Catalog, PassThrough, Session, SessionOptions, Tool, ToolDefinition, ToolSearch, as_tools
+from toolsearch import Budget, Catalog, PassThrough, Session, SessionOptions, Tool, ToolDefinition, ToolSearch, as_tools
 from toolsearch.errors import BadPatternError, BadQueryError
 
 
@@ -80,6 +80,23 @@ def test_a_session_whose_list_is_fixed_gets_definitions_of_what_is_loaded() -> N
     assert entries[0]["inputSchema"]["required"] == ["amount"]
     assert session.tools("anthropic") == before
     assert names_in(before) == [SEARCH, "callTool"]
+
+
+def test_what_has_left_the_list_is_told_once_and_can_be_called_by_its_name() -> None:
+    session = engine_of(budget=Budget(max_tools=1, low_water=0), exposure="messages").session("a")
+    session.tools("anthropic", model="claude-opus-5")
+    for name in ("send_mail", "pay_bill"):
+        session.search(f"select:{name}")
+        with session.conversation() as conversation:
+            conversation.tool_change()
+        session.end_turn()
+    with session.conversation() as conversation:
+        assert conversation.tool_change().removed == ("send_mail",)
+
+    left = "No longer in your tool list, but still to be called by their exact names: send_mail."
+    assert lines(session, "volcano")[-1] == left
+    assert left not in ask(session, "volcano")
+    assert session.call_sync("send_mail", {"to": "Ann", "text": "Hi"}).text == "sent 'Hi' to Ann"
 
 
 def test_the_search_tool_keeps_its_bytes_whatever_becomes_of_the_catalog() -> None:

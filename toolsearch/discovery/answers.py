@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from toolsearch.discovery.call_tools import call_tool_for
-from toolsearch.discovery.exposure import Exposure
+from toolsearch.discovery.exposure import BY_CALL_TOOL, Exposure
 from toolsearch.discovery.loading import Fit
 from toolsearch.discovery.signatures import signature_of
 from toolsearch.errors import shown_name
@@ -21,6 +21,7 @@ ANSWER_TOKENS: Final = 800
 _SUMMARY_WIDTHS = (240, 160, 100, 60, 30, 0)  # characters; tried in turn until an answer fits
 _RELATED_WIDTH = 80  # of the summary of a tool that is only related
 _QUERY_WIDTH = 60
+_MOST_LEFT = 20  # names of tools that have left the list
 _FOR_DEFINITIONS = 0.75  # of an answer's tokens; the others are for what is only named
 
 Finding: TypeAlias = Literal["fits", "weak", "again", "nothing"]
@@ -126,25 +127,31 @@ class AnswerWriter:
         answers: Sequence[AnsweredQuery],
         *,
         listed_before: Collection[str] = (),
+        unlisted: Collection[str] = (),
         servers: str = "",
         note: str = "",
     ) -> SearchAnswer:
-        """Answer a call. *listed_before* names the tools that the model's list has anyway.
+        """Answer a call. *listed_before* names the tools that the model's list has anyway, and *unlisted* those loaded
+        ones that it will not have, so that their definitions are given.
 
         To fit, summaries are cut, then left out, and then the last tools of each query are only counted. The first
         definition, and what is said of a whole query, is given even if it alone exceeds the cap.
         """
-        definitions = self._definitions(answers) if exposure.answers == "definitions" else {}
-        page = _Page(exposure, answers, listed_before, definitions, self.shown, servers, note)
+        has_all = exposure.answers == "definitions"
+        loaded = [[name for name in answer.loaded if has_all or name in unlisted] for answer in answers]
+        definitions = self._definitions(loaded)
+        page = _Page(exposure, answers, listed_before, unlisted, definitions, self.shown, servers, note)
         *larger, least = page.sizes()
         fitting = (size for size in larger if self.counter.count(page.text(size)) <= self.answer_tokens)
         return page.answer(next(fitting, least))
 
-    def _definitions(self, answers: Sequence[AnsweredQuery]) -> dict[str, dict[str, Any]]:
-        """What is needed to call the loaded tools, by name: the best of each query first, as far as there is room."""
+    def _definitions(self, loaded: Sequence[Sequence[str]]) -> dict[str, dict[str, Any]]:
+        """What is needed to call the tools *loaded* by each query, by name: the best of each first, as far as there is
+        room.
+        """
         room = self.answer_tokens * _FOR_DEFINITIONS
         given: dict[str, dict[str, Any]] = {}
-        for name in _by_turns([answer.loaded for answer in answers]):
+        for name in _by_turns(loaded):
             tool = self.shown(name)
             if tool is None or name in given:
                 continue
@@ -170,6 +177,7 @@ class _Page:
     exposure: Exposure
     answers: Sequence[AnsweredQuery]
     listed_before: Collection[str]
+    unlisted: Collection[str]
     definitions: Mapping[str, dict[str, Any]]
     shown: Callable[[str], Tool | None]
     servers: str
@@ -204,7 +212,10 @@ class _Page:
         )
 
     def _hint(self) -> str:
-        return self.exposure.call_hint if any(answer.tools for answer in self.answers) else ""
+        if not any(answer.tools for answer in self.answers):
+            return ""
+        own = self.exposure.call_hint
+        return f"{own} {BY_CALL_TOOL}" if self.definitions and self.exposure.answers == "names" else own
 
     def _named(self, answer: AnsweredQuery, size: _Size) -> list[FoundTool]:
         """The first tools of *answer*, and those whose definitions are given."""
@@ -245,7 +256,7 @@ class _Page:
     def _is_given(self, tool: FoundTool) -> bool:
         if self.exposure.answers == "definitions" and not self.exposure.grows:
             return tool.name in self.definitions
-        return tool.is_loaded or tool.name in self.listed_before
+        return (tool.is_loaded and tool.name not in self.unlisted) or tool.name in self.listed_before
 
     def _rest(self, size: _Size) -> list[str]:
         is_weak = any(answer.finding in ("weak", "nothing") for answer in self.answers if not answer.missing)
@@ -258,6 +269,15 @@ class _Page:
             self.servers if size.has_servers else "",
             self.note,
         ]
+
+
+def left_note(names: Sequence[str]) -> str:
+    """Say that these tools are not in the model's list any more; "" for none."""
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_LEFT} more" if len(names) > _MOST_LEFT else ""
+    shown = ", ".join(names[:_MOST_LEFT])
+    return f"No longer in your tool list, but still to be called by their exact names: {shown}{more}."
 
 
 def _by_turns(lists: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -49,7 +49,7 @@ class Exposure:
 _IN_LIST = (
     "Tools marked 'loaded' are in your tool list: call them by name. To load another, send the query select:NAME."
 )
-_BY_CALL_TOOL = (
+BY_CALL_TOOL = (
     "Run a tool with the one that its 'callWith' names, giving 'name' and 'arguments' by its "
     f"{INPUT_SCHEMA}. For the definition of a tool that is only named, send the query select:NAME."
 )
@@ -60,12 +60,12 @@ WHOLE = Exposure("whole", "They are in your tool list; call them by name.")
 APPEND = Exposure("append", _IN_LIST, grows=True)
 """What was found is appended to the list: for the library, and for MCP clients that list anew when they are told to."""
 
-FIXED = Exposure("fixed", _BY_CALL_TOOL, answers="definitions")
+FIXED = Exposure("fixed", BY_CALL_TOOL, answers="definitions")
 """The list never changes. Answers hold definitions, and call tools run what was found."""
 
 HEDGE = Exposure(
     "hedge",
-    f"{_BY_CALL_TOOL} If your tool list has it by now, call it by name instead.",
+    f"{BY_CALL_TOOL} If your tool list has it by now, call it by name instead.",
     grows=True,
     answers="definitions",
 )

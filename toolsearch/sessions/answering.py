@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
-from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, Finding, FoundTool
+from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, Finding, FoundTool, left_note
 from toolsearch.discovery.exposure import Exposure
 from toolsearch.discovery.loading import Fit, fits_of, is_weak, loaded
 from toolsearch.discovery.search_arguments import AskedSearch, SearchArguments
@@ -165,6 +165,8 @@ class Searching(Protocol):
 
     def shown_tool(self, name: str) -> Tool | None: ...
     def load(self, names: Collection[str]) -> None: ...
+    def loadable(self, names: Iterable[str]) -> list[str]: ...
+    def take_left(self) -> list[str]: ...
 
 
 def search_in(
@@ -197,22 +199,32 @@ def answer_in(conversation: Searching, arguments: Mapping[str, Json]) -> ToolOut
         arguments, default_limit=options.limit, max_limit=options.max_limit, servers=conversation.view.servers
     )
     answers = answers_in(conversation, asked)
+    given = list(dict.fromkeys(name for each in answers for name in each.loaded))
+    named = [tool.name for each in answers for tool in each.tools]
+    by_name = conversation.loadable(given)
     writer = AnswerWriter(conversation.shown_tool, options.answer_tokens, conversation.host.counter)
     answer = writer.write(
         exposure,
         answers,
-        listed_before=conversation.discovered,
+        listed_before=_listed(conversation, named),
+        unlisted=[name for name in given if name not in by_name],
         servers=_searcher(conversation).servers(asked, answers),
-        note=asked.note,
+        note="\n".join(filter(None, [asked.note, left_note(conversation.take_left())])),
     )
-    given = list(dict.fromkeys(name for each in answers for name in each.loaded))
     refused = list(dict.fromkeys(name for each in answers for name in each.too_long))
-    others = dict.fromkeys(tool.name for each in answers for tool in each.tools if tool.name not in given)
+    others = dict.fromkeys(name for name in named if name not in given)
     structured = {"tools": given, "alsoFound": list(others), "refused": refused}
     return ToolOutput(
         (text_block(answer.text),),
         structured={key: names for key, names in structured.items() if names or key == "tools"},
     )
+
+
+def _listed(conversation: Searching, names: Collection[str]) -> list[str]:
+    """Those of *names* that the model's list holds, as far as it was sent one."""
+    sent = conversation.state.sent.now
+    held = conversation.discovered if sent.endpoint is None else sent.visible
+    return [name for name in names if name in held]
 
 
 def load_in(conversation: Searching, names: Collection[str]) -> list[Tool]:
