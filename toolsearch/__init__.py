@@ -48,10 +48,13 @@ if TYPE_CHECKING:
     from toolsearch.chat.telemetry_model import TelemetryModel
     from toolsearch.chat.tool_calling import ToolCallingAdvisor
     from toolsearch.chat.tool_search import ToolSearchAdvisor
+    from toolsearch.discovery.answers import AnsweredQuery, FoundTool
     from toolsearch.discovery.discovered import Budget, DiscoveredTool, DiscoveredTools
     from toolsearch.discovery.exposure import Exposure
     from toolsearch.discovery.pass_through import PassThrough
+    from toolsearch.discovery.search_arguments import AskedSearch, SearchArguments
     from toolsearch.discovery.view import View
+    from toolsearch.discovery.weak_searches import WeakSearches
     from toolsearch.engine import EngineOptions, ToolSearch
     from toolsearch.errors import (
         AuditStoreError,
@@ -253,6 +256,9 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch.discovery.exposure": ("Exposure",),
     "toolsearch.discovery.pass_through": ("PassThrough",),
     "toolsearch.discovery.view": ("View",),
+    "toolsearch.discovery.answers": ("AnsweredQuery", "FoundTool"),
+    "toolsearch.discovery.search_arguments": ("AskedSearch", "SearchArguments"),
+    "toolsearch.discovery.weak_searches": ("WeakSearches",),
     "toolsearch.engine": ("EngineOptions", "ToolSearch"),
     "toolsearch.errors": (
         "AuditStoreError",
@@ -417,7 +423,9 @@ __all__ = [
     "AfterCall",
     "Allow",
     "AlwaysEvictStrategy",
+    "AnsweredQuery",
     "AnthropicModel",
+    "AskedSearch",
     "AssistantMessage",
     "AttachedTools",
     "AuditLog",
@@ -475,6 +483,7 @@ __all__ = [
     "Exposure",
     "Fact",
     "Found",
+    "FoundTool",
     "FunctionToolCallback",
     "Gateway",
     "GatewayConfig",
@@ -532,6 +541,7 @@ __all__ = [
     "Savings",
     "ScriptedModel",
     "ScriptedReply",
+    "SearchArguments",
     "SearchOptions",
     "SearchSpan",
     "SeenEntry",
@@ -624,6 +634,7 @@ __all__ = [
     "VectorCache",
     "VectorStore",
     "View",
+    "WeakSearches",
     "WireFormat",
     "WordMatch",
     "aggregate",
