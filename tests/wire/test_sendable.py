@@ -76,6 +76,7 @@ def test_a_tool_that_the_request_does_not_define_is_never_withdrawn() -> None:
     assert sendable([USER, gone], NEW) == [USER]
     assert sendable([USER, gone], NEW, listed=["now"]) == [USER, change(removed=("now",))]
     assert sendable([USER, change(ADD), ANSWER, gone], NEW)[-1] == change(removed=("add",))
+    assert sendable([USER, gone], NEW, deferred=["add"]) == [USER, change(removed=("add",))]
 
 
 def test_a_withdrawn_tool_can_be_added_again_and_is_not_withdrawn_twice() -> None:
@@ -93,7 +94,7 @@ def test_tools_are_not_withdrawn_where_no_message_can() -> None:
 
 @pytest.mark.parametrize("known", [OLD, UNKNOWN_CHAT])
 def test_models_whose_messages_cannot_change_tools_are_told_of_none(known: Capabilities) -> None:
-    assert sendable([USER, change(ADD), ANSWER], known, listed=["add"]) == [USER, ANSWER]
+    assert sendable([USER, change(ADD, removed=("now",)), ANSWER], known, listed=["now"]) == [USER, ANSWER]
 
 
 @pytest.mark.parametrize("known", [NEW, OLD, GPT, UNKNOWN_CHAT])

@@ -35,7 +35,7 @@ def sendable(
     ordered: Iterable[Message] = _results_first(messages)
     if not known.system_in_place:
         ordered = _system_as_user(list(ordered))
-    return list(_possible_changes(ordered, known, set(listed), set(deferred)))
+    return list(_possible_changes(ordered, known, listed, deferred))
 
 
 def _results_first(messages: Iterable[Message]) -> Iterator[Message]:
@@ -69,19 +69,21 @@ def _marked(text: str) -> str:
 
 
 def _possible_changes(
-    messages: Iterable[Message], known: Capabilities, offered: set[str], deferred: set[str]
+    messages: Iterable[Message], known: Capabilities, listed: Collection[str], deferred: Collection[str]
 ) -> Iterator[Message]:
-    defined = offered | deferred
+    offered = set(listed)  # what the model may call, but for deferred tools that an answer has loaded
+    withdrawable = {*listed, *deferred}
     for message in messages:
         if not isinstance(message, ToolChangeMessage):
             yield message
             continue
         if "messages" not in known.modes:
             continue
-        removed = tuple(name for name in message.removed if known.removals and name in offered & defined)
-        offered -= set(removed)
+        removed = tuple(name for name in message.removed if known.removals and name in withdrawable)
+        offered.difference_update(removed)
+        withdrawable.difference_update(removed)
         added = tuple(definition for definition in message.added if definition.name not in offered)
-        offered |= {definition.name for definition in added}
-        defined |= offered
+        offered.update(definition.name for definition in added)
+        withdrawable.update(definition.name for definition in added)
         if added or removed:
             yield ToolChangeMessage(added, removed)

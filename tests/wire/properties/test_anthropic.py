@@ -179,6 +179,7 @@ def test_a_system_message_stands_after_all_that_the_user_says_and_before_the_ans
     ]  # fmt: skip
     assert roles(user, answer, late, user) == [("user", ["text"]), ("assistant", ["text"]), *end]
     assert roles(user, answer, user, late) == [("user", ["text"]), ("assistant", ["text"]), *end]
+    assert roles(user, answer, late, answer, user) == [("user", ["text"]), ("assistant", ["text", "text"]), *end]
     assert roles(CHANGE, user, answer) == [
         ("user", ["text"]), ("system", ["tool_removal", "tool_addition"]), ("assistant", ["text"]),
     ]  # fmt: skip
