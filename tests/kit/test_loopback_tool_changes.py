@@ -276,6 +276,12 @@ async def test_a_hosted_tool_search_needs_a_deferred_tool(api: LoopbackApi) -> N
     )
 
 
+async def test_a_tool_search_that_the_client_runs_needs_none(api: LoopbackApi) -> None:
+    search = {"type": "tool_search", "execution": "client", "description": "Finds tools.", "parameters": OBJECT}
+    await ask_gpt(api, ASKED, tools=[search])
+    assert available_tools(api.requests[-1]) == {"toolSearchTool"}
+
+
 async def test_two_hundred_functions_are_taken_and_no_more(api: LoopbackApi) -> None:
     await ask_gpt(api, ASKED, tools=[response_function(f"t{number}") for number in range(200)])
     await refused_by_gpt(api, "array too long", ASKED, tools=[response_function(f"t{number}") for number in range(201)])

@@ -73,7 +73,7 @@ class _Office:
         self._catalog = catalog_of(self._played.ran.append, without=AWAY if self._is_server_away else "")
         whole = PassThrough(max_tools=10_000, max_tokens=10_000_000) if conversation.every_tool else PassThrough(0)
         options = SessionOptions(
-            exposure="append" if conversation.every_tool else conversation.exposure,
+            exposure=conversation.exposure,
             budget=Budget(max_tools=TOOLS_KEPT),
             pass_through=whole,
         )

@@ -6,6 +6,8 @@ Kept apart from the table of the library on purpose: each is a check of the othe
 
 import re
 
+MAX_FUNCTIONS = 200  # in the list of one request to OpenAI
+
 _TOOL_CHANGES = (
     "claude-fable-5", "claude-mythos-5", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-5-5", "claude-haiku-5-5",
 )  # fmt: skip

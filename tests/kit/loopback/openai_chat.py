@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from tests.kit.loopback import models
 from tests.kit.loopback.checks import data_url, number, objects, only, schema, text, tool_name, unique
 from tests.kit.loopback.memory import Thought, canonical, without_nulls
-from tests.kit.loopback.models import takes_functions_on_chat
 from tests.kit.loopback.prompt_cache import Rendered
 from tests.kit.loopback.script import Call, RefusedError, Reply, written
 from tests.kit.loopback.sse import event, pieces
@@ -16,7 +16,6 @@ _BODY = {
     "presence_penalty", "prompt_cache_key", "reasoning_effort", "response_format", "seed", "service_tier", "stop",
     "store", "stream", "stream_options", "temperature", "tool_choice", "tools", "top_p", "user", "verbosity",
 }  # fmt: skip
-MAX_FUNCTIONS = 200
 
 
 def check(headers: dict[str, str], body: dict[str, Any]) -> None:
@@ -29,7 +28,7 @@ def check(headers: dict[str, str], body: dict[str, Any]) -> None:
         raise RefusedError("the 'stream_options' parameter is only allowed when 'stream' is enabled")
     names = _check_tools(body)
     effort = body.get("reasoning_effort")
-    if names and not takes_functions_on_chat(body["model"], effort):
+    if names and not models.takes_functions_on_chat(body["model"], effort):
         raise RefusedError(
             f"Function tools with reasoning_effort are not supported for {body['model']} in /v1/chat/completions. "
             "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
@@ -68,8 +67,8 @@ def _check_tools(body: dict[str, Any]) -> list[str]:
         if "parameters" in function:
             schema(f"{place}.function.parameters", function["parameters"], strict=bool(function.get("strict")))
     unique("tools", names)
-    if len(names) > MAX_FUNCTIONS:
-        raise RefusedError(f"tools: array too long; expected at most {MAX_FUNCTIONS}, got {len(names)}")
+    if len(names) > models.MAX_FUNCTIONS:
+        raise RefusedError(f"tools: array too long; expected at most {models.MAX_FUNCTIONS}, got {len(names)}")
     return names
 
 

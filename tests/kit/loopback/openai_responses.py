@@ -4,18 +4,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tests.kit.loopback import models
 from tests.kit.loopback.checks import data_url, number, objects, only, schema, text, tool_name, unique
 from tests.kit.loopback.memory import canonical, without_nulls
 from tests.kit.loopback.models import takes_additional_tools, takes_choice_of_additional_tools, takes_tool_search
-from tests.kit.loopback.openai_chat import (
-    MAX_FUNCTIONS,
-    authorised,
-    check_choice,
-    error,
-    is_bound,
-    thoughts,
-    thoughts_of,
-)
+from tests.kit.loopback.openai_chat import authorised, check_choice, error, is_bound, thoughts, thoughts_of
 from tests.kit.loopback.prompt_cache import Rendered
 from tests.kit.loopback.script import Call, RefusedError, Reply, written
 from tests.kit.loopback.sse import event, pieces
@@ -89,8 +82,8 @@ def _check_tools(body: dict[str, Any]) -> list[str]:
         raise RefusedError("Invalid Value: 'tools.tool_search'. tools.tool_search requires at least one deferred tool.")
     names = [tool["name"] for _, tool in functions]
     unique("tools", names)
-    if len(names) > MAX_FUNCTIONS:
-        raise RefusedError(f"tools: array too long; expected at most {MAX_FUNCTIONS}, got {len(names)}")
+    if len(names) > models.MAX_FUNCTIONS:
+        raise RefusedError(f"tools: array too long; expected at most {models.MAX_FUNCTIONS}, got {len(names)}")
     return names
 
 
@@ -210,8 +203,10 @@ def rendered(body: dict[str, Any]) -> Rendered:
 
 
 def available_tools(headers: Mapping[str, str], body: dict[str, Any]) -> set[str]:
-    listed = [tool["name"] for tool in body.get("tools") or [] if "name" in tool and not tool.get("defer_loading")]
-    return {*listed, *_names_in(body, "additional_tools"), *_names_in(body, "tool_search_output")}
+    tools = body.get("tools") or []
+    listed = [tool["name"] for tool in tools if "name" in tool and not tool.get("defer_loading")]
+    own_search = [SEARCH for tool in tools if tool["type"] == "tool_search" and tool.get("execution") == "client"]
+    return {*listed, *own_search, *_names_in(body, "additional_tools"), *_names_in(body, "tool_search_output")}
 
 
 def conversation(body: dict[str, Any]) -> list[Any]:

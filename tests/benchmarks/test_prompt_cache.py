@@ -1,0 +1,47 @@
+"""The prompt cache benchmark plays the tests' conversation, prices it by its settings, and is told as it was stored."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import prompt_cache
+from benchmarks.prompt_cache import Prices, cells
+from tests.kit.conversation.script import TURNS
+
+_BENCHMARKS = Path(prompt_cache.__file__).parent
+
+
+@pytest.mark.parametrize(("place", "breaks"), [(0, 0), (8, 2)])
+def test_a_growing_list_is_read_anew_after_each_discovery(place: int, breaks: int) -> None:
+    conversation = replace(prompt_cache.CONVERSATIONS[place], turns=TURNS[:3])
+
+    row = prompt_cache.measure(conversation)
+
+    assert (row["requests"], row["breaks"]) == (7, breaks)
+    assert row["read"] + row["written"] + row["uncached"] == row["prompt"]
+    assert (row["read"] == row["readable"]) is (breaks == 0)
+
+
+@pytest.mark.parametrize(
+    ("wire", "model", "cost"),
+    [
+        ("anthropic", "claude-opus-5-5", 2 * (1 + 0.1 * 10 + 1.25 * 4)),
+        ("openai-responses", "gpt-5.6", 2 * (1 + 0.1 * 10 + 1.5 * 4)),
+        ("openai", "gpt-5.1", 2 * (1 + 0.1 * 10 + 4)),
+    ],
+)
+def test_each_provider_has_its_price_for_what_is_written(wire: str, model: str, cost: float) -> None:
+    row = {"wire": wire, "model": model, "uncached": 1_000_000, "read": 10_000_000, "written": 4_000_000}
+
+    assert Prices(input=2.0, read=0.1, claude_write=1.25, gpt_write=1.5).of(row) == pytest.approx(cost)
+
+
+def test_the_figures_that_are_told_are_those_that_were_stored() -> None:
+    told = (_BENCHMARKS / "README.md").read_text("utf-8")
+    rows = json.loads((_BENCHMARKS / "figures" / "prompt_cache.json").read_text("utf-8"))["rows"]
+
+    assert len(rows) == len(prompt_cache.CONVERSATIONS)
+    for row in rows:
+        assert f"| {' | '.join(cells(row))} |" in told
