@@ -51,6 +51,7 @@ class Played:
 
     ran: list[str] = field(default_factory=list)
     uses: list[CacheUse] = field(default_factory=list)
+    searches: int = 0
     evicted: int = 0
     breaks: int = 0
 
@@ -159,7 +160,7 @@ async def play(conversation: Conversation, api: LoopbackApi, folder: Path) -> Pl
             office.session.end_turn()
         state = office.session.state
         played.uses = api.cache.uses
-        played.evicted = state.discovered.evicted
+        played.searches, played.evicted = state.counters.searches, state.discovered.evicted
         played.breaks = office.session.savings().cache_breaks
     return played
 

@@ -79,9 +79,9 @@ TURNS = (
     Turn("That is all."),
 )
 
-DISCOVERIES = sum(
-    isinstance(act, Find) and act.query != NOTHING for turn in TURNS for reply in turn.replies for act in reply
-)
+
+def expected_searches(turns: Sequence[Turn]) -> int:
+    return sum(isinstance(act, Find) for turn in turns for reply in turn.replies for act in reply)
 
 
 def expected_runs(turns: Sequence[Turn]) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit.conversation import Conversation, play
-from tests.kit.conversation.script import DISCOVERIES, TURNS, expected_runs
+from tests.kit.conversation.script import TURNS, expected_runs, expected_searches
 from tests.kit.loopback import LoopbackApi
 
 UNBROKEN = [
@@ -45,6 +45,7 @@ async def test_no_prefix_is_broken(conversation: Conversation, api: LoopbackApi,
 
     assert api.refusals == []
     assert played.ran == expected_runs(conversation.turns)
+    assert played.searches == expected_searches(conversation.turns)
     assert played.evicted > 0
     assert [use.read for use in played.uses] == [use.readable for use in played.uses]
     assert played.breaks == 0
@@ -59,6 +60,7 @@ async def test_a_growing_list_is_refused_by_nobody(
 
     assert api.refusals == []
     assert played.ran == expected_runs(conversation.turns)
+    assert played.searches == expected_searches(conversation.turns)
     assert played.evicted > 0
     assert played.breaks == sum(use.read < use.readable for use in played.uses)
 
@@ -71,10 +73,12 @@ async def test_a_request_is_splatted_into_the_call_of_the_sdk(
 
     assert api.refusals == []
     assert played.ran == expected_runs(conversation.turns)
+    assert played.searches == expected_searches(conversation.turns)
 
 
 def test_the_conversation_is_as_long_as_it_has_to_be() -> None:
-    assert (len(TURNS), DISCOVERIES) == (30, 12)
+    in_vain = 1
+    assert (len(TURNS), expected_searches(TURNS) - in_vain) == (30, 12)
     assert [turn.event for turn in TURNS if turn.event] == [
         "server goes away",
         "restart",
