@@ -421,7 +421,7 @@ def test_who_reads_a_catalog_while_it_is_synced_sees_what_was_before_or_what_is_
     def look() -> None:
         seen.add(tuple(name for name in (*names[0], *names[1]) if catalog.find(name)))
 
-    catalog = catalog_module.StoredCatalog(Spied(), refused=(), source=LiveStub())
+    catalog = catalog_module.StoredCatalog(Spied(), refused=(), purposes={}, source=LiveStub())
     catalog.sync("a", report(*names[1]).tools)
     seen.clear()
     catalog.sync("a", report(*names[0]).tools)
