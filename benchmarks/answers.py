@@ -27,12 +27,13 @@ from toolsearch.errors import SourceError, ToolSearchError
 from toolsearch.tokens import count_json, default_counter
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import TOOL_NAME
-from toolsearch.wire.formats import TOOL_FORMATS
+from toolsearch.wire.formats import WireFormat
 
-TASKS = 100  # of each catalogue
+TASKS = 40  # of each catalogue
 STEPS = 3  # of a task
 WAYS = ("one call with three queries", "one call with a joined query", "three calls")
 _SEED = 0
+_FORMATS: tuple[WireFormat, ...] = ("openai", "openai-responses", "anthropic", "mcp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def search_tool_tokens() -> dict[str, int]:
     """The tokens of the search tool's definition, by format."""
     engine = ToolSearch(Catalog([ToolDefinition("a")]), options=SessionOptions(pass_through=PassThrough(max_tools=0)))
     with engine:
-        written = {name: engine.session(name).tools(name)[0] for name in TOOL_FORMATS}
+        written = {name: engine.session(name).tools(name)[0] for name in _FORMATS}
     return {name: count_json(entry, default_counter()) for name, entry in written.items()}
 
 

@@ -112,9 +112,10 @@ def _list_of(value: Json) -> list[Json]:
 
 def _json(text: str) -> Json:
     try:
-        return cast("Json", json.loads(text))
+        value: Json = json.loads(text)
     except ValueError:
         return text
+    return value
 
 
 def _named_by(query: str) -> int:
