@@ -82,6 +82,7 @@ async def test_no_list_waits_longer_than_the_first_two_seconds(mode, monkeypatch
     async with gateway_of("a", "hung", clock=clock) as (gateway, servers):
         await servers["a"].lists("dig", prompts=({"name": "greet"},), resources=({"uri": "a:///1", "name": "one"},))
         monkeypatch.setattr(gateway, "settled", forbidden)
+        monkeypatch.setattr(gateway.first_listings, "begin", lambda: None)  # it began before the client came
         clock.now_s += 2
         async with Client(make_server(gateway), mode=mode) as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == OWN
