@@ -6,7 +6,8 @@ import pytest
 
 from toolsearch.discovery.search_arguments import AskedSearch, SearchArguments
 from toolsearch.discovery.search_tool import search_tool_definition
-from toolsearch.errors import BadQueryError
+from toolsearch.errors import BadQueryError, BadSettingError
+from toolsearch.sessions.options import SessionOptions
 from toolsearch.tokens import count_json, default_counter
 from toolsearch.wire.formats import TOOL_FORMATS, render_definition
 
@@ -163,3 +164,9 @@ def test_selecting_by_name_asks_for_as_many_tools_as_are_named() -> None:
 def test_arguments_that_cannot_be_used_say_what_can(arguments: dict, complaint: str) -> None:
     with pytest.raises(BadQueryError, match=complaint):
         SearchArguments.parse(arguments)
+
+
+def test_an_operators_hint_is_bounded_since_it_is_sent_with_every_request() -> None:
+    assert SessionOptions(search_hint="x" * 400).search_hint
+    with pytest.raises(BadSettingError, match="search_hint has 401 characters, at most 400 are taken"):
+        SessionOptions(search_hint="x" * 401)

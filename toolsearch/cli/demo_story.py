@@ -104,7 +104,7 @@ TURNS = (
     ),
     Turn(
         "Which weekday was 20 July 1969?",
-        ((_search("weekday of a date"),), (Call("calendar__weekday", {"year": 1969, "month": 7, "day": 20}),)),
+        ((_search("day of the week"),), (Call("calendar__weekday", {"year": 1969, "month": 7, "day": 20}),)),
         "A Sunday.",
     ),
     Turn(
