@@ -24,8 +24,9 @@ from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
+from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
-from toolsearch.wire.formats import WireFormat, render_change, render_results, render_tool_list
+from toolsearch.wire.formats import RenderedTools, WireFormat, render_change, render_results, render_tool_list
 from toolsearch.wire.native_search import NativeSearch, found_names
 from toolsearch.wire.replies import parse_tool_calls
 from toolsearch.wire.usage import input_tokens
@@ -73,6 +74,7 @@ class Session:
         self._engine = engine
         self._turn = TurnCounter()
         self._told: dict[str, ToolDefinition] = {}  # what `delta` has told of
+        self._deferred = RenderedTools(anthropic.PROVIDER, anthropic.DEFERRED)
         self._lock = threading.Lock()
 
     @property
@@ -110,7 +112,7 @@ class Session:
 
         ``toolSearchTool`` comes first. How found tools reach the model depends on *format*, *model* and *cloud*; see
         `SessionOptions.exposure`. A catalog of a few tools is given whole, by name. Call it once for each request: that
-        is what `savings` counts.
+        is what `savings` counts. What is inside an entry is shared with later requests: do not change it.
         """
         endpoint = Endpoint(format, model, cloud)
         conversation = self._in_memory()
@@ -119,7 +121,7 @@ class Session:
         headers = capabilities_of(endpoint).headers.get(tools.mode)
         return {
             **({"model": model} if model else {}),
-            "tools": render_tool_list(tools.listed, tools.deferred, format),
+            "tools": render_tool_list(tools.listed, tools.deferred, format, self._deferred),
             **({"extra_headers": dict(headers)} if headers else {}),
         }
 

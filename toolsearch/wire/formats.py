@@ -82,12 +82,20 @@ def render_tools(definitions: Iterable[ToolDefinition], wire_format: WireFormat)
 
 
 def render_tool_list(
-    listed: Iterable[ToolDefinition], deferred: Iterable[ToolDefinition], wire_format: WireFormat
+    listed: Iterable[ToolDefinition],
+    deferred: Collection[ToolDefinition],
+    wire_format: WireFormat,
+    kept: RenderedTools | None = None,
 ) -> list[dict[str, Any]]:
     """Render *listed* and what the request has to say of *deferred*, which the model reads only once an answer loads
     some: Anthropic is sent them, marked, and OpenAI's Responses nothing, as the answer holds them, but there
     ``toolSearchTool`` is the API's own search. The other formats have no place for them.
+
+    *kept* are deferred tools of that format that were rendered before. What comes of them is not the caller's to
+    change, but each request copies thousands of schemas without it.
     """
+    if kept is not None and kept.wire_format == wire_format:
+        return [*render_tools(listed, wire_format), *map(dict, kept.of(deferred))]
     write_list = _DEFERRING.get(wire_format)
     return render_tools(listed, wire_format) if write_list is None else write_list(listed, deferred)
 
@@ -136,6 +144,7 @@ class RenderedTools:
     """
 
     def __init__(self, wire_format: str, extra: JsonObject, *, max_kept: int = 20_000) -> None:
+        self.wire_format = wire_format
         self._write_tool = wire_module(wire_format).write_tool
         self._extra = extra
         self._max_kept = max_kept
