@@ -32,7 +32,6 @@ from toolsearch.setting_fields import settings_in
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_sources import GivenSettings
 from toolsearch.setting_values import Count, Seconds, StrategyName
-from toolsearch.wire.capabilities import RevealSetting
 from toolsearch_indexes.encoders.opening import BUILT_IN
 
 __all__ = [
@@ -71,7 +70,6 @@ class AdvisorSettings(SettingsSection):
     """Tool search in the chat client."""
 
     enabled: bool = Field(default=False, description="Search for tools, in place of sending the model all of them.")
-    mode: RevealSetting = Field(default="auto", description="How found tools reach the model; auto: by what it takes.")
     system_suffix: str | None = Field(
         default=None, description="Added to the system text; none: a short default; empty: nothing."
     )
@@ -121,6 +119,7 @@ class TelemetrySettings(SettingsSection):
 
 _OLD_NAMES: Final = {  # of 0.1.0
     "advisor.max_results": "search.limit",
+    "advisor.mode": "search.exposure",
     "calling.raise_on_error": "calling.always_raise",
     "index.directory": "index.index_dir",
     "limits.on_exceeded": "limits.on_breach",

@@ -165,7 +165,6 @@ def build_tool_advisor(
         search_first=settings.advisor.search_first,
         session_id_key=settings.advisor.session_id_key,
         options=build_session_options(settings),
-        mode=settings.advisor.mode,
         strategy=own.strategy,
         encoder=own.encoder,
         sessions=build_sessions(settings) if engine is None else None,

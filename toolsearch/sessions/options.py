@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, get_args
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.pass_through import PassThrough
 from toolsearch.discovery.search_arguments import DEFAULT_LIMIT, MAX_LIMIT
 from toolsearch.errors import BadSettingError
-from toolsearch.setting_values import Count, Seconds, Share
+from toolsearch.setting_values import Count, Share, Wait
 from toolsearch.wire.capabilities import RevealSetting
 
 MAX_HINT = 400
@@ -54,33 +54,36 @@ class AnswerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions(AnswerOptions):
-    """What one search gives, and whether a call needs one first."""
+    """What one search gives, how that reaches the model, and whether a call needs a search first.
+
+    *cache_ttl_s* counts from the last request. Until then, a tool list that is appended to does not shrink.
+    """
 
     expand_undiscovered: Annotated[
         bool,
         Field(description="Run a tool in reach that the model calls without having searched for it; else refuse."),
     ] = True
+    exposure: Annotated[
+        RevealSetting, Field(description="How found tools reach the model; auto: by what its API takes.")
+    ] = "auto"
+    cache_ttl_s: Annotated[
+        Wait | None,
+        Field(description="How long the model's provider caches a prompt; none: as the table of models says."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        super(SearchOptions, self).__post_init__()  # with names, since a class with slots is made twice
+        if self.exposure not in get_args(RevealSetting):
+            raise BadSettingError(
+                f"exposure must be one of {', '.join(get_args(RevealSetting))}; got {self.exposure!r:.80}"
+            )
+        if self.cache_ttl_s is not None and not self.cache_ttl_s >= 0:
+            raise BadSettingError(f"cache_ttl_s must be 0 or more, or None for what is known; got {self.cache_ttl_s}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions(SearchOptions):
-    """How every session of an engine behaves: its searches, its budget, and which catalogs are shown whole.
+    """How every session of an engine behaves: its searches, its budget, and which catalogs are shown whole."""
 
-    *cache_ttl_s* counts from the last request. Until then, a tool list that is appended to does not shrink.
-    """
-
-    exposure: Annotated[
-        RevealSetting,
-        Field(description="How found tools reach the model; auto: by what its API takes."),
-    ] = "auto"
-    cache_ttl_s: Annotated[
-        Seconds | None,
-        Field(description="How long the model's provider caches a prompt; none: as the table of models says."),
-    ] = None
     budget: Budget = Budget()  # noqa: RUF009  frozen
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  frozen
-
-    def __post_init__(self) -> None:
-        super(SessionOptions, self).__post_init__()  # with names, since a class with slots is made twice
-        if self.cache_ttl_s is not None and not self.cache_ttl_s >= 0:
-            raise BadSettingError(f"cache_ttl_s must be 0 or more, or None for what is known; got {self.cache_ttl_s}")
