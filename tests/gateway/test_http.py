@@ -147,10 +147,13 @@ async def test_each_principal_is_shown_its_own_tools_in_both_eras(era, monkeypat
         "toolsearch": {"principals": {"alice": TOKENS["alice"], "bob": {**TOKENS["bob"], "deny": ["server:raw"]}}},
     }
     async with served(config) as (_, url), httpx2.AsyncClient() as client:
-        answers = [await _found(client, url, token, era) for token in (ALICE, BOB)]
+        found, hidden = [await _found(client, url, token, era, "raw__pid") for token in (ALICE, BOB)]
+        absent = await _found(client, url, BOB, era, "raw__none")
 
-    assert "raw__pid" in answers[0]
-    assert "raw" not in answers[1].replace("draw", "")
+    assert "raw__pid" in found
+    assert "No tool is named raw__pid" not in found
+    assert hidden.replace("raw__pid", "NAME") == absent.replace("raw__none", "NAME")
+    assert "raw" not in hidden.replace("raw__pid", "").replace("draw", "")
 
 
 async def test_what_the_transport_checks_tells_nothing_of_tools_out_of_reach():
@@ -173,8 +176,8 @@ async def test_what_the_transport_checks_tells_nothing_of_tools_out_of_reach():
     assert "Unknown tool" in bobs[0][1]
 
 
-async def _found(client: httpx2.AsyncClient, url: str, token: str, era: str) -> str:
-    call = {"name": "toolSearchTool", "arguments": {"query": "select:raw__pid"}}
+async def _found(client: httpx2.AsyncClient, url: str, token: str, era: str, name: str) -> str:
+    call = {"name": "toolSearchTool", "arguments": {"query": f"select:{name}"}}
     if era == MODERN:
         more = {"mcp-protocol-version": era, "mcp-method": "tools/call", "mcp-name": "toolSearchTool"}
         answer = await client.post(

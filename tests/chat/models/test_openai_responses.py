@@ -75,7 +75,7 @@ async def test_deferred_tools_are_loaded_by_a_search_of_ours(
     assert api.refusals == []
     assert api.tools == [["tool_search"]] * 3
     [search] = api.bodies[0]["tools"]
-    assert (search["execution"], search["parameters"]["required"]) == ("client", ["query"])
+    assert (search["execution"], search["parameters"]["required"]) == ("client", ["queries"])
     _, call, output = api.bodies[1]["input"]
     assert (call["type"], call["arguments"]) == ("tool_search_call", {"query": "sum"})
     assert (output["type"], output["call_id"], output["status"]) == ("tool_search_output", call["call_id"], "completed")
