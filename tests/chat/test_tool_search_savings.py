@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kit.loopback import Call, LoopbackApi, Reply
+from tests.kit.scripted_model import ScriptedModel, calls, says
 from tests.kit.tool_search import ALWAYS_SEARCH
 from toolsearch import Catalog, SessionOptions, ToolDefinition, ToolSearch
 from toolsearch.chat.client import ChatClient
@@ -17,6 +18,7 @@ from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.chat.tool_search import ToolSearchAdvisor
+from toolsearch.wire.answers import Usage
 
 SEARCH = "toolSearchTool"
 TURNS = 6
@@ -112,3 +114,16 @@ async def test_a_session_counts_what_stood_on_the_wire_also_where_a_memory_forge
         assert changes == TURNS
     else:  # what a memory of three exchanges drops comes into the list with all that is there
         assert changes == (1 if max_messages == 12 else 0)
+
+
+async def test_a_break_costs_the_prompt_that_the_provider_has_counted() -> None:
+    options = SessionOptions(pass_through=ALWAYS_SEARCH)
+    catalog = Catalog([ToolDefinition("send_mail", "Sends an email.")])
+    engine = ToolSearch(catalog, encoder=None, options=options)
+    search = calls((SEARCH, '{"query": "send an email"}'), usage=Usage(12_345, 6))
+    client = ChatClient(ScriptedModel(search, says("Sent.")), advisors=[ToolSearchAdvisor(engine, mode="append")])
+
+    await client.prompt("Write to Ann.").context(conversation_id="a").call()
+
+    savings = engine.session("a").savings()
+    assert (savings.cache_breaks, savings.break_tokens) == (1, 12_345)

@@ -194,6 +194,12 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         turn = _turn_of(request)
         return turn.calls_to_run(calls) if turn else calls
 
+    async def after_round(self, request: ChatRequest, response: ChatResponse) -> ChatResponse:
+        turn = _turn_of(request)
+        if turn is not None:
+            turn.session.note_usage(response.usage.input_tokens)
+        return response
+
     async def after_calls(
         self, request: ChatRequest, calls: Sequence[ToolCall], results: Sequence[ToolResult]
     ) -> Sequence[Message]:
