@@ -74,10 +74,11 @@ def test_strategy_limit_and_server_hold_for_each_query_and_null_is_left_out() ->
 @pytest.mark.parametrize(
     ("arguments", "queries"),
     [
-        ({"queries": ["send mail", "send  mail", " ", "list branches"]}, ["send mail", "list branches"]),
+        ({"queries": ["send mail", " send mail\n", " ", "list branches"]}, ["send mail", "list branches"]),
         ({"queries": "send mail"}, ["send mail"]),
         ({"queries": '["send mail", "list branches"]'}, ["send mail", "list branches"]),
         ({"queries": "[send mail"}, ["[send mail"]),
+        ({"queries": ["/two  spaces/"]}, ["/two  spaces/"]),
         ({"queries": ["send mail"], "query": "list branches"}, ["send mail", "list branches"]),
         ({"queries": [], "query": "list branches"}, ["list branches"]),
     ],
@@ -149,6 +150,7 @@ def test_selecting_by_name_asks_for_as_many_tools_as_are_named() -> None:
         ({"query": ["a", "b"]}, "queries must be texts"),
         ({"query": "x" * 1_001}, "has 1001 characters, at most 1000"),
         ({"queries": ["a", "x" * 1_001]}, "has 1001 characters, at most 1000"),
+        ({"queries": "[" * 200_000}, "has 200000 characters, at most 1000"),
         ({"query": "q", "limit": "many"}, "limit must be a whole number"),
         ({"query": "q", "limit": "2.5"}, "limit must be a whole number"),
         ({"query": "q", "limit": "9" * 5_000}, "limit must be a whole number"),

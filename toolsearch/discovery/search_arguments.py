@@ -85,7 +85,7 @@ class SearchArguments:
 def _queries(several: Json, single: Json) -> list[str]:
     """All queries, each once. Some models send the list as text, and some a single query as one."""
     given = [*_list_of(several), *([] if single is None else [single])]
-    texts = [" ".join(each.split()) if isinstance(each, str) else "" for each in given]
+    texts = [each.strip() if isinstance(each, str) else "" for each in given]
     if not all(isinstance(each, str) for each in given) or not any(texts):
         raise BadQueryError("queries must be texts of a few words each, such as ['list git branches']")
     queries = list(dict.fromkeys(filter(None, texts)))
@@ -113,7 +113,7 @@ def _list_of(value: Json) -> list[Json]:
 def _json(text: str) -> Json:
     try:
         value: Json = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return value
 
