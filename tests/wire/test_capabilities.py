@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.kit.loopback import models as published
+from toolsearch.errors import BadSettingError
 from toolsearch.wire.capabilities import FACTS, Capabilities, Cloud, Endpoint, capabilities_of
 from toolsearch.wire.model_names import ModelName, read_model_name
 
@@ -258,3 +259,16 @@ def test_what_is_known_of_an_endpoint_names_its_rows() -> None:
     sources = [fact.source for fact in claude("claude-opus-4-5", "bedrock").facts if fact.feature == "deferred tools"]
 
     assert sources == ["BerriAI/litellm#20021: these two have a beta header of their own"]
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"model": None}, "model must be a text"),
+        ({"model": 5}, "model must be a text"),
+        ({"cloud": "gcp"}, "no cloud 'gcp'"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_is_refused(given: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(BadSettingError, match=complaint):
+        Endpoint("anthropic", **given)

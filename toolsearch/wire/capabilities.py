@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast, get_args
 
+from toolsearch.errors import BadSettingError
 from toolsearch.wire.model_names import Cloud, ModelName, read_model_name
 
 __all__ = [
@@ -258,6 +259,13 @@ class Endpoint:
     model: str = ""
     cloud: Cloud = ""
     native_tool_search: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast("object", self.model), str):
+            raise BadSettingError(f"model must be a text, and '' for an unknown one; got {self.model!r:.80}")
+        if self.cloud not in get_args(Cloud):
+            known = ", ".join(map(repr, get_args(Cloud)))
+            raise BadSettingError(f"no cloud {self.cloud!r:.80} is known; use one of {known}")
 
 
 @dataclass(frozen=True, slots=True)
