@@ -23,7 +23,15 @@ ToolSearchError
 │   ├── UsageStoreError     what was learnt from use cannot
 │   ├── MessageStoreError   conversations cannot
 │   ├── PinStoreError       what was approved cannot; nothing counts as approved then
-│   └── AuditStoreError     the record of decisions cannot
+│   ├── AuditStoreError     the record of decisions cannot
+│   ├── RecordStoreError    the small documents of the service cannot
+│   │   └── RecordConflictError  another writer was faster
+│   ├── KeyStoreError       API keys cannot; no key is accepted then
+│   ├── ContentsStoreError  the tools of catalogs cannot
+│   │   └── ContentsConflictError  another writer was faster
+│   ├── ReceiptStoreError   receipts of calls cannot
+│   ├── FigureStoreError    figures of use cannot
+│   └── MissStoreError      requests without a good answer cannot
 ├── BadArgumentsError       a tool call's arguments do not fit the tool's schema
 ├── UnfinishedCallError     the reply that made a call did not finish, so that it may be half a call
 ├── ToolExecutionError      a tool ran and failed
@@ -34,7 +42,11 @@ ToolSearchError
 ├── CallDeniedError         a hook did not let a call through
 ├── ChatModelError          a model refused a request, cannot be reached, or answered nonsense
 │   └── BadAnswerError      its answer is not of the type that was asked for
-└── BadSettingError         an option has a value that cannot be used
+├── BadSettingError         an option has a value that cannot be used
+├── NotAuthenticatedError   a request to the service has no credential, or none that is accepted
+├── NotPermittedError       the credential is not good for that
+├── UnknownRecordError      the service has no such catalog, toolset, key, source or job for this caller
+└── TooManyError            a quota or a rate limit is used up
 """
 
 from __future__ import annotations
@@ -62,13 +74,23 @@ __all__ = [
     "CallDeniedError",
     "CallLimitError",
     "ChatModelError",
+    "ContentsConflictError",
+    "ContentsStoreError",
     "DuplicateToolError",
     "EncoderError",
+    "FigureStoreError",
     "IndexStoreError",
+    "KeyStoreError",
     "LoginRequiredError",
     "MessageStoreError",
+    "MissStoreError",
     "MissingExtraError",
+    "NotAuthenticatedError",
+    "NotPermittedError",
     "PinStoreError",
+    "ReceiptStoreError",
+    "RecordConflictError",
+    "RecordStoreError",
     "RepeatedCallError",
     "ServerBusyError",
     "ServerUnavailableError",
@@ -76,6 +98,7 @@ __all__ = [
     "SessionStoreError",
     "SourceError",
     "StorageError",
+    "TooManyError",
     "ToolExecutionError",
     "ToolGoneError",
     "ToolSearchError",
@@ -84,6 +107,7 @@ __all__ = [
     "UnapprovedToolError",
     "UndiscoveredToolError",
     "UnfinishedCallError",
+    "UnknownRecordError",
     "UnknownSessionError",
     "UnknownToolError",
     "UsageStoreError",
@@ -274,6 +298,67 @@ class AuditStoreError(StorageError):
     code = "audit_store_error"
 
 
+class RecordStoreError(StorageError):
+    """A document of the service cannot be written or read back."""
+
+    code = "record_store_error"
+
+
+class RecordConflictError(RecordStoreError):
+    """A document was changed by another writer since it was read; nothing was written."""
+
+    code = "changed_meanwhile"
+    status = 409
+
+    def __init__(self, kind: str, record_id: str) -> None:
+        super().__init__(f"the {kind} {record_id!r} is another by now; read it again and repeat")
+        self.kind = kind
+        self.record_id = record_id
+
+
+class KeyStoreError(StorageError):
+    """It cannot be told which keys are good, so that none is."""
+
+    code = "key_store_error"
+    status = 503
+
+
+class ContentsStoreError(StorageError):
+    """The tools of a catalog cannot be written or read back."""
+
+    code = "contents_store_error"
+
+
+class ContentsConflictError(ContentsStoreError):
+    """A catalog was changed by another writer since it was read; nothing was written."""
+
+    code = "changed_meanwhile"
+    status = 409
+
+    def __init__(self, catalog: str, revision: int) -> None:
+        super().__init__(f"the catalog {catalog!r} has revision {revision} by now; read it again and repeat")
+        self.catalog = catalog
+        self.revision = revision
+
+
+class ReceiptStoreError(StorageError):
+    """Receipts of calls cannot be kept, or read back."""
+
+    code = "receipt_store_error"
+
+
+class FigureStoreError(StorageError):
+    """Figures of use cannot be kept, or read back."""
+
+    code = "figure_store_error"
+
+
+class MissStoreError(StorageError):
+    """Requests without a good answer cannot be kept, or read back."""
+
+    code = "miss_store_error"
+
+
 class BadArgumentsError(ToolSearchError, ValueError):
     """A tool call's arguments do not fit the tool's schema; the message says where."""
 
@@ -378,3 +463,47 @@ class BadSettingError(ToolSearchError, ValueError):
     code = "bad_setting"
     status = 400
     model_text = "this is set up in a way that cannot work; go on without it"
+
+
+class NotAuthenticatedError(ToolSearchError):
+    """A request to the service has no credential, or none that is accepted."""
+
+    code = "not_authenticated"
+    status = 401
+
+    def __init__(self) -> None:
+        super().__init__("say who you are: send an API key as 'Authorization: Bearer ...'")
+
+
+class NotPermittedError(ToolSearchError):
+    """The credential is good, but not for that."""
+
+    code = "not_permitted"
+    status = 403
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"this credential lacks the scope {scope!r}; ask an administrator for a key that has it")
+        self.scope = scope
+
+
+class UnknownRecordError(ToolSearchError, LookupError):
+    """The service has nothing of that kind by that name, as far as this caller may know."""
+
+    code = "not_found"
+    status = 404
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"there is no {kind} {name!r}")
+        self.kind = kind
+        self.name = name
+
+
+class TooManyError(ToolSearchError):
+    """A quota or a rate limit is used up; the message says which. *retry_after_s* is None if waiting is no use."""
+
+    code = "too_many"
+    status = 429
+
+    def __init__(self, what: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(what)
+        self.retry_after_s = retry_after_s

@@ -41,11 +41,17 @@ def require_principal(given: object) -> Principal:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a credential allows: whose it is, and which scopes it has."""
+    """What a credential allows: whose it is, and which scopes it has.
+
+    key_id   of an API key, or ``jwt:`` and the subject; "" of a token of the configuration
+    session  the only session that it is good for; "": it is not bound to one
+    """
 
     principal: Principal
     scopes: tuple[str, ...] = ()
     is_operator: bool = False
+    key_id: str = ""
+    session: str = ""
 
 
 class PrincipalDirectory(Protocol):

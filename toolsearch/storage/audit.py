@@ -8,13 +8,17 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """*action* is a verb, such as ``approve``, *outcome* ``done`` or why not. *at_s* is in seconds since 1970."""
+    """*action* is a verb, such as ``approve``, *outcome* ``done`` or why not. *at_s* is in seconds since 1970.
+
+    *tenant* is whose it is in a service for many, "" elsewhere.
+    """
 
     at_s: float
     who: str
     action: str
     subject: str
     outcome: str
+    tenant: str = ""
 
 
 class AuditLog(Protocol):
@@ -22,6 +26,6 @@ class AuditLog(Protocol):
 
     def append(self, record: AuditRecord) -> None: ...
 
-    def records(self, *, limit: int) -> list[AuditRecord]:
-        """The newest *limit*, in the order in which they were appended."""
+    def records(self, *, limit: int, tenant: str | None = None) -> list[AuditRecord]:
+        """The newest *limit*, of *tenant* if that is given, in the order in which they were appended."""
         ...

@@ -105,8 +105,8 @@ class InMemoryAuditLog:
     def append(self, record: AuditRecord) -> None:
         self._records.append(record)
 
-    def records(self, *, limit: int) -> list[AuditRecord]:
-        return self._records[-limit:]
+    def records(self, *, limit: int, tenant: str | None = None) -> list[AuditRecord]:
+        return [each for each in self._records if tenant in (None, each.tenant)][-limit:]
 
 
 class InMemoryPins:

@@ -8,7 +8,10 @@ from toolsearch.errors import AuditStoreError
 from toolsearch.storage.audit import AuditRecord
 from toolsearch.storage.sqlite.file import SqliteFile
 
-_NEWEST = "SELECT at_us, who, action, subject, outcome FROM audit ORDER BY position DESC LIMIT ?"
+_NEWEST = """
+SELECT at_us, who, action, subject, outcome, tenant FROM audit
+WHERE ?1 IS NULL OR tenant = ?1 ORDER BY position DESC LIMIT ?2
+"""
 
 
 class SqliteAuditLog(SqliteFile):
@@ -21,15 +24,15 @@ class SqliteAuditLog(SqliteFile):
         with self.opened() as database:
             append(database, record)
 
-    def records(self, *, limit: int) -> list[AuditRecord]:
+    def records(self, *, limit: int, tenant: str | None = None) -> list[AuditRecord]:
         with self.opened() as database:
-            rows = database.execute(_NEWEST, (limit,)).fetchall()
+            rows = database.execute(_NEWEST, (tenant, limit)).fetchall()
         return [AuditRecord(at_us / 1_000_000, *rest) for at_us, *rest in reversed(rows)]
 
 
 def append(database: sqlite3.Connection, record: AuditRecord) -> None:
     """Append *record* within the transaction in which what it tells of is done."""
     database.execute(
-        "INSERT INTO audit (at_us, who, action, subject, outcome) VALUES (?, ?, ?, ?, ?)",
-        (round(record.at_s * 1_000_000), record.who, record.action, record.subject, record.outcome),
+        "INSERT INTO audit (at_us, who, action, subject, outcome, tenant) VALUES (?, ?, ?, ?, ?, ?)",
+        (round(record.at_s * 1_000_000), record.who, record.action, record.subject, record.outcome, record.tenant),
     )

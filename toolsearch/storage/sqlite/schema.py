@@ -45,6 +45,88 @@ CREATE TABLE audit (
     outcome TEXT NOT NULL
 )
 """
+_SERVICE = (  # every row belongs to a tenant, which is the first column of each key
+    "ALTER TABLE audit ADD COLUMN tenant TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX audit_of_tenant ON audit (tenant, position)",
+    """
+    CREATE TABLE records (
+        tenant TEXT, kind TEXT, id TEXT,
+        document TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        changed_s REAL NOT NULL,
+        expires_s REAL,
+        PRIMARY KEY (tenant, kind, id)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX records_expiring ON records (expires_s) WHERE expires_s IS NOT NULL",
+    "CREATE TABLE record_versions (last INTEGER NOT NULL)",
+    "INSERT INTO record_versions VALUES (0)",
+    """
+    CREATE TABLE api_keys (
+        id TEXT PRIMARY KEY,
+        tenant TEXT NOT NULL,
+        name TEXT NOT NULL,
+        prefix TEXT NOT NULL,
+        sha256 TEXT UNIQUE NOT NULL,
+        scopes TEXT NOT NULL,  -- this and the rules are JSON lists
+        allow TEXT NOT NULL,
+        deny TEXT NOT NULL,
+        is_operator INTEGER NOT NULL,
+        created_s REAL NOT NULL,
+        expires_s REAL,
+        revoked_s REAL,
+        used_s REAL
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX api_keys_of_tenant ON api_keys (tenant, id)",
+    """
+    CREATE TABLE contents (
+        tenant TEXT, catalog TEXT, name TEXT,
+        fingerprint TEXT NOT NULL,
+        document TEXT NOT NULL,
+        source TEXT NOT NULL,
+        PRIMARY KEY (tenant, catalog, name)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE revisions (
+        tenant TEXT, catalog TEXT,
+        revision INTEGER NOT NULL,
+        PRIMARY KEY (tenant, catalog)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE receipts (
+        tenant TEXT, id TEXT,
+        at_s REAL NOT NULL,
+        key TEXT NOT NULL, session TEXT NOT NULL, corpus TEXT NOT NULL,
+        tool TEXT NOT NULL, fingerprint TEXT NOT NULL,
+        decision TEXT NOT NULL, outcome TEXT NOT NULL, code TEXT NOT NULL,
+        latency_ms REAL NOT NULL,
+        request_id TEXT NOT NULL,
+        PRIMARY KEY (tenant, id)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX receipts_by_time ON receipts (at_s)",
+    """
+    CREATE TABLE figures (
+        tenant TEXT, hour_s INTEGER, key TEXT, session TEXT, name TEXT,
+        amount REAL NOT NULL,
+        PRIMARY KEY (tenant, hour_s, key, session, name)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE misses (
+        tenant TEXT, corpus TEXT, folded TEXT,  -- without differences of case and white space
+        query TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        first_s REAL NOT NULL, last_s REAL NOT NULL,
+        best TEXT NOT NULL, best_score REAL NOT NULL,
+        PRIMARY KEY (tenant, corpus, folded)
+    ) WITHOUT ROWID
+    """,
+)
 _STEPS: Final = (
     _FIRST_TABLES,
     (
@@ -56,9 +138,15 @@ _STEPS: Final = (
         "ALTER TABLE usage RENAME COLUMN tenant TO principal",
         _AUDIT,
     ),
+    _SERVICE,
 )
 VERSION: Final = len(_STEPS)
-_TABLES: Final = frozenset({"audit", "conversations", "pins", "session_versions", "sessions", "usage"})
+_TABLES: Final = frozenset(
+    {
+        *("audit", "conversations", "pins", "session_versions", "sessions", "usage"),
+        *("api_keys", "contents", "figures", "misses", "receipts", "record_versions", "records", "revisions"),
+    }
+)
 
 
 class UnusableFileError(Exception):

@@ -1,0 +1,15 @@
+"""What a key may be used for."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias, get_args
+
+Scope: TypeAlias = Literal["search", "call", "feedback", "read-catalog", "write-catalog", "admin"]
+
+SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
+AGENT_SCOPES: Final[tuple[Scope, ...]] = ("search", "call", "feedback")  # what an agent needs
+
+
+def includes(scopes: frozenset[str], needed: Scope) -> bool:
+    """Whether *scopes* allow what needs *needed*. ``admin`` allows everything in its tenant."""
+    return needed in scopes or "admin" in scopes

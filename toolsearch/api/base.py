@@ -1,0 +1,36 @@
+"""The bases of the bodies: a request with an unknown field is refused, an answer may get more fields later."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_Item = TypeVar("_Item")
+
+
+class RequestBody(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AnswerBody(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Page(AnswerBody, Generic[_Item]):
+    """One page of a list."""
+
+    items: list[_Item]
+    next: str | None = Field(default=None, description="Give it as ?after= to get the next page; null on the last one.")
+
+
+class Problem(AnswerBody):
+    """An error, as RFC 9457 has it, with a code that stays the same over versions."""
+
+    type: str = Field(default="about:blank", description="Where the code is explained.")
+    title: str
+    status: int
+    code: str = Field(description="Stable: programs go by it.")
+    detail: str = Field(description="What was wrong, and what to do.")
+    request_id: str = ""
+    errors: list[dict[str, str]] = Field(default=[], description="One entry for each field that is wrong.")

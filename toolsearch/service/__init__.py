@@ -1,0 +1,14 @@
+"""The service: one process for many agents and tenants, over HTTP and MCP, with pages to look at.
+
+    app.py            the application, put together: middleware, routes, the MCP face, pages
+    routes/           what is asked over HTTP: one module for each kind of thing
+    pages/            what people look at
+    mcp_face.py       the MCP face of a session
+    service.py        everything that the routes need, as one object
+    keys.py  catalogs.py  toolsets.py  sessions.py  imports.py  activity.py    what can be done, whoever asks
+    corpora/          which catalogs and toolsets are in memory, with their indexes
+    callers.py        who makes a request, and what the credential allows
+    problems.py       one shape for all errors
+
+The compatible proxy for the APIs of OpenAI and Anthropic will be a package beside `routes`, under ``/proxy``.
+"""

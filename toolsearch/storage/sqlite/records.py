@@ -1,0 +1,94 @@
+"""Small documents of tenants in a SQLite file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from toolsearch.errors import RecordConflictError, RecordStoreError
+from toolsearch.storage.records import Record
+from toolsearch.storage.sqlite.file import SqliteFile
+from toolsearch.tools.json_types import JsonObject
+
+_COLUMNS = "id, document, version, changed_s, expires_s"
+_LIVING = "(expires_s IS NULL OR expires_s > ?)"
+_VERSION = "SELECT version FROM records WHERE tenant = ? AND kind = ? AND id = ?"
+_NEXT_VERSION = "UPDATE record_versions SET last = last + 1 RETURNING last"
+
+
+class SqliteRecordStore(SqliteFile):
+    """A `RecordStore` in one SQLite file."""
+
+    contents = "records"
+    error_class = RecordStoreError
+
+    def get(self, tenant: str, kind: str, record_id: str, *, at_s: float) -> Record | None:
+        query = f"SELECT {_COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id = ? AND {_LIVING}"  # noqa: S608
+        with self.opened() as database:
+            row = database.execute(query, (tenant, kind, record_id, at_s)).fetchone()
+        return _record(row) if row else None
+
+    def put(
+        self,
+        tenant: str,
+        kind: str,
+        record_id: str,
+        document: JsonObject,
+        *,
+        over: int | None,
+        at_s: float,
+        expires_s: float | None = None,
+    ) -> Record:
+        text = json.dumps(document, separators=(",", ":"))
+        with self.transaction() as database:
+            _require(database, tenant, kind, record_id, over, at_s)
+            version: int = database.execute(_NEXT_VERSION).fetchone()[0]
+            database.execute(
+                "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (tenant, kind, record_id, text, version, at_s, expires_s),
+            )
+        return Record(record_id, document, version, at_s, expires_s)
+
+    def delete(self, tenant: str, kind: str, record_id: str, *, over: int | None = None) -> bool:
+        with self.transaction() as database:
+            _require(database, tenant, kind, record_id, over, 0.0)
+            gone = database.execute(
+                "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ? RETURNING id", (tenant, kind, record_id)
+            ).fetchall()
+        return bool(gone)
+
+    def page(self, tenant: str, kind: str, *, after: str = "", limit: int, at_s: float) -> list[Record]:
+        query = (
+            f"SELECT {_COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id > ? AND {_LIVING} "  # noqa: S608
+            "ORDER BY id LIMIT ?"
+        )
+        with self.opened() as database:
+            return [_record(row) for row in database.execute(query, (tenant, kind, after, at_s, limit))]
+
+    def count(self, tenant: str, kind: str, *, at_s: float) -> int:
+        query = f"SELECT count(*) FROM records WHERE tenant = ? AND kind = ? AND {_LIVING}"  # noqa: S608
+        with self.opened() as database:
+            return int(database.execute(query, (tenant, kind, at_s)).fetchone()[0])
+
+    def prune(self, *, at_s: float) -> int:
+        with self.opened() as database:
+            return database.execute("DELETE FROM records WHERE expires_s <= ?", (at_s,)).rowcount
+
+
+def _require(
+    database: sqlite3.Connection, tenant: str, kind: str, record_id: str, over: int | None, at_s: float
+) -> None:
+    """Raise RecordConflictError unless what is there has the version *over*."""
+    if over is None:
+        return
+    row = database.execute(f"{_VERSION} AND {_LIVING}", (tenant, kind, record_id, at_s)).fetchone()
+    if (row[0] if row else 0) != over:
+        raise RecordConflictError(kind, record_id)
+
+
+def _record(row: tuple[str, str, int, float, float | None]) -> Record:
+    record_id, document, version, changed_s, expires_s = row
+    try:
+        return Record(record_id, json.loads(document), version, changed_s, expires_s)
+    except ValueError as error:
+        raise RecordStoreError(f"the record {record_id!r} is damaged; restore the file from a backup") from error

@@ -1,0 +1,58 @@
+"""Everything that a service keeps, as one object: each port, of whichever database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from toolsearch.storage.audit import AuditLog
+from toolsearch.storage.contents import CatalogContents
+from toolsearch.storage.figures import FigureLog
+from toolsearch.storage.keys import KeyStore
+from toolsearch.storage.misses import MissLog
+from toolsearch.storage.pins import PinPersistence
+from toolsearch.storage.receipts import ReceiptLog
+from toolsearch.storage.records import RecordStore
+from toolsearch.storage.sessions import SessionPersistence
+from toolsearch.storage.usage import UsageStore
+
+
+class Storage(Protocol):
+    """The ports of one database. `close` closes them all."""
+
+    @property
+    def records(self) -> RecordStore: ...
+    @property
+    def keys(self) -> KeyStore: ...
+    @property
+    def contents(self) -> CatalogContents: ...
+    @property
+    def receipts(self) -> ReceiptLog: ...
+    @property
+    def figures(self) -> FigureLog: ...
+    @property
+    def misses(self) -> MissLog: ...
+    @property
+    def audit(self) -> AuditLog: ...
+    @property
+    def usage(self) -> UsageStore: ...
+
+    def sessions(self, tenant: str) -> SessionPersistence:
+        """The sessions of *tenant* alone."""
+        ...
+
+    def pins(self, tenant: str) -> PinPersistence:
+        """The approvals of *tenant* alone."""
+        ...
+
+    def drop_tenant(self, tenant: str) -> None:
+        """Delete everything that belongs to *tenant*, all or nothing. The audit stays."""
+        ...
+
+    def backup(self, path: Path) -> None:
+        """Write a copy that is consistent, while others go on reading and writing."""
+        ...
+
+    def close(self) -> None:
+        """May be called twice."""
+        ...
