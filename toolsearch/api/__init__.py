@@ -1,1 +1,1 @@
-"""What is said over HTTP between the service and its clients: the bodies of requests and answers, as pydantic models."""
+"""What is said over HTTP between the service and its clients: bodies of requests and answers, as pydantic models."""

@@ -13,6 +13,7 @@ from toolsearch.cli.exits import HELP
 from toolsearch.cli.gateway import gateway
 from toolsearch.cli.index import index
 from toolsearch.cli.search import search
+from toolsearch.cli.serve import serve
 from toolsearch.cli.show import show
 from toolsearch.cli.sources import sources
 from toolsearch.cli.tokens import tokens
@@ -51,7 +52,7 @@ def toolsearch(
     """
 
 
-for command in (demo, index, search, show, call, sources, tokens, evaluate):
+for command in (demo, index, search, show, call, sources, tokens, evaluate, serve):
     app.command()(command)
 app.add_typer(usage, name="usage")
 app.add_typer(gateway, name="gateway")

@@ -16,6 +16,7 @@ class Caller:
 
     session_key   tells sessions of clients apart, over all principals; None where protocol or transport has none
     client_name   what the client calls itself, or "". It may decide how the client is served, never what it may do
+    session       the id of a session that was made for this caller beforehand; "": it gets one of its own
     capabilities  what the client has declared that it can do, as MCP writes it
     """
 
@@ -24,4 +25,5 @@ class Caller:
     session_key: str | None = None
     client_name: str = ""
     client_version: str = ""
+    session: str = ""
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])

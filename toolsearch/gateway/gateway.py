@@ -13,6 +13,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import AfterCall, BeforeCall
+from toolsearch.engine import ToolSearch
 from toolsearch.errors import ToolSearchError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
@@ -58,6 +59,7 @@ class Gateway:
     it stops all servers.
 
     upstreams     makes the object that keeps one server running
+    engine        what is searched, for a catalog that holds other tools, too; whoever made it closes it
     gate          judges what servers list; asked every *trust_poll_s* seconds whether its verdicts may have changed
     before, after hooks around each call of a server's tool
     """
@@ -68,6 +70,7 @@ class Gateway:
         *,
         upstreams: UpstreamFactory = UpstreamActor,
         gate: ToolGate | None = None,
+        engine: ToolSearch | None = None,
         before: Sequence[BeforeCall] = (),
         after: Sequence[AfterCall] = (),
         telemetry: Telemetry | None = None,
@@ -79,8 +82,9 @@ class Gateway:
         self._trust_poll_s = trust_poll_s
         self._started_s = clock()
         settings = config.settings
-        self._usage = _usage_store(settings.state_folder) if settings.usage else None
-        self.engine = build_engine(
+        self._usage = _usage_store(settings.state_folder) if settings.usage and engine is None else None
+        self._owns_engine = engine is None
+        self.engine = engine or build_engine(
             settings.engine_settings,
             (),
             telemetry=telemetry,
@@ -146,7 +150,8 @@ class Gateway:
         await self.relay.aclose()
         await self.subscriptions.aclose()
         await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
-        self.engine.close()
+        if self._owns_engine:
+            self.engine.close()
         if self._usage is not None:
             self._usage.close()
         if self._owns_gate:

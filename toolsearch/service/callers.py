@@ -30,9 +30,7 @@ class ServiceCaller:
 
     @classmethod
     def of(cls, grant: Grant, request_id: str = "") -> ServiceCaller:
-        return cls(
-            grant.principal, frozenset(grant.scopes), grant.key_id, grant.is_operator, grant.session, request_id
-        )
+        return cls(grant.principal, frozenset(grant.scopes), grant.key_id, grant.is_operator, grant.session, request_id)
 
     def require(self, scope: Scope) -> None:
         """Raises NotPermittedError."""

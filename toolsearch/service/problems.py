@@ -59,5 +59,8 @@ async def _of_http(request: Request, error: Exception) -> Response:
 async def _unexpected(request: Request, error: Exception) -> Response:
     logger.error("a request failed unexpectedly: %s", type(error).__name__, exc_info=error)
     return problem(
-        request, status=500, code="internal_error", detail="the service has failed; the log says more, by the request_id"
+        request,
+        status=500,
+        code="internal_error",
+        detail="the service has failed; the log says more, by the request_id",
     )

@@ -1,0 +1,1 @@
+"""A typed client of the service: the same methods, to be awaited or not."""

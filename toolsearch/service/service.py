@@ -1,0 +1,41 @@
+"""Everything that the routes need, as one object."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import cast
+
+from fastapi import Request
+
+from toolsearch.service.catalogs import Catalogs
+from toolsearch.service.corpora.corpora import Corpora
+from toolsearch.service.keys import Keys
+from toolsearch.service.settings import ServiceSettings
+from toolsearch.storage.storage import Storage
+
+
+class Service:
+    """Built once; the application runs it. *clock* gives seconds since 1970. *storage* is closed by who made it."""
+
+    def __init__(self, settings: ServiceSettings, storage: Storage, *, clock: Callable[[], float] = time.time) -> None:
+        self.settings = settings
+        self.storage = storage
+        self.clock = clock
+        self.keys = Keys(storage.keys, storage.records, clock)
+        self.corpora = Corpora(storage, settings, lambda _row, _execution: None)
+        self.catalogs = Catalogs(storage, self.corpora, clock)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """While the application serves."""
+        try:
+            yield
+        finally:
+            await self.corpora.aclose()
+
+
+def service_of(request: Request) -> Service:
+    """The dependency by which routes get it."""
+    return cast("Service", request.app.state.service)

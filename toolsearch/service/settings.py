@@ -1,0 +1,73 @@
+"""The settings of the service, beside those of the library: read from the environment and a TOML file as these are."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from toolsearch.setting_sections import SettingsSection
+from toolsearch.setting_values import Count, Seconds
+from toolsearch.settings import Settings
+
+_DAY_S = 86_400.0
+
+
+class ServeSettings(SettingsSection):
+    """How the service is reached. The address that it is bound to is an option of the command."""
+
+    public_url: str | None = Field(
+        default=None, description="Where clients reach the service, as https://HOST; none: where it is bound to."
+    )
+    allowed_hosts: tuple[str, ...] = Field(
+        default=(), description="Hosts that requests may name beside the address it is bound to, as HOST or HOST:PORT."
+    )
+    max_body_bytes: Count = Field(default=16 * 1024 * 1024, description="Bytes of one request.")
+    max_depth: Count = Field(default=64, description="How deep the JSON of a request may be nested.")
+    request_timeout_s: Seconds = Field(default=60.0, description="How long a request may take; imports go on behind.")
+    session_ttl_s: Seconds = Field(default=_DAY_S, description="How long a session lasts unless the request says.")
+
+
+class MemorySettings(SettingsSection):
+    """What is kept in memory."""
+
+    index_bytes: Count = Field(
+        default=1024 * 1024 * 1024, description="Bytes of all indexes; the least recently used one leaves first."
+    )
+
+
+class QuotaSettings(SettingsSection):
+    """What one tenant may have."""
+
+    catalogs: Count = Field(default=100, description="Catalogs.")
+    toolsets: Count = Field(default=200, description="Toolsets.")
+    tools: Count = Field(default=100_000, description="Tools of all catalogs.")
+    sources: Count = Field(default=200, description="Sources that catalogs import from.")
+    sessions: Count = Field(default=10_000, description="Sessions at a time.")
+    keys: Count = Field(default=200, description="Keys that are not revoked.")
+
+
+class RateSettings(SettingsSection):
+    """What one key may do in a minute."""
+
+    requests: Count = Field(default=6_000, description="Requests in a minute.")
+    calls: Count = Field(default=1_200, description="Tool calls in a minute.")
+    tokens: Count = Field(default=5_000_000, description="Tokens of definitions and answers in a minute.")
+
+
+class RetentionSettings(SettingsSection):
+    """How long what grows is kept."""
+
+    receipts_s: Seconds = Field(default=30 * _DAY_S, description="Receipts of calls.")
+    figures_s: Seconds = Field(default=400 * _DAY_S, description="Figures of use and savings.")
+    misses_s: Seconds = Field(default=90 * _DAY_S, description="Requests without a good answer.")
+    audit_s: Seconds = Field(default=400 * _DAY_S, description="The audit.")
+    jobs_s: Seconds = Field(default=7 * _DAY_S, description="Ended imports.")
+
+
+class ServiceSettings(Settings):
+    """Everything that the operator of a service may change."""
+
+    serve: ServeSettings = ServeSettings()
+    memory: MemorySettings = MemorySettings()
+    quotas: QuotaSettings = QuotaSettings()
+    rates: RateSettings = RateSettings()
+    retention: RetentionSettings = RetentionSettings()
