@@ -24,7 +24,7 @@ class Service:
         self.storage = storage
         self.clock = clock
         self.keys = Keys(storage.keys, storage.records, clock)
-        self.corpora = Corpora(storage, settings, lambda _row, _execution: None)
+        self.corpora = Corpora(storage, settings, lambda _tenant: lambda _row, _execution: None)
         self.catalogs = Catalogs(storage, self.corpora, clock)
 
     @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from toolsearch.catalog.catalog import Catalog
@@ -26,13 +26,15 @@ _PAGE = 1_000
 class Corpora:
     """Use it within one event loop; enter it before, and leave it at the end, which closes everything.
 
-    make_callback  gives what runs a stored tool
+    callbacks_of  gives, for a tenant, what runs its stored tools
     """
 
-    def __init__(self, storage: Storage, settings: ServiceSettings, make_callback: MakeCallback) -> None:
+    def __init__(
+        self, storage: Storage, settings: ServiceSettings, callbacks_of: Callable[[str], MakeCallback]
+    ) -> None:
         self._storage = storage
         self._settings = settings
-        self._make_callback = make_callback
+        self._callbacks_of = callbacks_of
         self._open: dict[CorpusRef, Corpus] = {}
         self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
@@ -53,7 +55,7 @@ class Corpora:
         """Bring the index up to date after a change of the store, if the corpus is in memory."""
         corpus = self._open.get(ref)
         if corpus is not None:
-            await asyncio.to_thread(self._apply, corpus.engine.catalog, put, remove)
+            await asyncio.to_thread(self._apply, corpus, put, remove)
 
     async def aclose(self) -> None:
         self._open.clear()
@@ -72,12 +74,14 @@ class Corpora:
         revision, rows = contents.revision(ref.tenant, ref.name), list[StoredTool]()
         while page := contents.page(ref.tenant, ref.name, after=rows[-1].name if rows else "", limit=_PAGE):
             rows += page
-        catalog = Catalog(self._tools(rows))
+        catalog = Catalog(self._tools(ref, rows))
         return build_engine(self._settings, catalog, persistence=self._storage.sessions(ref.tenant)), revision
 
-    def _apply(self, catalog: Catalog, put: Sequence[StoredTool], remove: Collection[str]) -> None:
-        catalog.put(*self._tools(put))
+    def _apply(self, corpus: Corpus, put: Sequence[StoredTool], remove: Collection[str]) -> None:
+        catalog = corpus.engine.catalog
+        catalog.put(*self._tools(corpus.ref, put))
         catalog.remove(*(name for name in remove if name in catalog))
 
-    def _tools(self, rows: Sequence[StoredTool]) -> list[Tool]:
-        return [to_tool(row, self._make_callback) for row in rows]
+    def _tools(self, ref: CorpusRef, rows: Sequence[StoredTool]) -> list[Tool]:
+        make_callback = self._callbacks_of(ref.tenant)
+        return [to_tool(row, make_callback) for row in rows]
