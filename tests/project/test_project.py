@@ -49,6 +49,13 @@ def test_arrows_point_down() -> None:
     assert done.returncode == 0, done.stdout
 
 
+def _files_of_pages() -> set[str]:
+    """The templates, the stylesheet, the modules of JavaScript and the icons, as they lie in the checkout."""
+    pages = ROOT / "toolsearch" / "service" / "pages"
+    files = [*(pages / "templates").iterdir(), *(pages / "static").iterdir()]
+    return {file.relative_to(pages).as_posix() for file in files}
+
+
 def test_the_wheel_holds_both_packages_and_their_data_and_nothing_else(tmp_path: Path) -> None:
     from hatchling.builders.wheel import WheelBuilder
 
@@ -60,12 +67,14 @@ def test_the_wheel_holds_both_packages_and_their_data_and_nothing_else(tmp_path:
         for name in ("README.md", "about.json", "pieces.json", "table.npy")
     }
     trust = {f"toolsearch/gateway/trust/{name}.toml" for name in ("languages", "phrases")}
+    pages = {name for name in names if name.startswith("toolsearch/service/pages/") and not name.endswith(".py")}
     gateway = {"toolsearch/gateway/reports/page.html"} | trust
-    data = {"toolsearch/data/NOTICE", "toolsearch/data/o200k_base.tiktoken.xz"} | encoder | gateway
+    data = {"toolsearch/data/NOTICE", "toolsearch/data/o200k_base.tiktoken.xz"} | encoder | gateway | pages
     typed = {"toolsearch/py.typed", "toolsearch_indexes/py.typed"}
     modules = {name for name in names if name.endswith(".py")}
     metadata = {name for name in names if ".dist-info/" in name}
     assert data | typed <= names
+    assert {name.removeprefix("toolsearch/service/pages/") for name in pages} == _files_of_pages()
     assert {name.split("/")[0] for name in modules} == {"toolsearch", "toolsearch_indexes"}
     assert {name.rpartition("/")[2] for name in metadata} == {
         "LICENSE",

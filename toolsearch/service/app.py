@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI, Request, Response
 
 from toolsearch.service.callers import ServiceCaller
+from toolsearch.service.pages.router import add_pages
 from toolsearch.service.problems import add_problem_handlers
 from toolsearch.service.routes import catalogs, search
 from toolsearch.service.service import Service
@@ -28,6 +29,7 @@ def make_app(service: Service) -> FastAPI:
     app.middleware("http")(_identified(service))
     for router in _ROUTERS:
         app.include_router(router, prefix="/v1")
+    add_pages(app)
     return app
 
 

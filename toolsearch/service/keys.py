@@ -35,6 +35,10 @@ class Keys:
     async def of_token(self, token: str) -> Grant | None:
         return await asyncio.to_thread(self._grant, token)
 
+    async def of_id(self, tenant: str, key_id: str) -> Grant | None:
+        """What the key of that id allows now, for who has shown it before; None if it is not accepted any more."""
+        return await asyncio.to_thread(lambda: self._granted(self.store.get(tenant, key_id)))
+
     def make(
         self,
         tenant: str,
@@ -73,7 +77,9 @@ class Keys:
         return self.make(FIRST_TENANT, "first administrator", SCOPES, is_operator=True)[0]
 
     def _grant(self, token: str) -> Grant | None:
-        key = self.store.by_hash(token_sha256(token))
+        return self._granted(self.store.by_hash(token_sha256(token)))
+
+    def _granted(self, key: StoredKey | None) -> Grant | None:
         now_s = self.clock()
         if key is None or key.revoked_s is not None or (key.expires_s is not None and key.expires_s <= now_s):
             return None

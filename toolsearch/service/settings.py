@@ -24,6 +24,7 @@ class ServeSettings(SettingsSection):
     max_depth: Count = Field(default=64, description="How deep the JSON of a request may be nested.")
     request_timeout_s: Seconds = Field(default=60.0, description="How long a request may take; imports go on behind.")
     session_ttl_s: Seconds = Field(default=_DAY_S, description="How long a session lasts unless the request says.")
+    visit_s: Seconds = Field(default=_DAY_S / 3, description="How long a browser stays signed in to the pages.")
 
 
 class MemorySettings(SettingsSection):

@@ -1,0 +1,112 @@
+"""Rendering, and what surrounds every page: navigation, the switch between light and dark, security headers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope as AsgiScope
+
+from toolsearch.access.scopes import Scope, includes
+from toolsearch.service.pages import filters
+from toolsearch.service.pages.visits import Visit
+
+_HERE: Final = Path(__file__).parent
+_STATIC: Final = _HERE / "static"
+THEME_COOKIE: Final = "toolsearch_theme"
+THEMES: Final = ("light", "dark")
+
+_HEADERS: Final[Mapping[str, str]] = {
+    "content-security-policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+    ),
+    "cache-control": "no-store",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+}
+
+
+def _version_of(files: Path) -> str:
+    """Changes whenever one of *files* does, so that browsers may keep them."""
+    parts = [file.read_bytes() for file in sorted(files.iterdir()) if file.is_file()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
+
+
+STATIC_PATH: Final = f"/static/{_version_of(_STATIC)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One entry of the navigation, for visitors whose key has *scope*."""
+
+    path: str
+    title: str
+    icon: str
+    scope: Scope
+
+
+SECTIONS: Final = (Section("/playground", "Playground", "search", "search"),)
+
+
+def sections_for(visit: Visit) -> list[Section]:
+    return [section for section in SECTIONS if includes(visit.caller.scopes, section.scope)]
+
+
+class KeptFiles(StaticFiles):
+    """Static files under a path that changes with them."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=_STATIC)
+
+    async def get_response(self, path: str, scope: AsgiScope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers["cache-control"] = "public, max-age=31536000, immutable"
+        response.headers["x-content-type-options"] = "nosniff"
+        return response
+
+
+def icon(name: str) -> Markup:
+    """A sign out of ``static/icons.svg``, which says nothing that the text beside it does not."""
+    return Markup('<svg class="icon" aria-hidden="true"><use href="{}/icons.svg#{}"></use></svg>').format(
+        STATIC_PATH, name
+    )
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(filters.FILTERS)
+    made.globals |= {"static": STATIC_PATH, "icon": icon}
+    return made
+
+
+_TEMPLATES: Final = _environment()
+
+
+def page(
+    request: Request, template: str, *, visit: Visit | None = None, status: int = 200, **values: object
+) -> HTMLResponse:
+    """Render *template*; it is given *values*, and what its frame needs."""
+    theme = request.cookies.get(THEME_COOKIE, "")
+    text = _TEMPLATES.get_template(template).render(
+        visit=visit,
+        sections=sections_for(visit) if visit else [],
+        path=request.url.path,
+        here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+        theme=theme if theme in THEMES else "",
+        **values,
+    )
+    return HTMLResponse(text, status, headers=dict(_HEADERS))

@@ -1,0 +1,138 @@
+"""The playground: one query by every strategy side by side, and why a tool is found or is not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from toolsearch.access.scopes import includes
+from toolsearch.errors import ToolSearchError
+from toolsearch.service.corpora.corpus import Corpus
+from toolsearch.service.pages import frame
+from toolsearch.service.pages.corpus_choice import CorpusName, choices, ref_of
+from toolsearch.service.pages.routing import PageRoute, visit_with
+from toolsearch.service.pages.visits import Visit
+from toolsearch.service.service import Service, service_of
+from toolsearch.threads import search_threads
+from toolsearch.tools.definition import ToolReference
+from toolsearch_indexes.explanation import Explanation
+from toolsearch_indexes.strategies import Ranking
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+_Service = Annotated[Service, Depends(service_of)]
+_Searcher = Annotated[Visit, Depends(visit_with("search"))]
+_Words = Annotated[str, Query(max_length=2_000)]
+_Limit = Annotated[int, Query(ge=1, le=25)]
+
+DEFAULT_LIMIT: Final = 5
+ABOUT: Final = {
+    "hybrid": "words and meaning together",
+    "keyword": "the words of names, descriptions and parameters",
+    "semantic": "meaning, by vectors",
+    "regex": "the query as a pattern",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one strategy answers. *error* says why it cannot; *best* explains the first of *tools*."""
+
+    strategy: Ranking
+    tools: tuple[ToolReference, ...] = ()
+    best: Explanation | None = None
+    error: str = ""
+
+    @property
+    def about(self) -> str:
+        return ABOUT[self.strategy]
+
+
+@router.get("/playground")
+async def playground(
+    request: Request, service: _Service, visit: _Searcher, q: _Words = "", corpus: CorpusName = "", limit: _Limit = 5
+) -> Response:
+    known = await choices(service, visit) if includes(visit.caller.scopes, "read-catalog") else []
+    chosen = corpus or (known[0] if known else "catalog/default")
+    found: list[Found] = []
+    if q.strip() and (known or corpus):
+        async with opened(service, visit, chosen) as used:
+            found = await search_threads.run(_by_each_strategy, used, visit, q, limit)
+    return frame.page(
+        request, "playground.html", visit=visit, query=q, corpus=chosen, corpora=known, limit=limit, found=found
+    )
+
+
+@router.get("/playground/results")
+async def results(
+    request: Request, service: _Service, visit: _Searcher, q: _Words, corpus: CorpusName, limit: _Limit = 5
+) -> Response:
+    """The part of the playground that changes as one types."""
+    found: list[Found] = []
+    if q.strip():
+        async with opened(service, visit, corpus) as used:
+            found = await search_threads.run(_by_each_strategy, used, visit, q, limit)
+    return frame.page(request, "playground_results.html", visit=visit, query=q, corpus=corpus, limit=limit, found=found)
+
+
+@router.get("/playground/why")
+async def why(
+    request: Request, service: _Service, visit: _Searcher, tool: _Words, corpus: CorpusName, q: _Words = ""
+) -> Response:
+    """Where each strategy places one tool, or why it does not find it."""
+    async with opened(service, visit, corpus) as used:
+        strategies = used.engine.strategies
+        explained = (
+            await search_threads.run(lambda: [_explained(used, visit, q, tool, each) for each in strategies])
+            if q.strip() and tool.strip()
+            else []
+        )
+    return frame.page(request, "why.html", visit=visit, query=q, corpus=corpus, tool=tool, explained=explained)
+
+
+@router.get("/playground/score")
+async def score(
+    request: Request,
+    service: _Service,
+    visit: _Searcher,
+    tool: _Words,
+    corpus: CorpusName,
+    q: _Words,
+    strategy: Ranking,
+) -> Response:
+    """The explanation of one score, for a result that is opened."""
+    async with opened(service, visit, corpus) as used:
+        one = await search_threads.run(_explained, used, visit, q, tool, strategy)
+    return frame.page(request, "score.html", visit=visit, one=one)
+
+
+@asynccontextmanager
+async def opened(service: Service, visit: Visit, corpus: str) -> AsyncGenerator[Corpus]:
+    """Raises UnknownRecordError."""
+    async with service.corpora.using(ref_of(visit, corpus)) as used:
+        yield used
+
+
+def _by_each_strategy(corpus: Corpus, visit: Visit, query: str, limit: int) -> list[Found]:
+    return [_by(corpus, visit, query, limit, strategy) for strategy in corpus.engine.strategies]
+
+
+def _by(corpus: Corpus, visit: Visit, query: str, limit: int, strategy: Ranking) -> Found:
+    engine, principal = corpus.engine, visit.caller.principal
+    try:
+        tools = engine.search(query, limit=limit, strategy=strategy, principal=principal)
+        best = engine.explain(query, tools[0].name, strategy=strategy, principal=principal) if tools else None
+    except ToolSearchError as error:
+        return Found(strategy, error=str(error))
+    return Found(strategy, tuple(tools), best)
+
+
+def _explained(corpus: Corpus, visit: Visit, query: str, tool: str, strategy: Ranking) -> Explanation | Found:
+    try:
+        return corpus.engine.explain(query, tool, strategy=strategy, principal=visit.caller.principal)
+    except ToolSearchError as error:
+        return Found(strategy, error=str(error))

@@ -1,0 +1,142 @@
+"""Routes of pages: errors are pages too, a browser that has not signed in is sent there, and forms are one's own."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote, urlsplit
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
+from fastapi.routing import APIRoute
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+
+from toolsearch.access.scopes import Scope
+from toolsearch.errors import (
+    NotAuthenticatedError,
+    NotPermittedError,
+    ToolSearchError,
+    UnknownRecordError,
+    UnknownToolError,
+)
+from toolsearch.service.pages import frame, visits
+from toolsearch.service.pages.visits import Visit
+from toolsearch.service.service import service_of
+
+logger = logging.getLogger(__name__)
+
+_NOTHING_HERE = (404, "Nothing here", "There is no such page, or your key does not allow you to see it.")
+
+
+class PageRoute(APIRoute):
+    """A route whose errors are pages. What is unknown and what is forbidden looks the same."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except NotAuthenticatedError:
+                return see_other(f"/sign-in?next={quote(request.url.path)}")
+            except (ToolSearchError, RequestValidationError, HTTPException) as error:
+                return await error_page(request, *_told(error))
+
+        return handled
+
+
+async def error_page(request: Request, status: int, title: str, detail: str) -> Response:
+    visit = await visits.find(service_of(request), request)
+    return frame.page(request, "error.html", visit=visit, status=status, title=title, detail=detail)
+
+
+def _told(error: ToolSearchError | RequestValidationError | HTTPException) -> tuple[int, str, str]:
+    """The status, the title and the text for *error*."""
+    if isinstance(error, (UnknownRecordError, UnknownToolError, NotPermittedError)):
+        return _NOTHING_HERE
+    if isinstance(error, ToolSearchError):
+        return error.status, HTTPStatus(error.status).phrase, str(error)
+    if isinstance(error, HTTPException):
+        return error.status_code, HTTPStatus(error.status_code).phrase, str(error.detail)
+    return 422, "This cannot be read", "A part of the address or of the form is missing or of the wrong kind."
+
+
+def see_other(path: str) -> RedirectResponse:
+    return RedirectResponse(path, 303, headers={"cache-control": "no-store"})
+
+
+def own_path(path: str) -> str:
+    """Return *path* if it is one of this service, ``/`` otherwise, so that nobody is sent to another site."""
+    parts = urlsplit(path)
+    is_own = not parts.scheme and not parts.netloc and path.startswith("/") and not path.startswith(("//", "/\\"))
+    return path if is_own and path.isprintable() and "\\" not in path else "/"
+
+
+def visit_with(*scopes: Scope) -> Callable[[Request], Awaitable[Visit]]:
+    """A dependency that gives the visit of a browser whose key has all of *scopes*."""
+
+    async def visit(request: Request) -> Visit:
+        found = await visits.find(service_of(request), request)
+        if found is None:
+            raise NotAuthenticatedError
+        for scope in scopes:
+            found.caller.require(scope)
+        return found
+
+    return visit
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A form that a page of this service has sent."""
+
+    visit: Visit
+    form: FormData
+
+    def text(self, name: str) -> str:
+        """The field *name*, without white space around it; "" if it was not sent."""
+        return text_of(self.form, name)
+
+
+def sent_with(*scopes: Scope) -> Callable[[Request], Awaitable[Sent]]:
+    """A dependency that gives the form that a browser sends whose key has all of *scopes*.
+
+    Raises HTTPException (403) for one that was not on a page of this service.
+    """
+    visit_of = visit_with(*scopes)
+
+    async def sent(request: Request) -> Sent:
+        visit = await visit_of(request)
+        return Sent(visit, await own_form(request, visit.form_token))
+
+    return sent
+
+
+async def own_form(request: Request, token: str) -> FormData:
+    """Return the form of *request*. Raises HTTPException (403) unless it comes from this service and holds *token*."""
+    form = await request.form()
+    given = text_of(form, "form_token")
+    if not _is_own_origin(request) or not hmac.compare_digest(given.encode(), token.encode()):
+        logger.warning("a form was refused: it was not on a page of this service")
+        raise HTTPException(403, "This form has expired. Go back, load the page again, and send it once more.")
+    return form
+
+
+def _is_own_origin(request: Request) -> bool:
+    """Browsers say with each form which site it was on."""
+    origin = request.headers.get("origin", "")
+    own = {request.headers.get("host", "")}
+    if public_url := service_of(request).settings.serve.public_url:
+        own.add(urlsplit(public_url).netloc)
+    return bool(origin) and urlsplit(origin).netloc in own
+
+
+def text_of(form: FormData, name: str) -> str:
+    value = cast("object", form.get(name))
+    return value.strip() if isinstance(value, str) else ""
