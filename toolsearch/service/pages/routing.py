@@ -44,11 +44,18 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except NotAuthenticatedError:
-                return see_other(f"/sign-in?next={quote(request.url.path)}")
+                return see_other(f"/sign-in?next={quote(_asked(request))}")
             except (ToolSearchError, RequestValidationError, HTTPException) as error:
                 return await error_page(request, *_told(error))
 
         return handled
+
+
+def _asked(request: Request) -> str:
+    """What to show after signing in: forms that were sent are not sent again."""
+    if request.method != "GET":
+        return "/"
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
 
 
 async def error_page(request: Request, status: int, title: str, detail: str) -> Response:
