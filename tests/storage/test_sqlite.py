@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import stat
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -15,24 +16,44 @@ from toolsearch import AssistantMessage, SessionStore, SqliteMessageStore, UserM
 from toolsearch.access.reach import Reach
 from toolsearch.errors import (
     AuditStoreError,
+    ContentsStoreError,
+    FigureStoreError,
+    KeyStoreError,
     MessageStoreError,
+    MissStoreError,
     PinStoreError,
+    ReceiptStoreError,
+    RecordStoreError,
     SessionConflictError,
     SessionStoreError,
     StorageError,
     UsageStoreError,
 )
 from toolsearch.storage.audit import AuditLog
+from toolsearch.storage.contents import CatalogContents, StoredTool
+from toolsearch.storage.figures import FigureLog
+from toolsearch.storage.keys import KeyStore
 from toolsearch.storage.messages import MessageStore
+from toolsearch.storage.misses import MissLog
 from toolsearch.storage.pins import FIRST_SIGHT, PinPersistence
-from toolsearch.storage.sessions import SessionPersistence
+from toolsearch.storage.receipts import ReceiptLog
+from toolsearch.storage.records import RecordStore
+from toolsearch.storage.sessions import SessionPersistence, StoredSession
 from toolsearch.storage.sqlite import schema
 from toolsearch.storage.sqlite.audit import SqliteAuditLog
+from toolsearch.storage.sqlite.contents import SqliteCatalogContents
+from toolsearch.storage.sqlite.figures import SqliteFigureLog
 from toolsearch.storage.sqlite.file import SqliteFile
+from toolsearch.storage.sqlite.keys import SqliteKeyStore
 from toolsearch.storage.sqlite.messages import SqliteMessages
+from toolsearch.storage.sqlite.misses import SqliteMissLog
 from toolsearch.storage.sqlite.pins import SqlitePins
+from toolsearch.storage.sqlite.receipts import SqliteReceiptLog
+from toolsearch.storage.sqlite.records import SqliteRecordStore
 from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
+from toolsearch.storage.sqlite.storage import SqliteStorage
 from toolsearch.storage.sqlite.usage import SqliteUsageStore
+from toolsearch.storage.storage import Storage
 from toolsearch.storage.usage import UsageCell, UsageStore
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
@@ -66,6 +87,44 @@ class TestAudit(contracts.AuditLogContract):
 class TestPins(contracts.PinPersistenceContract):
     def make(self, folder: Path) -> tuple[PinPersistence, AuditLog]:
         return SqlitePins(folder / "kept.db"), SqliteAuditLog(folder / "kept.db")
+
+
+class TestRecords(contracts.RecordStoreContract):
+    def make(self, folder: Path) -> RecordStore:
+        return SqliteRecordStore(folder / "kept.db")
+
+
+class TestKeys(contracts.KeyStoreContract):
+    def make(self, folder: Path) -> KeyStore:
+        return SqliteKeyStore(folder / "kept.db")
+
+
+class TestContents(contracts.CatalogContentsContract):
+    def make(self, folder: Path) -> CatalogContents:
+        return SqliteCatalogContents(folder / "kept.db")
+
+
+class TestReceipts(contracts.ReceiptLogContract):
+    def make(self, folder: Path) -> ReceiptLog:
+        return SqliteReceiptLog(folder / "kept.db")
+
+
+class TestFigures(contracts.FigureLogContract):
+    def make(self, folder: Path) -> FigureLog:
+        return SqliteFigureLog(folder / "kept.db")
+
+
+class TestMisses(contracts.MissLogContract):
+    def make(self, folder: Path) -> MissLog:
+        return SqliteMissLog(folder / "kept.db")
+
+
+class TestAllOfThem(contracts.StorageContract):
+    def make(self, folder: Path) -> Storage:
+        return SqliteStorage(folder / "data" / "kept.db")
+
+    def open_backup(self, path: Path) -> Storage:
+        return SqliteStorage(path)
 
 
 class TestVectors(contracts.VectorStoreContract):
@@ -135,7 +194,32 @@ def test_approvals_of_0_1_0_hold_on_and_nothing_of_them_is_seen_for_the_first_ti
         assert entry is not None
         assert entry["description"] == "Multiplies."
         assert kept.approve(owner, "bad", waiting["bad"].pin, by="bob", at_s=1.0)
-    assert rows(old / "trust.db", "SELECT who, action, outcome FROM audit") == [("bob", "approve", "done")]
+        assert kept.version() == 1
+    assert rows(old / "trust.db", "SELECT who, action, outcome, tenant FROM audit") == [("bob", "approve", "done", "")]
+
+
+def test_files_from_before_there_were_tenants_are_of_none(old: Path) -> None:
+    """A file with two of the steps, as a gateway has left it after two decisions."""
+    path = old / "trust.db"
+    with closing(sqlite3.connect(path)) as database:
+        for statement in schema._STEPS[1]:
+            database.execute(statement)
+        for action in ("approve", "revoke", "listed"):
+            database.execute(
+                "INSERT INTO audit (at_us, who, action, subject, outcome) VALUES (1, 'ann', ?, 'x', 'done')", (action,)
+            )
+        database.execute("INSERT INTO sessions VALUES ('s', 'text', 7)")
+        database.execute("PRAGMA user_version = 2")
+        database.commit()
+
+    with SqlitePins(path) as pins, SqliteAuditLog(path) as audit, SqliteSessionPersistence(path) as sessions:
+        (owner,) = {row[0] for row in rows(path, "SELECT server FROM pins")}
+        assert sorted(pins.approved(owner)) == ["add", "mul"]
+        assert pins.version() == 2
+        assert [each.action for each in audit.records(limit=9, tenant="")] == ["approve", "revoke", "listed"]
+        assert sessions.load("s") == StoredSession("text", 7)
+    with SqliteSessionPersistence(path, tenant="a") as others:
+        assert others.ids() == []
 
 
 def test_vectors_of_0_1_0_are_not_embedded_again(old: Path) -> None:
@@ -197,6 +281,12 @@ EVERY_FILE: dict[str, tuple[Callable[[Path], SqliteFile], type[StorageError]]] =
     "conversations": (SqliteMessageStore, MessageStoreError),
     "pins": (SqlitePins, PinStoreError),
     "audit": (SqliteAuditLog, AuditStoreError),
+    "records": (SqliteRecordStore, RecordStoreError),
+    "keys": (SqliteKeyStore, KeyStoreError),
+    "contents": (SqliteCatalogContents, ContentsStoreError),
+    "receipts": (SqliteReceiptLog, ReceiptStoreError),
+    "figures": (SqliteFigureLog, FigureStoreError),
+    "misses": (SqliteMissLog, MissStoreError),
 }
 every_file = pytest.mark.parametrize(("make", "error"), EVERY_FILE.values(), ids=EVERY_FILE)
 
@@ -209,7 +299,7 @@ def test_a_file_of_a_newer_version_is_refused_with_what_to_do(
     alter(tmp_path / "kept.db", "PRAGMA user_version = 99")
     before = (tmp_path / "kept.db").read_bytes()
 
-    with pytest.raises(error, match=r"another version \(99, not 2\); move the file away to start without them, or use"):
+    with pytest.raises(error, match=rf"another version \(99, not {schema.VERSION}\); move the file away to start"):
         make(tmp_path / "kept.db")
     assert (tmp_path / "kept.db").read_bytes() == before
 
@@ -249,6 +339,101 @@ def test_a_fault_of_the_disk_is_told_as_what_it_is(
         StorageError.code,
         *(other.code for _, other in EVERY_FILE.values() if other is not error),
     }
+
+
+# Connections
+
+
+def test_a_full_disk_costs_what_was_being_written_and_nothing_else(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "kept.db")
+    storage.contents.change("a", "main", put=[StoredTool("x", "f", {})])
+    with storage.contents.reading() as database:
+        pages = database.execute("PRAGMA page_count").fetchone()[0]
+    with storage.contents.transaction() as database:
+        database.execute(f"PRAGMA max_page_count = {pages + 5}")
+
+    with pytest.raises(ContentsStoreError, match="full"):
+        storage.contents.change("a", "main", put=[StoredTool("y", "f", {"long": "x" * 100_000})])
+    storage.contents.change("a", "main", put=[StoredTool("z", "f", {})])
+    assert list(storage.contents.fingerprints("a", "main")) == ["x", "z"]
+
+
+@every_file
+def test_what_was_closed_cannot_be_used_and_can_be_closed_again(
+    tmp_path: Path, make: Callable[[Path], SqliteFile], error: type[StorageError]
+) -> None:
+    kept = make(tmp_path / "kept.db")
+    with kept.reading():
+        pass
+    kept.close()
+    kept.close()
+
+    for use in (kept.reading, kept.transaction):
+        with pytest.raises(error, match="closed"), use():
+            pass
+
+
+def test_a_reader_cannot_write(tmp_path: Path) -> None:
+    kept = SqliteRecordStore(tmp_path / "kept.db")
+
+    with pytest.raises(RecordStoreError, match="readonly"), kept.reading() as database:
+        database.execute("DELETE FROM records")
+
+
+def test_only_the_owner_can_read_the_data_of_a_service(tmp_path: Path) -> None:
+    """Also a file that was put there by hand, and what SQLite puts beside it."""
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "kept.db").touch(mode=0o644)
+    storage = SqliteStorage(tmp_path / "data" / "kept.db")
+    storage.contents.change("a", "main")
+
+    modes = {path.name: stat.filemode(path.stat().st_mode) for path in (tmp_path / "data").iterdir()}
+    assert modes == dict.fromkeys(("kept.db", "kept.db-wal", "kept.db-shm"), "-rw-------")
+
+
+def test_closing_a_port_leaves_the_others_open(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "kept.db")
+    storage.pins("a").close()
+    storage.records.close()
+
+    assert storage.records.count("a", "toolset", at_s=1.0) == 0
+
+
+WRITE_MUCH = """
+import sys
+from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from toolsearch.storage.contents import StoredTool
+from toolsearch.storage.sqlite.storage import SqliteStorage
+path, process = sys.argv[1:]
+storage = SqliteStorage(Path(path))
+def write(number):
+    storage.contents.change("a", "main", put=[StoredTool(f"p{process}t{number}u{n}", "f", {}) for n in range(20)])
+    storage.records.put("a", "toolset", f"p{process}t{number}", {}, over=0, at_s=1.0)
+    return len(storage.contents.page("a", "main", limit=5))
+print("ready", flush=True)
+sys.stdin.readline()
+with ThreadPoolExecutor(8) as threads:
+    list(threads.map(write, range(40)))
+print("done")
+"""
+
+
+def test_many_threads_of_several_processes_never_find_the_file_locked(
+    tmp_path: Path, start_python: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """3 processes of 8 threads make 40 changes of 20 tools each."""
+    path = tmp_path / "kept.db"
+    running = [start_python("-c", WRITE_MUCH, str(path), str(number)) for number in range(3)]
+    for process in running:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    ends = [process.communicate("go\n", timeout=100)[0] for process in running]
+
+    assert ends == ["done\n"] * 3
+    storage = SqliteStorage(path)
+    assert (storage.contents.count("a"), storage.records.count("a", "toolset", at_s=1.0)) == (2_400, 120)
+    assert storage.contents.revision("a", "main") == 120
 
 
 def alter(path: Path, statement: str) -> None:

@@ -10,6 +10,6 @@ retrieval engine can be used alone. `toolsearch.catalog.stored` writes the catal
 changes; one of another version is written anew.
 
 Another database gets a package beside `sqlite/`, such as `postgres/`, with one module for each port and a test module
-that subclasses the contracts of `tests/kit/storage_contracts.py`. No other package needs to know which
+that subclasses the contracts of `tests/kit/storage_contracts`. No other package needs to know which
 one is used.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -10,7 +10,7 @@ from typing import Protocol
 class AuditRecord:
     """*action* is a verb, such as ``approve``, *outcome* ``done`` or why not. *at_s* is in seconds since 1970.
 
-    *tenant* is whose it is in a service for many, "" elsewhere.
+    *tenant* is whose it is in a service for many, "" elsewhere. *position* grows with each record; the log gives it.
     """
 
     at_s: float
@@ -19,6 +19,7 @@ class AuditRecord:
     subject: str
     outcome: str
     tenant: str = ""
+    position: int = field(default=0, compare=False)
 
 
 class AuditLog(Protocol):
@@ -26,6 +27,13 @@ class AuditLog(Protocol):
 
     def append(self, record: AuditRecord) -> None: ...
 
-    def records(self, *, limit: int, tenant: str | None = None) -> list[AuditRecord]:
-        """The newest *limit*, of *tenant* if that is given, in the order in which they were appended."""
+    def records(self, *, limit: int, tenant: str | None = None, before: int | None = None) -> list[AuditRecord]:
+        """The newest *limit* in the order in which they were appended.
+
+        Of *tenant* alone, and of positions less than *before* alone, where these are given.
+        """
+        ...
+
+    def prune(self, *, before_s: float, limit: int) -> int:
+        """Delete at most *limit* records of an earlier time, the first ones first; return how many."""
         ...

@@ -28,7 +28,10 @@ class CatalogContents(Protocol):
     """Keeps tools by tenant and catalog; safe to share between threads. Each method may raise ContentsStoreError."""
 
     def revision(self, tenant: str, catalog: str) -> int:
-        """0 if nothing has ever been written to it. It grows with each change, also after `drop`."""
+        """0 if nothing has ever been written to it. It grows with each change, also with and after `drop`.
+
+        No two states of the tenant's catalogs of one name have the same, also after the tenant was deleted.
+        """
         ...
 
     def change(
@@ -46,8 +49,8 @@ class CatalogContents(Protocol):
         """
         ...
 
-    def fingerprints(self, tenant: str, catalog: str) -> dict[str, str]:
-        """The fingerprint of every tool, by name, in order of the names."""
+    def fingerprints(self, tenant: str, catalog: str, *, source: str | None = None) -> dict[str, str]:
+        """The fingerprint of every tool, of *source* if that is given, by name, in order of the names."""
         ...
 
     def get(self, tenant: str, catalog: str, names: Collection[str]) -> list[StoredTool]:

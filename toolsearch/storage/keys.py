@@ -52,6 +52,10 @@ class KeyStore(Protocol):
 
     def note_use(self, key_id: str, *, at_s: float) -> None: ...
 
+    def count(self, tenant: str, *, at_s: float) -> int:
+        """Keys that are neither revoked nor expired at *at_s*."""
+        ...
+
     def is_empty(self) -> bool:
         """Whether there has never been a key, so that this is the first start."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Generic
 
 from toolsearch.errors import SessionConflictError
@@ -103,10 +104,19 @@ class InMemoryAuditLog:
         self._records: list[AuditRecord] = []
 
     def append(self, record: AuditRecord) -> None:
-        self._records.append(record)
+        self._records.append(replace(record, position=self._records[-1].position + 1 if self._records else 1))
 
-    def records(self, *, limit: int, tenant: str | None = None) -> list[AuditRecord]:
-        return [each for each in self._records if tenant in (None, each.tenant)][-limit:]
+    def records(self, *, limit: int, tenant: str | None = None, before: int | None = None) -> list[AuditRecord]:
+        return [
+            each
+            for each in self._records
+            if tenant in (None, each.tenant) and (before is None or each.position < before)
+        ][-limit:]
+
+    def prune(self, *, before_s: float, limit: int) -> int:
+        old = sorted((each for each in self._records if each.at_s < before_s), key=lambda each: each.at_s)[:limit]
+        self._records = [each for each in self._records if each not in old]
+        return len(old)
 
 
 class InMemoryPins:

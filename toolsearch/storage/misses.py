@@ -39,6 +39,6 @@ class MissLog(Protocol):
 
     def forget(self, tenant: str, corpus: str, query: str) -> bool: ...
 
-    def prune(self, *, before_s: float) -> int:
-        """Delete what was asked last before that."""
+    def prune(self, *, before_s: float, limit: int) -> int:
+        """Delete at most *limit* of those that were asked last before that, the first ones first; return how many."""
         ...

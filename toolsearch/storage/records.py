@@ -58,6 +58,10 @@ class RecordStore(Protocol):
 
     def count(self, tenant: str, kind: str, *, at_s: float) -> int: ...
 
-    def prune(self, *, at_s: float) -> int:
-        """Delete what has expired; return how many records."""
+    def expired(self, kind: str, *, at_s: float, limit: int) -> list[tuple[str, str]]:
+        """Tenant and id of at most *limit* records that have expired and are not pruned yet, the first ones first."""
+        ...
+
+    def prune(self, *, at_s: float, limit: int) -> int:
+        """Delete at most *limit* records that have expired, the first ones first; return how many."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -45,12 +46,33 @@ class Storage(Protocol):
         """The approvals of *tenant* alone."""
         ...
 
+    def snapshot(self) -> AbstractContextManager[object]:
+        """Everything that this thread reads within the block, through whichever port, is of one moment.
+
+        Nothing can be written within it. Keep to plain code in one thread, without an ``await``.
+        """
+        ...
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Everything that this thread writes within the block, through whichever port, is written all or nothing.
+
+        Others write before it or after it, so keep it short, and without an ``await``. An error of a port undoes what
+        that call wrote; one that leaves the block undoes everything.
+        """
+        ...
+
     def drop_tenant(self, tenant: str) -> None:
-        """Delete everything that belongs to *tenant*, all or nothing. The audit stays."""
+        """Delete everything that belongs to *tenant*, all or nothing. The audit stays.
+
+        Raises ValueError for "", whose records are those of the service itself.
+        """
         ...
 
     def backup(self, path: Path) -> None:
-        """Write a copy that is consistent, while others go on reading and writing."""
+        """Write a copy of one moment to a new file, while others go on reading and writing.
+
+        Raises StorageError, and leaves what is there, if there is a file already.
+        """
         ...
 
     def close(self) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Final
 
 from toolsearch.errors import AuditStoreError
 from toolsearch.storage.audit import AuditRecord
 from toolsearch.storage.sqlite.file import SqliteFile
 
 _NEWEST = """
-SELECT at_us, who, action, subject, outcome, tenant FROM audit
-WHERE ?1 IS NULL OR tenant = ?1 ORDER BY position DESC LIMIT ?2
+SELECT at_us, who, action, subject, outcome, tenant, position FROM audit
+WHERE position < ? {} ORDER BY position DESC LIMIT ?
 """
+_PRUNE = "DELETE FROM audit WHERE position IN (SELECT position FROM audit WHERE at_us < ? ORDER BY at_us LIMIT ?)"
+_END: Final = (1 << 63) - 1  # greater than all positions
 
 
 class SqliteAuditLog(SqliteFile):
@@ -21,18 +24,28 @@ class SqliteAuditLog(SqliteFile):
     error_class = AuditStoreError
 
     def append(self, record: AuditRecord) -> None:
-        with self.opened() as database:
+        with self.transaction() as database:
             append(database, record)
 
-    def records(self, *, limit: int, tenant: str | None = None) -> list[AuditRecord]:
-        with self.opened() as database:
-            rows = database.execute(_NEWEST, (tenant, limit)).fetchall()
+    def records(self, *, limit: int, tenant: str | None = None, before: int | None = None) -> list[AuditRecord]:
+        condition, values = ("AND tenant = ?", (tenant,)) if tenant is not None else ("", ())
+        query = _NEWEST.format(condition)
+        with self.reading() as database:
+            rows = database.execute(query, (_END if before is None else before, *values, limit)).fetchall()
         return [AuditRecord(at_us / 1_000_000, *rest) for at_us, *rest in reversed(rows)]
+
+    def prune(self, *, before_s: float, limit: int) -> int:
+        with self.transaction() as database:
+            return database.execute(_PRUNE, (microseconds(before_s), limit)).rowcount
 
 
 def append(database: sqlite3.Connection, record: AuditRecord) -> None:
     """Append *record* within the transaction in which what it tells of is done."""
     database.execute(
         "INSERT INTO audit (at_us, who, action, subject, outcome, tenant) VALUES (?, ?, ?, ?, ?, ?)",
-        (round(record.at_s * 1_000_000), record.who, record.action, record.subject, record.outcome, record.tenant),
+        (microseconds(record.at_s), record.who, record.action, record.subject, record.outcome, record.tenant),
     )
+
+
+def microseconds(at_s: float) -> int:
+    return round(at_s * 1_000_000)

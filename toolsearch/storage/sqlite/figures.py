@@ -13,6 +13,11 @@ _ADD = """
 INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET amount = amount + excluded.amount
 """
+_PRUNE = """
+DELETE FROM figures WHERE (tenant, hour_s, key, session, name) IN (
+    SELECT tenant, hour_s, key, session, name FROM figures WHERE hour_s < ? ORDER BY hour_s LIMIT ?
+)
+"""
 _GROUPS: Final[Mapping[By, str]] = {
     "hour": "hour_s",
     "day": "hour_s - hour_s % 86400",
@@ -46,10 +51,10 @@ class SqliteFigureLog(SqliteFile):
             "WHERE tenant = ?1 AND hour_s >= ?2 AND hour_s < ?3 AND (?4 IS NULL OR key = ?4) "
             "AND (?5 IS NULL OR session = ?5) GROUP BY grouped, name ORDER BY grouped, name"
         )
-        with self.opened() as database:
+        with self.reading() as database:
             rows = database.execute(query, (tenant, since_s, until_s, key, session)).fetchall()
         return [FigureSum(str(group), name, amount) for group, name, amount in rows]
 
-    def prune(self, *, before_s: float) -> int:
-        with self.opened() as database:
-            return database.execute("DELETE FROM figures WHERE hour_s < ?", (before_s,)).rowcount
+    def prune(self, *, before_s: float, limit: int) -> int:
+        with self.transaction() as database:
+            return database.execute(_PRUNE, (before_s, limit)).rowcount

@@ -1,9 +1,8 @@
-"""A SQLite file for many threads and processes: opened, checked and migrated, with our own errors."""
+"""What keeps data of one kind in a SQLite file: opened, checked and migrated, with our own errors."""
 
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,50 +11,52 @@ from types import TracebackType
 from typing import ClassVar, Self
 
 from toolsearch.errors import StorageError
+from toolsearch.storage.sqlite.database import BUSY_S, Durability, SqliteDatabase, committed
 from toolsearch.storage.sqlite.schema import VERSION, UnusableFileError, migrate, version_of
 
-_BUSY_S = 5.0  # how long to wait for another process that writes
 _RETRY_S = 0.01
 
 
 class SqliteFile:
-    """The file at *path*, created if it does not exist, and closed at the latest when this object is collected.
+    """Keeps one kind of data in the file at *place*, created if it does not exist, and closed at the latest when this
+    object is collected; or in the open database *place*, which who opened it closes.
 
-    A subclass says in *contents* what it keeps there, in the plural, for messages, and in *error_class* which error it
-    raises. Objects of several subclasses may use one file.
+    A subclass says in *contents* what it keeps there, in the plural, for messages, in *error_class* which error it
+    raises, and in *durability* what a power cut may cost. Objects of several subclasses may use one file.
     """
 
     contents: ClassVar[str]
     error_class: ClassVar[type[StorageError]]
+    durability: ClassVar[Durability] = "NORMAL"  # a power cut may cost the last writes, not the file
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = path
-        self._lock = threading.Lock()
+    def __init__(self, place: str | Path | SqliteDatabase) -> None:
+        self._owns_database = not isinstance(place, SqliteDatabase)
+        self._path = place.path if isinstance(place, SqliteDatabase) else place
         with self._translated():
-            self._database = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-        try:
-            with self.opened() as database:
-                self._prepare(database)
-        except BaseException:
-            self._database.close()
-            raise
+            self.database = place if isinstance(place, SqliteDatabase) else SqliteDatabase(place, prepare=self._prepare)
 
     @contextmanager
-    def opened(self) -> Generator[sqlite3.Connection]:
-        """Give the connection to this thread alone. Each statement is a transaction of its own."""
-        with self._lock, self._translated():
-            yield self._database
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """A connection of this thread alone, which cannot write. It waits for no writer."""
+        with self._translated(), self.database.reading() as database:
+            yield database
+
+    @contextmanager
+    def snapshot(self) -> Generator[sqlite3.Connection]:
+        """The same; all that this thread reads within the block, through whichever object, is of one moment."""
+        with self._translated(), self.database.snapshot() as database:
+            yield database
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
-        """The same, within one transaction that no other process can write between."""
-        with self.opened() as database, _transaction(database):
+        """A connection for writing, within one transaction that nobody else can write between."""
+        with self._translated(), self.database.transaction(self.durability) as database:
             yield database
 
     def close(self) -> None:
         """May be called twice."""
-        with self._lock:
-            self._database.close()
+        if self._owns_database:
+            self.database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -65,16 +66,11 @@ class SqliteFile:
     ) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if hasattr(self, "_database"):  # it is missing if the file could not be opened
-            self._database.close()
-
     def _prepare(self, database: sqlite3.Connection) -> None:
         version = version_of(database)  # before anything is changed in a file that is not ours
         _use_write_ahead_log(database)
-        database.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost the last writes, not the file
         if version != VERSION:
-            with _transaction(database):
+            with committed(database):
                 migrate(database)
 
     @contextmanager
@@ -87,20 +83,9 @@ class SqliteFile:
             raise self.error_class(f"cannot use the {self.contents} in {self._path}: {error}") from error
 
 
-@contextmanager
-def _transaction(database: sqlite3.Connection) -> Generator[None]:
-    database.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        database.execute("ROLLBACK")
-        raise
-    database.execute("COMMIT")
-
-
 def _use_write_ahead_log(database: sqlite3.Connection) -> None:
     """Switch to the write-ahead log. SQLite does not wait by itself while another process does the same."""
-    give_up_s = time.monotonic() + _BUSY_S
+    give_up_s = time.monotonic() + BUSY_S
     while True:
         try:
             database.execute("PRAGMA journal_mode = WAL")

@@ -17,10 +17,11 @@ class SqliteKeyStore(SqliteFile):
 
     contents = "API keys"
     error_class = KeyStoreError
+    durability = "FULL"  # a power cut must not bring back a revoked key
 
     def add(self, key: StoredKey) -> None:
         places = ", ".join("?" * 13)
-        with self.opened() as database:
+        with self.transaction() as database:
             database.execute(
                 f"INSERT INTO api_keys ({_COLUMNS}) VALUES ({places})",  # noqa: S608
                 (
@@ -38,11 +39,11 @@ class SqliteKeyStore(SqliteFile):
 
     def page(self, tenant: str, *, after: str = "", limit: int) -> list[StoredKey]:
         query = f"SELECT {_COLUMNS} FROM api_keys WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?"  # noqa: S608
-        with self.opened() as database:
+        with self.reading() as database:
             return [_key(row) for row in database.execute(query, (tenant, after, limit))]
 
     def revoke(self, tenant: str, key_id: str, *, at_s: float) -> bool:
-        with self.opened() as database:
+        with self.transaction() as database:
             done = database.execute(
                 "UPDATE api_keys SET revoked_s = ? WHERE tenant = ? AND id = ? AND revoked_s IS NULL",
                 (at_s, tenant, key_id),
@@ -50,15 +51,23 @@ class SqliteKeyStore(SqliteFile):
             return done.rowcount == 1
 
     def note_use(self, key_id: str, *, at_s: float) -> None:
-        with self.opened() as database:
+        with self.transaction() as database:
             database.execute("UPDATE api_keys SET used_s = ? WHERE id = ?", (at_s, key_id))
 
+    def count(self, tenant: str, *, at_s: float) -> int:
+        query = (
+            "SELECT count(*) FROM api_keys WHERE tenant = ? AND revoked_s IS NULL "
+            "AND (expires_s IS NULL OR expires_s > ?)"
+        )
+        with self.reading() as database:
+            return int(database.execute(query, (tenant, at_s)).fetchone()[0])
+
     def is_empty(self) -> bool:
-        with self.opened() as database:
+        with self.reading() as database:
             return database.execute("SELECT 1 FROM api_keys LIMIT 1").fetchone() is None
 
     def _one(self, condition: str, *values: str) -> StoredKey | None:
-        with self.opened() as database:
+        with self.reading() as database:
             row = database.execute(f"SELECT {_COLUMNS} FROM api_keys WHERE {condition}", values).fetchone()  # noqa: S608
         return _key(row) if row else None
 

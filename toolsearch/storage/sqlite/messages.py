@@ -27,7 +27,7 @@ class SqliteMessages(SqliteFile, Generic[Message]):
         self._read = read
 
     def load(self, conversation_id: str) -> list[Message]:
-        with self.opened() as database:
+        with self.reading() as database:
             return self._load(database, conversation_id)
 
     def update(self, conversation_id: str, change: Callable[[list[Message]], list[Message]]) -> None:
@@ -37,7 +37,7 @@ class SqliteMessages(SqliteFile, Generic[Message]):
             database.execute("INSERT OR REPLACE INTO conversations VALUES (?, ?)", (conversation_id, text))
 
     def delete(self, conversation_id: str) -> None:
-        with self.opened() as database:
+        with self.transaction() as database:
             database.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
 
     def _load(self, database: sqlite3.Connection, conversation_id: str) -> list[Message]:

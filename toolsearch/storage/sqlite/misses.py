@@ -11,6 +11,7 @@ INSERT INTO misses VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET query = excluded.query, kind = excluded.kind, count = count + 1,
     last_s = excluded.last_s, best = excluded.best, best_score = excluded.best_score
 """
+_PRUNE = "DELETE FROM misses WHERE rowid IN (SELECT rowid FROM misses WHERE last_s < ? ORDER BY last_s LIMIT ?)"
 
 
 class SqliteMissLog(SqliteFile):
@@ -22,7 +23,7 @@ class SqliteMissLog(SqliteFile):
     def add(
         self, tenant: str, corpus: str, query: str, kind: MissKind, *, best: str, best_score: float, at_s: float
     ) -> None:
-        with self.opened() as database:
+        with self.transaction() as database:
             database.execute(_ADD, (tenant, corpus, _folded(query), query, kind, at_s, at_s, best, best_score))
 
     def page(self, tenant: str, corpus: str | None, *, offset: int = 0, limit: int) -> list[Miss]:
@@ -31,19 +32,19 @@ class SqliteMissLog(SqliteFile):
             "WHERE tenant = ?1 AND (?2 IS NULL OR corpus = ?2) "
             "ORDER BY count DESC, last_s DESC, folded, corpus LIMIT ?3 OFFSET ?4"
         )
-        with self.opened() as database:
+        with self.reading() as database:
             return [Miss(*row) for row in database.execute(query, (tenant, corpus, limit, offset))]
 
     def forget(self, tenant: str, corpus: str, query: str) -> bool:
-        with self.opened() as database:
+        with self.transaction() as database:
             done = database.execute(
                 "DELETE FROM misses WHERE tenant = ? AND corpus = ? AND folded = ?", (tenant, corpus, _folded(query))
             )
             return done.rowcount == 1
 
-    def prune(self, *, before_s: float) -> int:
-        with self.opened() as database:
-            return database.execute("DELETE FROM misses WHERE last_s < ?", (before_s,)).rowcount
+    def prune(self, *, before_s: float, limit: int) -> int:
+        with self.transaction() as database:
+            return database.execute(_PRUNE, (before_s, limit)).rowcount
 
 
 def _folded(query: str) -> str:

@@ -11,6 +11,9 @@ from toolsearch.storage.sqlite.file import SqliteFile
 
 _COLUMNS = ", ".join(field.name for field in fields(Receipt))
 _PLACES = ", ".join("?" * (len(fields(Receipt)) + 1))
+_PRUNE = """
+DELETE FROM receipts WHERE (tenant, id) IN (SELECT tenant, id FROM receipts WHERE at_s < ? ORDER BY at_s LIMIT ?)
+"""
 
 
 class SqliteReceiptLog(SqliteFile):
@@ -36,14 +39,18 @@ class SqliteReceiptLog(SqliteFile):
         key: str | None = None,
         tool: str | None = None,
     ) -> list[Receipt]:
-        query = (
-            f"SELECT {_COLUMNS} FROM receipts WHERE tenant = ?1 AND (?2 = '' OR id < ?2) "  # noqa: S608
-            "AND (?3 IS NULL OR session = ?3) AND (?4 IS NULL OR key = ?4) AND (?5 IS NULL OR tool = ?5) "
-            "ORDER BY id DESC LIMIT ?6"
-        )
-        with self.opened() as database:
-            return [Receipt(*row) for row in database.execute(query, (tenant, before, session, key, tool, limit))]
+        conditions = {  # only those that count, so that SQLite can choose an index by them
+            "tenant = ?": tenant,
+            "id < ?": before or None,
+            "session = ?": session,
+            "key = ?": key,
+            "tool = ?": tool,
+        }
+        chosen = {condition: value for condition, value in conditions.items() if value is not None}
+        query = f"SELECT {_COLUMNS} FROM receipts WHERE {' AND '.join(chosen)} ORDER BY id DESC LIMIT ?"  # noqa: S608
+        with self.reading() as database:
+            return [Receipt(*row) for row in database.execute(query, (*chosen.values(), limit))]
 
-    def prune(self, *, before_s: float) -> int:
-        with self.opened() as database:
-            return database.execute("DELETE FROM receipts WHERE at_s < ?", (before_s,)).rowcount
+    def prune(self, *, before_s: float, limit: int) -> int:
+        with self.transaction() as database:
+            return database.execute(_PRUNE, (before_s, limit)).rowcount

@@ -7,13 +7,18 @@ import sqlite3
 
 from toolsearch.errors import RecordConflictError, RecordStoreError
 from toolsearch.storage.records import Record
+from toolsearch.storage.sqlite import counters
 from toolsearch.storage.sqlite.file import SqliteFile
 from toolsearch.tools.json_types import JsonObject
 
 _COLUMNS = "id, document, version, changed_s, expires_s"
 _LIVING = "(expires_s IS NULL OR expires_s > ?)"
 _VERSION = "SELECT version FROM records WHERE tenant = ? AND kind = ? AND id = ?"
-_NEXT_VERSION = "UPDATE record_versions SET last = last + 1 RETURNING last"
+_COUNTER = "records"  # counts writings
+_EXPIRED = "SELECT tenant, id FROM records WHERE kind = ? AND expires_s <= ? ORDER BY expires_s, tenant, id LIMIT ?"
+_PRUNE = (
+    "DELETE FROM records WHERE rowid IN (SELECT rowid FROM records WHERE expires_s <= ? ORDER BY expires_s LIMIT ?)"
+)
 
 
 class SqliteRecordStore(SqliteFile):
@@ -21,10 +26,11 @@ class SqliteRecordStore(SqliteFile):
 
     contents = "records"
     error_class = RecordStoreError
+    durability = "FULL"
 
     def get(self, tenant: str, kind: str, record_id: str, *, at_s: float) -> Record | None:
         query = f"SELECT {_COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id = ? AND {_LIVING}"  # noqa: S608
-        with self.opened() as database:
+        with self.reading() as database:
             row = database.execute(query, (tenant, kind, record_id, at_s)).fetchone()
         return _record(row) if row else None
 
@@ -42,7 +48,7 @@ class SqliteRecordStore(SqliteFile):
         text = json.dumps(document, separators=(",", ":"))
         with self.transaction() as database:
             _require(database, tenant, kind, record_id, over, at_s)
-            version: int = database.execute(_NEXT_VERSION).fetchone()[0]
+            version = counters.following(database, tenant, _COUNTER)
             database.execute(
                 "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (tenant, kind, record_id, text, version, at_s, expires_s),
@@ -52,27 +58,31 @@ class SqliteRecordStore(SqliteFile):
     def delete(self, tenant: str, kind: str, record_id: str, *, over: int | None = None) -> bool:
         with self.transaction() as database:
             _require(database, tenant, kind, record_id, over, 0.0)
-            gone = database.execute(
-                "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ? RETURNING id", (tenant, kind, record_id)
-            ).fetchall()
-        return bool(gone)
+            done = database.execute(
+                "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ?", (tenant, kind, record_id)
+            )
+            return done.rowcount == 1
 
     def page(self, tenant: str, kind: str, *, after: str = "", limit: int, at_s: float) -> list[Record]:
         query = (
             f"SELECT {_COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id > ? AND {_LIVING} "  # noqa: S608
             "ORDER BY id LIMIT ?"
         )
-        with self.opened() as database:
+        with self.reading() as database:
             return [_record(row) for row in database.execute(query, (tenant, kind, after, at_s, limit))]
 
     def count(self, tenant: str, kind: str, *, at_s: float) -> int:
         query = f"SELECT count(*) FROM records WHERE tenant = ? AND kind = ? AND {_LIVING}"  # noqa: S608
-        with self.opened() as database:
+        with self.reading() as database:
             return int(database.execute(query, (tenant, kind, at_s)).fetchone()[0])
 
-    def prune(self, *, at_s: float) -> int:
-        with self.opened() as database:
-            return database.execute("DELETE FROM records WHERE expires_s <= ?", (at_s,)).rowcount
+    def expired(self, kind: str, *, at_s: float, limit: int) -> list[tuple[str, str]]:
+        with self.reading() as database:
+            return database.execute(_EXPIRED, (kind, at_s, limit)).fetchall()
+
+    def prune(self, *, at_s: float, limit: int) -> int:
+        with self.transaction() as database:
+            return database.execute(_PRUNE, (at_s, limit)).rowcount
 
 
 def _require(

@@ -45,9 +45,53 @@ CREATE TABLE audit (
     outcome TEXT NOT NULL
 )
 """
-_SERVICE = (  # every row belongs to a tenant, which is the first column of each key
+# Every row belongs to a tenant, which is the first column of each key; "" has what the library and the gateway keep.
+# Tables of rows with a document have a rowid, so that rows can be counted and found without reading the documents.
+_SERVICE = (
+    """
+    CREATE TABLE counters (  -- of each tenant its own, so that none can tell from its numbers what others do
+        tenant TEXT, name TEXT,
+        last INTEGER NOT NULL,
+        PRIMARY KEY (tenant, name)
+    ) WITHOUT ROWID
+    """,
     "ALTER TABLE audit ADD COLUMN tenant TEXT NOT NULL DEFAULT ''",
     "CREATE INDEX audit_of_tenant ON audit (tenant, position)",
+    "CREATE INDEX audit_by_time ON audit (at_us)",
+    "ALTER TABLE pins RENAME TO pins_without_tenant",
+    """
+    CREATE TABLE pins (
+        tenant TEXT NOT NULL,
+        server TEXT NOT NULL,          -- its identity, with the kind of what is no tool
+        tool TEXT NOT NULL,            -- the name that the server gives it
+        is_approved INTEGER NOT NULL,  -- or waits to be
+        pin TEXT NOT NULL,
+        entry TEXT NOT NULL,           -- the definition as JSON
+        seen_s REAL NOT NULL,          -- when this definition was first seen, since 1970
+        by TEXT NOT NULL,              -- who approved it, or has withdrawn that
+        decided_us INTEGER NOT NULL,   -- when a person did, in microseconds since 1970; 0: nobody did
+        PRIMARY KEY (tenant, server, tool, is_approved)
+    ) WITHOUT ROWID
+    """,
+    """
+    INSERT INTO pins SELECT '', server, tool, is_approved, pin, entry, seen_s, by, decided_us FROM pins_without_tenant
+    """,
+    "DROP TABLE pins_without_tenant",
+    """
+    INSERT INTO counters
+    SELECT '', 'pins', ifnull(max(position), 0) FROM audit WHERE action IN ('approve', 'revoke')
+    """,
+    "ALTER TABLE sessions RENAME TO sessions_without_tenant",
+    """
+    CREATE TABLE sessions (
+        tenant TEXT, id TEXT,
+        text TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        PRIMARY KEY (tenant, id)
+    )
+    """,
+    "INSERT INTO sessions SELECT '', id, text, version FROM sessions_without_tenant",
+    "DROP TABLE sessions_without_tenant",
     """
     CREATE TABLE records (
         tenant TEXT, kind TEXT, id TEXT,
@@ -56,11 +100,9 @@ _SERVICE = (  # every row belongs to a tenant, which is the first column of each
         changed_s REAL NOT NULL,
         expires_s REAL,
         PRIMARY KEY (tenant, kind, id)
-    ) WITHOUT ROWID
+    )
     """,
     "CREATE INDEX records_expiring ON records (expires_s) WHERE expires_s IS NOT NULL",
-    "CREATE TABLE record_versions (last INTEGER NOT NULL)",
-    "INSERT INTO record_versions VALUES (0)",
     """
     CREATE TABLE api_keys (
         id TEXT PRIMARY KEY,
@@ -86,7 +128,7 @@ _SERVICE = (  # every row belongs to a tenant, which is the first column of each
         document TEXT NOT NULL,
         source TEXT NOT NULL,
         PRIMARY KEY (tenant, catalog, name)
-    ) WITHOUT ROWID
+    )
     """,
     """
     CREATE TABLE revisions (
@@ -108,6 +150,7 @@ _SERVICE = (  # every row belongs to a tenant, which is the first column of each
     ) WITHOUT ROWID
     """,
     "CREATE INDEX receipts_by_time ON receipts (at_s)",
+    "CREATE INDEX receipts_of_session ON receipts (tenant, session, id)",
     """
     CREATE TABLE figures (
         tenant TEXT, hour_s INTEGER, key TEXT, session TEXT, name TEXT,
@@ -115,6 +158,7 @@ _SERVICE = (  # every row belongs to a tenant, which is the first column of each
         PRIMARY KEY (tenant, hour_s, key, session, name)
     ) WITHOUT ROWID
     """,
+    "CREATE INDEX figures_by_time ON figures (hour_s)",
     """
     CREATE TABLE misses (
         tenant TEXT, corpus TEXT, folded TEXT,  -- without differences of case and white space
@@ -124,8 +168,9 @@ _SERVICE = (  # every row belongs to a tenant, which is the first column of each
         first_s REAL NOT NULL, last_s REAL NOT NULL,
         best TEXT NOT NULL, best_score REAL NOT NULL,
         PRIMARY KEY (tenant, corpus, folded)
-    ) WITHOUT ROWID
+    )
     """,
+    "CREATE INDEX misses_by_time ON misses (last_s)",
 )
 _STEPS: Final = (
     _FIRST_TABLES,
@@ -144,7 +189,7 @@ VERSION: Final = len(_STEPS)
 _TABLES: Final = frozenset(
     {
         *("audit", "conversations", "pins", "session_versions", "sessions", "usage"),
-        *("api_keys", "contents", "figures", "misses", "receipts", "record_versions", "records", "revisions"),
+        *("api_keys", "contents", "counters", "figures", "misses", "receipts", "records", "revisions"),
     }
 )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Final
 
 from toolsearch.errors import StorageError
+from toolsearch.storage.private_files import make_private
 from toolsearch.storage.sqlite.audit import SqliteAuditLog
 from toolsearch.storage.sqlite.contents import SqliteCatalogContents
+from toolsearch.storage.sqlite.copies import copy_to_new_file
 from toolsearch.storage.sqlite.figures import SqliteFigureLog
 from toolsearch.storage.sqlite.file import SqliteFile
 from toolsearch.storage.sqlite.keys import SqliteKeyStore
@@ -19,48 +21,68 @@ from toolsearch.storage.sqlite.records import SqliteRecordStore
 from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
 from toolsearch.storage.sqlite.usage import SqliteUsageStore
 
-_OF_TENANTS = ("records", "api_keys", "contents", "receipts", "figures", "misses")
+# What is deleted with a tenant, by the column that names it. The audit stays. So do the counters, which hold no more
+# than a number: a tenant of the same name must not get versions that caches or clients know from before.
+_OF_TENANT: Final = {
+    **dict.fromkeys(("records", "api_keys", "contents", "revisions", "receipts", "figures", "misses"), "tenant"),
+    **dict.fromkeys(("pins", "sessions"), "tenant"),
+    "usage": "principal",
+}
 
 
 class SqliteStorage:
-    """A `Storage` in the file at *path*, which is made with its folder where it is missing."""
+    """A `Storage` in the file at *path*, which is made with its folder where it is missing, for its owner alone.
+
+    All ports share the connections to it: threads that write take turns, and threads that read wait for nobody.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.records = SqliteRecordStore(path)
-        self.keys = SqliteKeyStore(path)
-        self.contents = SqliteCatalogContents(path)
-        self.receipts = SqliteReceiptLog(path)
-        self.figures = SqliteFigureLog(path)
-        self.misses = SqliteMissLog(path)
-        self.audit = SqliteAuditLog(path)
-        self.usage = SqliteUsageStore(path)
-        self._pins = SqlitePins(path)
-        self._sessions = SqliteSessionPersistence(path)
+        self._file = _ServiceFile(path)
+        database = self._file.database
+        self.records = SqliteRecordStore(database)
+        self.keys = SqliteKeyStore(database)
+        self.contents = SqliteCatalogContents(database)
+        self.receipts = SqliteReceiptLog(database)
+        self.figures = SqliteFigureLog(database)
+        self.misses = SqliteMissLog(database)
+        self.audit = SqliteAuditLog(database)
+        self.usage = SqliteUsageStore(database)
 
-    def sessions(self, tenant: str) -> SqliteSessionPersistence:  # noqa: ARG002
-        return self._sessions  # to come: of the tenant alone
+    def sessions(self, tenant: str) -> SqliteSessionPersistence:
+        return SqliteSessionPersistence(self._file.database, tenant=tenant)
 
-    def pins(self, tenant: str) -> SqlitePins:  # noqa: ARG002
-        return self._pins  # to come: of the tenant alone
+    def pins(self, tenant: str) -> SqlitePins:
+        return SqlitePins(self._file.database, tenant=tenant)
+
+    def snapshot(self) -> AbstractContextManager[object]:
+        return self._file.snapshot()
+
+    def transaction(self) -> AbstractContextManager[object]:
+        return self._file.transaction()
 
     def drop_tenant(self, tenant: str) -> None:
-        with self.records.transaction() as database:
-            for table in _OF_TENANTS:
-                database.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))  # noqa: S608
+        if not tenant:
+            raise ValueError("the service itself cannot be deleted; name a tenant")
+        with self._file.transaction() as database:
+            for table, column in _OF_TENANT.items():
+                database.execute(f"DELETE FROM {table} WHERE {column} = ?", (tenant,))  # noqa: S608
 
     def backup(self, path: Path) -> None:
-        try:
-            with self.records.opened() as database, closing(sqlite3.connect(path)) as copy:
-                database.backup(copy)
-        except sqlite3.Error as error:
-            raise StorageError(f"no backup can be written to {path}: {error}") from error
+        with self._file.reading() as database:
+            copy_to_new_file(database, path)
 
     def close(self) -> None:
-        files: tuple[SqliteFile, ...] = (
-            *(self.records, self.keys, self.contents, self.receipts, self.figures, self.misses, self.audit),
-            *(self.usage, self._pins, self._sessions),
-        )
-        for file in files:
-            file.close()
+        self._file.close()
+
+
+class _ServiceFile(SqliteFile):
+    contents = "data of the service"
+    error_class = StorageError
+    durability = "FULL"  # what was acknowledged stays
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with self._translated():
+            make_private(path)
+        super().__init__(path)

@@ -19,7 +19,7 @@ class SqliteUsageStore(SqliteFile):
     error_class = UsageStoreError
 
     def load(self, principal: str) -> list[StoredWeight]:
-        with self.opened() as database:
+        with self.reading() as database:
             rows = database.execute(
                 "SELECT term, tool, weight, at_s FROM usage WHERE principal = ? ORDER BY term, tool", (principal,)
             ).fetchall()
@@ -30,9 +30,7 @@ class SqliteUsageStore(SqliteFile):
             for cell, weight in weights.items():
                 found = database.execute(_FIND, (principal, *cell)).fetchone()
                 left = StoredWeight(cell, *found).left(at_s, half_life_s) if found else 0.0
-                database.execute(
-                    "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?)", (principal, *cell, left + weight, at_s)
-                )
+                database.execute(_SAVE, (principal, *cell, left + weight, at_s))
 
     def drop(self, principal: str, cells: Collection[UsageCell]) -> None:
         with self.transaction() as database:
@@ -42,9 +40,9 @@ class SqliteUsageStore(SqliteFile):
             )
 
     def reset(self, principal: str | None) -> None:
-        with self.opened() as database:
+        with self.transaction() as database:
             database.execute("DELETE FROM usage WHERE ?1 IS NULL OR principal = ?1", (principal,))
 
     def principals(self) -> list[str]:
-        with self.opened() as database:
+        with self.reading() as database:
             return [row[0] for row in database.execute("SELECT DISTINCT principal FROM usage ORDER BY principal")]

@@ -1,0 +1,216 @@
+"""What all ports of one database owe together."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.kit.storage_contracts.contents import tool
+from tests.kit.storage_contracts.figures import DAY_S, cell
+from tests.kit.storage_contracts.keys import key
+from tests.kit.storage_contracts.misses import miss
+from tests.kit.storage_contracts.pins import seen
+from tests.kit.storage_contracts.receipts import receipt
+from toolsearch.errors import RecordConflictError, SessionConflictError, StorageError
+from toolsearch.storage.audit import AuditRecord
+from toolsearch.storage.storage import Storage
+from toolsearch.storage.usage import UsageCell
+
+
+def fill(storage: Storage, tenant: str) -> None:
+    """Write something of the tenant into each port."""
+    storage.records.put(tenant, "toolset", "x", {}, over=0, at_s=1.0)
+    storage.keys.add(key(f"key of {tenant}", tenant))
+    storage.contents.change(tenant, "main", put=[tool("x")])
+    storage.receipts.append(tenant, [receipt("r1")])
+    storage.figures.add(tenant, {cell(1): 1.0})
+    miss(storage.misses, "x", 1.0, tenant=tenant)
+    storage.audit.append(AuditRecord(1.0, "ann", "create", "x", "done", tenant))
+    storage.usage.add(tenant, {UsageCell("mail", "x"): 1.0}, at_s=1.0, half_life_s=1.0)
+    storage.sessions(tenant).save("s", "text", version=0)
+    storage.pins(tenant).keep(approve=[seen("a", "p1")], hold=[seen("b", "p2")])
+
+
+def contents(storage: Storage, tenant: str) -> list[object]:
+    """Everything that can be read of the tenant but for the audit: empty things for one who has nothing."""
+    return [
+        storage.records.page(tenant, "toolset", limit=9, at_s=1.0),
+        storage.keys.page(tenant, limit=9),
+        storage.contents.fingerprints(tenant, "main"),
+        storage.contents.revision(tenant, "main"),
+        storage.receipts.page(tenant, limit=9),
+        storage.figures.sums(tenant, by="hour", since_s=0, until_s=DAY_S),
+        storage.misses.page(tenant, None, limit=9),
+        storage.usage.load(tenant),
+        storage.sessions(tenant).ids(),
+        storage.pins(tenant).approved("sums@1"),
+        storage.pins(tenant).waiting("sums@1"),
+    ]
+
+
+class StorageContract:
+    def make(self, folder: Path) -> Storage:
+        raise NotImplementedError
+
+    def open_backup(self, path: Path) -> Storage:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Storage:
+        return self.make(tmp_path)
+
+    def test_sessions_are_of_one_tenant(self, storage: Storage) -> None:
+        ours, theirs = storage.sessions("a"), storage.sessions("b")
+        version = ours.save("s", "ours", version=0)
+
+        assert (theirs.load("s"), theirs.ids(), theirs.delete("s")) == (None, [], False)
+        with pytest.raises(SessionConflictError):
+            theirs.save("s", "theirs", version=version)
+        theirs.save("s", "theirs", version=0)
+        loaded = storage.sessions("a").load("s")
+        assert loaded is not None
+        assert loaded.text == "ours"
+
+    def test_approvals_are_of_one_tenant_and_so_is_their_version(self, storage: Storage) -> None:
+        ours, theirs = storage.pins("a"), storage.pins("b")
+        ours.keep(hold=[seen("t", "p1")])
+        before = theirs.version()
+
+        assert (theirs.waiting("sums@1"), theirs.entry("sums@1", "t", is_approved=False)) == ({}, None)
+        assert not theirs.approve("sums@1", "t", "p1", by="bob", at_s=1.0)
+        assert not theirs.revoke("sums@1", "t", by="bob", at_s=1.0)
+        theirs.keep(forget=[seen("t", "p1")])
+        changed = theirs.version()
+        assert changed > before
+        assert ours.approve("sums@1", "t", "p1", by="ann", at_s=2.0)
+        assert theirs.version() == changed
+        assert storage.pins("a").approved("sums@1")["t"].by == "ann"
+        assert [each.who for each in storage.audit.records(limit=9, tenant="b")] == ["bob", "bob"]
+        assert [each.who for each in storage.audit.records(limit=9, tenant="a")] == ["ann"]
+
+    def test_the_version_of_approvals_changes_even_after_the_audit_was_pruned(self, storage: Storage) -> None:
+        pins = storage.pins("a")
+        versions = []
+        for _ in range(2):
+            pins.approve("sums@1", "t", "p1", by="ann", at_s=1.0)
+            versions.append(pins.version())
+            storage.audit.prune(before_s=2.0, limit=9)
+
+        assert len({*versions, pins.version()}) == 2
+
+    def test_everything_of_a_tenant_goes_with_it_but_the_audit_and_nothing_of_others(self, storage: Storage) -> None:
+        nothing = contents(storage, "a")
+        for tenant in ("a", "b"):
+            fill(storage, tenant)
+        theirs = contents(storage, "b")
+        assert all(one != other for one, other in zip(contents(storage, "a"), nothing, strict=True))
+
+        storage.drop_tenant("a")
+
+        assert contents(storage, "a") == nothing
+        assert contents(storage, "b") == theirs
+        assert len(storage.audit.records(limit=9, tenant="a")) == 1
+
+    def test_the_service_itself_cannot_be_deleted_like_a_tenant(self, storage: Storage) -> None:
+        storage.records.put("", "tenant", "a", {}, over=0, at_s=1.0)
+
+        with pytest.raises(ValueError, match="name a tenant"):
+            storage.drop_tenant("")
+        assert storage.records.count("", "tenant", at_s=1.0) == 1
+
+    def test_a_tenant_that_comes_anew_gets_no_version_that_was_known_before(self, storage: Storage) -> None:
+        fill(storage, "a")
+        version = storage.records.page("a", "toolset", limit=1, at_s=1.0)[0].version
+        revision = storage.contents.revision("a", "main")
+        storage.drop_tenant("a")
+        fill(storage, "a")
+
+        assert storage.records.page("a", "toolset", limit=1, at_s=1.0)[0].version > version
+        assert storage.contents.revision("a", "main") > revision
+
+    def test_what_several_ports_write_in_a_transaction_is_written_all_or_nothing(self, storage: Storage) -> None:
+        def write_both(over: int) -> None:
+            with storage.transaction():
+                storage.contents.change("a", "main", put=[tool("x")])
+                assert storage.contents.count("a") == 1
+                storage.records.put("a", "catalog", "main", {}, over=over, at_s=1.0)
+
+        with pytest.raises(RecordConflictError):
+            write_both(over=7)
+        assert storage.contents.count("a") == 0
+
+        write_both(over=0)
+        assert (storage.contents.count("a"), storage.records.count("a", "catalog", at_s=1.0)) == (1, 1)
+
+    def test_a_part_of_a_transaction_that_failed_is_undone_by_itself(self, storage: Storage) -> None:
+        def fail() -> None:
+            with storage.transaction():
+                storage.contents.change("a", "main", put=[tool("y")])
+                storage.keys.add(key("k1"))
+
+        storage.keys.add(key("k1"))
+        with storage.transaction():
+            storage.contents.change("a", "main", put=[tool("x")])
+            with pytest.raises(StorageError):
+                fail()
+
+        assert list(storage.contents.fingerprints("a", "main")) == ["x"]
+
+    def test_nobody_sees_what_is_being_written_and_nobody_waits_to_read(self, storage: Storage) -> None:
+        with ThreadPoolExecutor(1) as elsewhere, storage.transaction():
+            fill(storage, "a")
+            seen_there = elsewhere.submit(contents, storage, "a").result(timeout=20)
+
+            assert seen_there == contents(storage, "nobody")
+        assert len(storage.receipts.page("a", limit=9)) == 1
+
+    def test_within_a_snapshot_all_ports_are_of_one_moment(self, storage: Storage) -> None:
+        fill(storage, "a")
+        with storage.snapshot():
+            before = contents(storage, "a")
+            in_another_thread(lambda: storage.drop_tenant("a"))
+            assert contents(storage, "a") == before
+            with pytest.raises(RuntimeError, match="within a snapshot"):
+                storage.contents.drop("a", "main")
+        assert contents(storage, "a") != before
+
+    def test_a_backup_is_of_one_moment_while_others_write(self, storage: Storage, tmp_path: Path) -> None:
+        """Each change writes one tool into each of two catalogs, so that a copy between them would tell."""
+        stop = threading.Event()
+
+        def write() -> int:
+            done = 0
+            while not stop.is_set():
+                with storage.transaction():
+                    storage.contents.change("a", "one", put=[tool(f"t{done}")])
+                    storage.contents.change("a", "two", put=[tool(f"t{done}")])
+                done += 1
+            return done
+
+        with ThreadPoolExecutor(1) as elsewhere:
+            writing = elsewhere.submit(write)
+            try:
+                for number in range(5):
+                    storage.backup(tmp_path / f"copy{number}.db")
+            finally:
+                stop.set()
+            assert writing.result() > 0
+
+        for number in range(5):
+            with closing(self.open_backup(tmp_path / f"copy{number}.db")) as copy:
+                assert copy.contents.count("a", "one") == copy.contents.count("a", "two")
+
+    def test_a_backup_never_overwrites_a_file(self, storage: Storage, tmp_path: Path) -> None:
+        (tmp_path / "copy.db").write_text("precious")
+
+        with pytest.raises(StorageError, match=r"copy\.db exists"):
+            storage.backup(tmp_path / "copy.db")
+        assert (tmp_path / "copy.db").read_text() == "precious"
+
+
+def in_another_thread(work: Callable[[], None]) -> None:
+    with ThreadPoolExecutor(1) as elsewhere:
+        elsewhere.submit(work).result(timeout=20)
