@@ -21,6 +21,7 @@ from toolsearch.catalog.index_opening import IndexOpener, own_cache
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.taking import ToolLike
 from toolsearch.catalog.warm_start import IndexDirectory
+from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.search_arguments import DEFAULT_LIMIT
 from toolsearch.discovery.shown import ShownDefinitions
 from toolsearch.discovery.view import View, ViewCache
@@ -229,6 +230,7 @@ class ToolSearch:
         deny: Iterable[str] | Unset = UNSET,
         pins: Collection[str] = (),
         exposure: RevealSetting | None = None,
+        budget: Budget | None = None,
     ) -> Session:
         """Open the session with that id, or a new one.
 
@@ -238,6 +240,7 @@ class ToolSearch:
                      ``allow=[]`` allows nothing
         pins         tools that are always shown and never evicted
         exposure     how found tools reach the model, for this session; see `SessionOptions.exposure`
+        budget       how much this session may hold; None: as it was opened with before, or as the options say
 
         Without a reach, a session that exists keeps its own, and a new one sees all that its principal may see. A
         session may have been evicted since you opened it last, so give the reach each time.
@@ -247,7 +250,14 @@ class ToolSearch:
         that is not text and for a text in place of a list.
         """
         work = self.conversation(
-            session_id, principal=principal, reach=reach, allow=allow, deny=deny, pins=pins, exposure=exposure
+            session_id,
+            principal=principal,
+            reach=reach,
+            allow=allow,
+            deny=deny,
+            pins=pins,
+            exposure=exposure,
+            budget=budget,
         )
         with work as conversation:
             state = conversation.state
@@ -268,6 +278,7 @@ class ToolSearch:
         deny: Iterable[str] | Unset = UNSET,
         pins: Collection[str] = (),
         exposure: RevealSetting | None = None,
+        budget: Budget | None = None,
     ) -> UnitOfWork:
         """Open a session as `session` does, for several steps: it is read once before them and written once after."""
         require_principal(principal)
@@ -275,14 +286,16 @@ class ToolSearch:
         revealed = read_exposure(exposure)
 
         def new() -> SessionState:
-            budget = self.options.budget
-            return SessionState.new(session_id, clock=self.clock, reach=asked, budget=budget, principal=principal.id)
+            common = self.options.budget
+            return SessionState.new(session_id, clock=self.clock, reach=asked, budget=common, principal=principal.id)
 
         def begin() -> Conversation:
             settle, is_known = settle_for(self, principal), asked is not None
             state = self.sessions.get_or_create(
                 session_id, new, owner=principal.id, may_replace=is_known, settle=settle
             )
+            if budget is not None:
+                state.keep_to(budget)
             conversation = Conversation(self, state, principal)
             conversation.admit(asked, names)
             state.exposure = revealed or state.exposure

@@ -97,7 +97,7 @@ class DiscoveredTools:
     the model as well.
     """
 
-    __slots__ = ("_budget", "_clock", "_found_now", "_lock", "_running", "_tools", "evicted", "pins", "turn")
+    __slots__ = ("_clock", "_found_now", "_lock", "_running", "_tools", "budget", "evicted", "pins", "turn")
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class DiscoveredTools:
         tools: Mapping[str, DiscoveredTool] | None = None,
     ) -> None:
         """Start with *tools*, in their order: what another process had discovered for the same session."""
-        self._budget = budget
+        self.budget = budget
         self._clock = clock
         self._lock = threading.Lock()
         self._tools = dict(tools or {})
@@ -218,7 +218,7 @@ class DiscoveredTools:
             evictable = [name for name in self._tools if name not in spared]
             gone = {name for name in evictable if self._is_idle(name, now)}
             if end_turn:
-                gone |= self._surplus([name for name in evictable if name not in gone], self._budget, without=gone)
+                gone |= self._surplus([name for name in evictable if name not in gone], self.budget, without=gone)
                 self._found_now.clear()
                 self.turn += 1
             self.evicted += len(gone)
@@ -233,7 +233,7 @@ class DiscoveredTools:
             return self._remove(gone)
 
     def _is_idle(self, name: str, now: float) -> bool:
-        return self._budget.ttl_s is not None and now - self._tools[name].used_s >= self._budget.ttl_s
+        return self.budget.ttl_s is not None and now - self._tools[name].used_s >= self.budget.ttl_s
 
     def _surplus(self, evictable: Collection[str], bounds: Budget, *, without: Collection[str] = ()) -> set[str]:
         """Choose what else has to go to meet *bounds*, when *without* is gone."""

@@ -52,11 +52,13 @@ class Conversation:
         principal: Principal = LOCAL,
         options: SessionOptions | None = None,
     ) -> None:
-        """*options* stand in for those of *host*."""
+        """*options* stand in for those of *host*. A budget of the session's own goes before both."""
         self.state = state
         self.principal = principal
         self.host = host
         self.options = options or host.options
+        if state.budget is not None:
+            self.options = replace(self.options, budget=state.budget)
         self.runs: Collection[str] = ()  # the names of tools that the catalog alone could not run
         self._searched: Exposure | None = None
         self._view: tuple[Reach, View] | None = None
@@ -148,9 +150,10 @@ class Conversation:
         """What the next request to *endpoint* says of tools.
 
         It goes on with the list of the request before, unless it is for another model; in "append", also unless the
-        provider's cache has gone cold. Raises BadSettingError if the endpoint does not take the exposure asked for.
+        provider's cache has gone cold. What was sent to a caller that reaches further is left out for this one, at the
+        price of the cache. Raises BadSettingError if the endpoint does not take the exposure asked for.
         """
-        return next_list(self, endpoint)
+        return next_list(self, endpoint).within(self.principal.reach)
 
     def tool_change(self) -> ToolChangeMessage:
         """What a message after the results has to say of tools; from here on, it counts as said."""

@@ -7,7 +7,7 @@ Both began with the *base*. Each part is merged in the same way in every process
     pins               as the discovered tools
     times of use       the later one
     what was sent      the list of the later request; to one that both went on with, what both have added
-    exposure           that of the process that has changed it
+    exposure, budget   those of the process that has changed them
     reach              that of the process that has changed it; if both have, only what both allow
 
 So an outdated copy neither brings back a tool nor widens a reach. A reach is only widened by opening the session with a
@@ -42,6 +42,9 @@ def merge(ours: SessionState, base: SessionState | None, theirs: SessionState) -
         setattr(ours.counters, each.name, getattr(ours.counters, each.name) + counted)
     ours.sent.now = _sent(ours.sent.now, base.sent.now if base else Sent(), theirs.sent.now)
     ours.exposure = theirs.exposure if ours.exposure == (base.exposure if base else None) else ours.exposure
+    budget = theirs.budget if ours.budget == (base.budget if base else None) else ours.budget
+    if budget is not None:
+        ours.keep_to(budget)
     ours.created_s = theirs.created_s
     ours.used_s = max(ours.used_s, theirs.used_s)
 

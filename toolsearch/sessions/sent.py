@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from toolsearch.access.reach import Reach
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import CALL_TOOL, TOOL_NAME
 from toolsearch.wire.capabilities import Endpoint, RevealMode
@@ -27,6 +28,13 @@ class ToolList:
     mode: RevealMode
     listed: tuple[ToolDefinition, ...]
     deferred: tuple[ToolDefinition, ...] = ()
+
+    def within(self, reach: Reach) -> ToolList:
+        """What of it a caller with *reach* may read."""
+        if reach.is_everything:
+            return self
+        listed = tuple(each for each in self.listed if each.name in OWN_TOOLS or reach.allows(each))
+        return ToolList(self.mode, listed, tuple(filter(reach.allows, self.deferred)))
 
 
 @dataclass(frozen=True, slots=True)

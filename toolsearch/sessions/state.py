@@ -54,6 +54,7 @@ class SessionState:
     counters: SessionCounters = field(default_factory=SessionCounters)
     sent: SentTools = field(default_factory=SentTools)
     exposure: RevealSetting | None = None  # None: as the engine's options say
+    budget: Budget | None = None  # the same; `keep_to` sets it
     weak_searches: WeakSearches = field(default_factory=WeakSearches)  # not kept
     unused: set[str] = field(default_factory=set[str])  # found by a search and not called since; not kept
     principal: str = LOCAL.id  # the owner's id; its reach is given with each opening and not stored
@@ -79,12 +80,16 @@ class SessionState:
         """Whether there is anything to write. That the session was used does not count."""
         return self.saved is None or self._document() != {**json.loads(self.saved.text), "used_s": self.used_s}
 
+    def keep_to(self, budget: Budget) -> None:
+        """Give the session a budget of its own, in place of the one in the engine's options."""
+        self.budget = self.discovered.budget = budget
+
     @property
     def pins(self) -> frozenset[str]:
         return self.discovered.pins
 
     def to_json(self) -> str:
-        """Everything except the budget, which is a setting, what is deferred, and the state of a running turn."""
+        """Everything except what is deferred, and the state of a running turn."""
         return json.dumps(self._document(), separators=(",", ":"))
 
     def _document(self) -> dict[str, Any]:
@@ -105,12 +110,16 @@ class SessionState:
             "evicted": self.discovered.evicted,
             "counters": asdict(self.counters),
             "exposure": self.exposure,
+            "budget": asdict(self.budget) if self.budget is not None else None,
             "sent": write_sent(self.sent.now),
         }
 
     @classmethod
     def from_json(cls, text: str, *, budget: Budget, clock: Callable[[], float]) -> SessionState:
-        """Read back `to_json`. Raises SessionStoreError if it is another version's, or damaged."""
+        """Read back `to_json`; *budget* is for sessions without one of their own.
+
+        Raises SessionStoreError if it is another version's, or damaged.
+        """
         try:
             document = json.loads(text)
             if document["version"] not in (_VERSION, _BEFORE_SENT, _BEFORE_PRINCIPALS, _BEFORE_EMPTY_REACH):
@@ -122,7 +131,8 @@ class SessionState:
     @classmethod
     def _read(cls, document: dict[str, Any], budget: Budget, clock: Callable[[], float]) -> SessionState:
         tools = {str(name): _read_tool(*fields) for name, *fields in document["tools"]}
-        discovered = DiscoveredTools(budget, clock, name_list(document["pins"], "pins"), tools)
+        own = Budget(**document["budget"]) if document.get("budget") is not None else None
+        discovered = DiscoveredTools(own or budget, clock, name_list(document["pins"], "pins"), tools)
         discovered.turn = int(document.get("turn", 0))
         discovered.evicted = int(document["evicted"])
         return cls(
@@ -135,6 +145,7 @@ class SessionState:
             counters=SessionCounters(**document["counters"]),
             sent=SentTools(_read_sent(document, tools)),
             exposure=read_exposure(document.get("exposure")),
+            budget=own,
         )
 
 
