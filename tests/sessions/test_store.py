@@ -329,3 +329,18 @@ def test_a_file_of_another_version_or_kind_is_refused(tmp_path: Path) -> None:
 def test_a_store_is_true_while_it_is_empty() -> None:
     assert SessionStore()
     assert len(SessionStore()) == 0
+
+
+def test_a_session_that_is_only_looked_at_is_not_used_nor_loaded() -> None:
+    kept, clock = InMemorySessionPersistence(), Clock()
+    earlier = SessionStore(persistence=kept, clock=clock)
+    earlier.save(earlier.get_or_create("a", new("a")))
+    store = SessionStore(persistence=kept, clock=clock)
+    clock.now_s = 5.0
+
+    assert store.peek("a", owner="local").used_s == 0.0
+    assert len(store) == 0
+    with pytest.raises(UnknownSessionError):
+        store.peek("a", owner="acme")
+    with pytest.raises(UnknownSessionError):
+        store.peek("b", owner="local")

@@ -11,10 +11,10 @@ from fastapi import FastAPI, Request, Response
 from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.pages.router import add_pages
 from toolsearch.service.problems import add_problem_handlers
-from toolsearch.service.routes import catalogs, search
+from toolsearch.service.routes import catalogs, search, sessions
 from toolsearch.service.service import Service
 
-_ROUTERS = (catalogs.router, search.router)
+_ROUTERS = (catalogs.router, search.router, sessions.router)
 
 
 def make_app(service: Service) -> FastAPI:

@@ -12,6 +12,7 @@ from fastapi import Request
 from toolsearch.service.catalogs import Catalogs
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.keys import Keys
+from toolsearch.service.sessions import Sessions
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.storage import Storage
 
@@ -26,6 +27,7 @@ class Service:
         self.keys = Keys(storage.keys, storage.records, clock)
         self.corpora = Corpora(storage, settings, lambda _tenant: lambda _row, _execution: None)
         self.catalogs = Catalogs(storage, self.corpora, clock)
+        self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:

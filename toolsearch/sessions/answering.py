@@ -38,6 +38,14 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer of the search tool: *output* as its model reads it, and of what it was written."""
+
+    output: ToolOutput
+    queries: list[AnsweredQuery]
+
+
+@dataclass(frozen=True, slots=True)
 class Searcher:
     """Searches for one caller.
 
@@ -192,8 +200,8 @@ def answers_in(conversation: Searching, asked: SearchArguments) -> list[Answered
     return answers
 
 
-def answer_in(conversation: Searching, arguments: Mapping[str, Json]) -> ToolOutput:
-    """As `Conversation.answer`."""
+def answered_in(conversation: Searching, arguments: Mapping[str, Json]) -> Answered:
+    """Answer as `Conversation.answer` does, for programs that want to know more of what was found."""
     options, exposure = conversation.options, conversation.exposure
     asked = SearchArguments.parse(
         arguments, default_limit=options.limit, max_limit=options.max_limit, servers=conversation.view.servers
@@ -214,10 +222,11 @@ def answer_in(conversation: Searching, arguments: Mapping[str, Json]) -> ToolOut
     refused = list(dict.fromkeys(name for each in answers for name in each.too_long))
     others = dict.fromkeys(name for name in named if name not in given)
     structured = {"tools": given, "alsoFound": list(others), "refused": refused}
-    return ToolOutput(
+    output = ToolOutput(
         (text_block(answer.text),),
         structured={key: names for key, names in structured.items() if names or key == "tools"},
     )
+    return Answered(output, answers)
 
 
 def _listed(conversation: Searching, names: Collection[str]) -> list[str]:

@@ -15,7 +15,7 @@ from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.errors import ToolGoneError, UndiscoveredToolError
 from toolsearch.option_values import name_list
-from toolsearch.sessions.answering import Found, answer_in, answers_in, load_in, search_in
+from toolsearch.sessions.answering import Found, answered_in, answers_in, load_in, search_in
 from toolsearch.sessions.figures import count_request, count_searches, savings_of
 from toolsearch.sessions.host import ConversationHost
 from toolsearch.sessions.options import SessionOptions
@@ -267,7 +267,7 @@ class Conversation:
         Names of what was found and is not loaded are under ``alsoFound``, and of what is too long to be shown under
         ``refused``, if there are any.
         """
-        return answer_in(self, arguments)
+        return answered_in(self, arguments).output
 
     # Turns and figures
 

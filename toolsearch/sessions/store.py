@@ -126,6 +126,20 @@ class SessionStore:
         self._loaded.use(state)
         return state
 
+    def peek(self, session_id: str, *, owner: str) -> SessionState:
+        """Return a session to be looked at: that is no use of it, and takes it into memory only for its reader.
+
+        Raises UnknownSessionError.
+        """
+        state = self._loaded.living(session_id)
+        if state is None:
+            stored = self._persistence.load(session_id) if self._persistence is not None else None
+            if stored is None:
+                raise UnknownSessionError(session_id)
+            state = self._parsed(stored)
+        _require_owner(state, owner)
+        return state
+
     def save(self, state: SessionState, settle: Settle | None = None) -> SessionState:
         """Write what a restart should bring back; return the session as it is now.
 

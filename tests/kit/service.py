@@ -1,0 +1,90 @@
+"""The service in this process, asked over ASGI, with a store in a file as it has in earnest."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from fastapi import FastAPI
+
+from tests.kit.clock import Clock
+from toolsearch.access.scopes import SCOPES, Scope
+from toolsearch.service.app import make_app
+from toolsearch.service.service import Service
+from toolsearch.service.settings import ServiceSettings
+from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.storage import Storage
+
+HOST = "127.0.0.1"
+PORT = 8080
+NOW_S = 1_800_000_000.0
+
+LISTING = [
+    {"name": "read_log", "description": "Read the commits of a repository."},
+    {"name": "send_mail", "description": "Send a letter to somebody."},
+]
+
+
+@dataclass
+class ServiceKit:
+    """A service that runs. *operator* is the key of its first administrator."""
+
+    service: Service
+    app: FastAPI
+    clock: Clock
+    operator: str
+
+    def client(self, token: str | None = None, **headers: str) -> httpx2.AsyncClient:
+        """Close it, or leave it to the garbage collector: it has no connections."""
+        credential = {"authorization": f"Bearer {token}"} if token else {}
+        return httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(self.app, raise_app_exceptions=False),
+            base_url=f"http://{HOST}:{PORT}",
+            headers={**credential, **headers},
+        )
+
+    def key(self, tenant: str, *scopes: Scope, **more: Any) -> str:
+        """A new key of *tenant*, with all scopes unless some are named."""
+        return self.service.keys.make(tenant, "a test's", scopes or SCOPES, **more)[0]
+
+    async def catalog(self, token: str, name: str = "default", tools: Sequence[dict[str, Any]] = LISTING) -> None:
+        """Make a catalog with *tools*."""
+        async with self.client(token) as client:
+            (await client.post("/v1/catalogs", json={"name": name})).raise_for_status()
+            (await client.post(f"/v1/catalogs/{name}/tools", json=list(tools))).raise_for_status()
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path,
+    *,
+    prepare: Callable[[Service, FastAPI], None] | None = None,
+    wrap: Callable[[Storage], Storage] = lambda storage: storage,
+    **sections: dict[str, Any],
+) -> AsyncIterator[ServiceKit]:
+    """Run a service whose store is in *folder*. *sections* are settings, such as ``serve={"max_depth": 8}``.
+
+    prepare  may add routes before anything is asked
+    wrap     puts something in front of the store, such as what counts its reads
+    """
+    clock = Clock(NOW_S)
+    storage = SqliteStorage(folder / "toolsearch.db")
+    try:
+        service = Service(ServiceSettings.model_validate(sections), wrap(storage), clock=clock)
+        operator = service.keys.first_key() or ""
+        app = make_app(service)
+        if prepare is not None:
+            prepare(service, app)
+        async with service.running():
+            yield ServiceKit(service, app, clock, operator)
+    finally:
+        storage.close()
+
+
+def codes(answers: Iterable[httpx2.Response]) -> list[tuple[int, str]]:
+    """Of each answer the status, and the code of the problem that it is."""
+    return [(each.status_code, each.json()["code"]) for each in answers]

@@ -1,0 +1,286 @@
+"""Sessions of agents: ``/v1/sessions``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import JSONResponse
+
+from toolsearch.api.base import Page
+from toolsearch.api.sessions import (
+    ActiveTool,
+    ChosenTools,
+    DeferredTool,
+    DiscoveredTool,
+    Evicted,
+    Names,
+    NewSession,
+    SessionBody,
+    SessionBudget,
+    SessionCounts,
+    SessionCreated,
+    SessionFound,
+    SessionSearch,
+    SessionSearchAnswer,
+)
+from toolsearch.discovery.answers import AnsweredQuery
+from toolsearch.service.callers import ServiceCaller, caller_with
+from toolsearch.service.corpora.corpus import CorpusRef
+from toolsearch.service.public_urls import public_url
+from toolsearch.service.service import Service, service_of
+from toolsearch.service.sessions import KeptSession, SessionFigures, SessionPlan
+from toolsearch.sessions import choices
+from toolsearch.sessions.answering import Answered, answered_in
+from toolsearch.sessions.conversation import Conversation
+from toolsearch.tools.summaries import one_line
+from toolsearch.wire.capabilities import Cloud, Endpoint
+from toolsearch.wire.formats import WireFormat
+
+router = APIRouter(tags=["sessions"])
+
+_Service = Annotated[Service, Depends(service_of)]
+_Searcher = Annotated[ServiceCaller, Depends(caller_with("search"))]
+_After = Annotated[str, Query(max_length=200, description="The `next` of the page before.")]
+_Limit = Annotated[int, Query(ge=1, le=200)]
+
+_SUMMARY_CHARACTERS = 240
+
+
+@router.post("/sessions", status_code=201, summary="Open a session: a tool-searching endpoint for one agent")
+async def create(body: NewSession, request: Request, service: _Service, caller: _Searcher) -> SessionCreated:
+    corpus = (
+        CorpusRef(caller.tenant, "toolset", body.toolset)
+        if body.toolset is not None
+        else CorpusRef(caller.tenant, "catalog", body.catalog or "default")
+    )
+    plan = SessionPlan(
+        corpus, tuple(body.allow), tuple(body.deny), body.budget.tools, body.budget.tokens, body.exposure
+    )
+    kept = await service.sessions.create(caller, plan, pins=tuple(body.pins), ttl_s=body.ttl_s)
+    path = f"/v1/sessions/{kept.id}"
+    return SessionCreated(
+        id=kept.id,
+        mcp_url=public_url(request, f"{path}/mcp"),
+        tools_url=public_url(request, f"{path}/tools"),
+        expires_at=_time(kept.expires_s),
+    )
+
+
+@router.get("/sessions", summary="List the sessions that have not expired")
+async def list_sessions(
+    service: _Service, caller: _Searcher, after: _After = "", limit: _Limit = 50
+) -> Page[SessionBody]:
+    page = await service.sessions.page(caller.tenant, after=after, limit=limit)
+    items = [_body(kept, await service.sessions.figures(caller, kept)) for kept in page]
+    return Page(items=items, next=page[-1].id if len(page) == limit else None)
+
+
+@router.get("/sessions/{session}", summary="Say what a session is over, and how much it has discovered")
+async def get(session: str, service: _Service, caller: _Searcher) -> SessionBody:
+    kept = await service.sessions.get(caller, session)
+    return _body(kept, await service.sessions.figures(caller, kept))
+
+
+@router.delete("/sessions/{session}", status_code=204, summary="End a session")
+async def delete(session: str, service: _Service, caller: _Searcher) -> None:
+    await service.sessions.delete(caller, session)
+
+
+@router.get(
+    "/sessions/{session}/tools",
+    summary="Give the tools of the next model request, to be handed to the SDK's call as they are",
+    response_model=dict[str, Any],
+)
+async def tools(
+    session: str,
+    service: _Service,
+    caller: _Searcher,
+    wire_format: Annotated[WireFormat, Query(alias="format")] = "openai",
+    model: Annotated[str, Query(max_length=200)] = "",
+    cloud: Cloud = "",
+) -> JSONResponse:
+    """The search tool comes first, then what is pinned and what was found. Ask once for each request of the model:
+    that is what savings count. The header ``x-toolsearch-tools`` says how many tools are in reach, and how many of them
+    the model reads, as ``412->6``.
+    """
+    Endpoint(wire_format, model, cloud)
+    async with service.sessions.using(caller, session) as opened:
+        asked = partial(opened.session.request, wire_format, model=model, cloud=cloud)
+        given, in_reach, listed = await opened.run(partial(_requested, asked))
+    return JSONResponse(given, headers={"x-toolsearch-tools": f"{in_reach}->{listed}", "cache-control": "no-store"})
+
+
+@router.post("/sessions/{session}/search", summary="Search, and add what is found to what the session shows")
+async def search(session: str, body: SessionSearch, service: _Service, caller: _Searcher) -> SessionSearchAnswer:
+    arguments = body.model_dump(exclude_none=True)
+    async with service.sessions.using(caller, session) as opened:
+        answered: Answered = await opened.run(partial(answered_in, arguments=arguments))
+    text = "\n".join(block["text"] for block in answered.output.content)
+    return SessionSearchAnswer(text=text, answers=[_found(answer) for answer in answered.queries])
+
+
+@router.post("/sessions/{session}/expand", summary="Show tools by name, without a search")
+async def expand(session: str, body: Names, service: _Service, caller: _Searcher) -> ChosenTools:
+    return await _choose(service, caller, session, body, choices.expand)
+
+
+@router.post("/sessions/{session}/pin", summary="Show tools by name, and never evict them")
+async def pin(session: str, body: Names, service: _Service, caller: _Searcher) -> ChosenTools:
+    return await _choose(service, caller, session, body, choices.pin)
+
+
+@router.post("/sessions/{session}/unpin", summary="Let pinned tools be evicted as others are")
+async def unpin(session: str, body: Names, service: _Service, caller: _Searcher) -> ChosenTools:
+    return await _choose(service, caller, session, body, choices.unpin)
+
+
+@router.post("/sessions/{session}/evict", summary="Forget tools that were discovered")
+async def evict(session: str, body: Names, service: _Service, caller: _Searcher) -> ChosenTools:
+    """Pins and tools that are being called stay. What the model was sent shrinks only once its provider's cache is
+    lost anyway.
+    """
+    return await _choose(service, caller, session, body, choices.forget)
+
+
+@router.post("/sessions/{session}/begin-turn", summary="Say that the user has spoken again")
+async def begin_turn(session: str, service: _Service, caller: _Searcher) -> Evicted:
+    async with service.sessions.using(caller, session) as opened:
+        return Evicted(names=await opened.run(Conversation.begin_turn))
+
+
+@router.post("/sessions/{session}/end-turn", summary="Say that the model has answered the user")
+async def end_turn(session: str, service: _Service, caller: _Searcher) -> Evicted:
+    """What is over the budget, or has been idle for too long, is evicted now."""
+    async with service.sessions.using(caller, session) as opened:
+        return Evicted(names=await opened.run(Conversation.end_turn))
+
+
+@router.post(
+    "/sessions/{session}/compacted", status_code=204, summary="Say that earlier messages were dropped or rewritten"
+)
+async def compacted(session: str, service: _Service, caller: _Searcher) -> None:
+    async with service.sessions.using(caller, session) as opened:
+        await opened.run(Conversation.compacted)
+
+
+@router.get("/sessions/{session}/active", summary="List the tools that a session shows, as they came")
+async def active(session: str, service: _Service, caller: _Searcher) -> Page[ActiveTool]:
+    async with service.sessions.using(caller, session) as opened:
+        return Page(items=await opened.run(_active))
+
+
+@router.get("/sessions/{session}/deferred", summary="List the tools in reach that a session does not show yet")
+async def deferred(
+    session: str, service: _Service, caller: _Searcher, after: _After = "", limit: _Limit = 50
+) -> Page[DeferredTool]:
+    async with service.sessions.using(caller, session) as opened:
+        items = await opened.run(partial(_deferred, after=after, limit=limit))
+    return Page(items=items, next=items[-1].name if len(items) == limit else None)
+
+
+async def _choose(
+    service: Service,
+    caller: ServiceCaller,
+    session: str,
+    body: Names,
+    choose: Callable[[Conversation, list[str]], choices.Chosen],
+) -> ChosenTools:
+    async with service.sessions.using(caller, session) as opened:
+        chosen = await opened.run(lambda conversation: choose(conversation, body.names))
+    return ChosenTools(names=list(chosen.names), not_found=list(chosen.not_found), too_long=list(chosen.too_long))
+
+
+def _requested(ask: Callable[[], dict[str, Any]], conversation: Conversation) -> tuple[dict[str, Any], int, int]:
+    """The tools of a request, how many are in reach, and how many the model reads."""
+    given = ask()
+    read = conversation.state.sent.tool_list().within(conversation.principal.reach)
+    return given, len(conversation.view.names), len(read.listed)
+
+
+def _active(conversation: Conversation) -> list[ActiveTool]:
+    pins, view = conversation.state.pins, conversation.view
+    found = ((view.find(name), known) for name, known in conversation.state.discovered.tools.items())
+    return [
+        ActiveTool(
+            name=tool.name,
+            summary=one_line(tool.definition.description, _SUMMARY_CHARACTERS),
+            tokens=known.tokens,
+            is_pinned=tool.name in pins,
+            is_called=known.is_called,
+            used_at=_time(known.used_s),
+        )
+        for tool, known in found
+        if tool is not None
+    ]
+
+
+def _deferred(conversation: Conversation, *, after: str, limit: int) -> list[DeferredTool]:
+    view, shown = conversation.view, conversation.state.discovered
+    names = [name for name in view.names if name > after and name not in shown][:limit]
+    return [
+        DeferredTool(
+            name=tool.name,
+            summary=one_line(tool.definition.description, _SUMMARY_CHARACTERS),
+            server=tool.definition.server,
+        )
+        for tool in map(view.find, names)
+        if tool is not None
+    ]
+
+
+def _found(answer: AnsweredQuery) -> SessionFound:
+    return SessionFound(
+        query=answer.query,
+        tools=[
+            DiscoveredTool(
+                name=tool.name,
+                score=tool.reference.score,
+                confidence=tool.reference.confidence,
+                summary=tool.reference.summary,
+                fit=tool.fit,
+                is_loaded=tool.is_loaded,
+            )
+            for tool in answer.tools
+        ],
+        not_found=list(answer.missing),
+        too_long=list(answer.too_long),
+        error=answer.error,
+    )
+
+
+def _body(kept: KeptSession, figures: SessionFigures | None) -> SessionBody:
+    plan = kept.plan
+    return SessionBody(
+        id=kept.id,
+        catalog=plan.corpus.name if plan.corpus.kind == "catalog" else None,
+        toolset=plan.corpus.name if plan.corpus.kind == "toolset" else None,
+        allow=list(plan.allow),
+        deny=list(plan.deny),
+        budget=SessionBudget(tools=plan.max_tools, tokens=plan.max_tokens),
+        exposure=plan.exposure,
+        key=kept.key,
+        created_at=_time(kept.created_s),
+        expires_at=_time(kept.expires_s),
+        used_at=_time(figures.used_s) if figures else None,
+        counts=_counts(figures) if figures else None,
+    )
+
+
+def _counts(figures: SessionFigures) -> SessionCounts:
+    counters = figures.counters
+    return SessionCounts(
+        discovered=figures.discovered,
+        pinned=figures.pinned,
+        deferred=figures.deferred,
+        searches=counters.searches,
+        calls=counters.calls,
+        failed_calls=counters.failed_calls,
+    )
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

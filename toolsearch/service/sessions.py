@@ -1,0 +1,216 @@
+"""Sessions of agents: opened over one catalog or toolset, kept until they expire, and there again after a restart.
+
+A session is two things in the store: a record, which says whose it is, over what and until when, and the engine's own
+session under the same id, with what was discovered. Without the record there is no session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from toolsearch.access.principals import Principal
+from toolsearch.access.reach import EVERY_TOOL, Reach
+from toolsearch.errors import UnknownRecordError, UnknownSessionError
+from toolsearch.service.callers import ServiceCaller
+from toolsearch.service.corpora.corpora import Corpora
+from toolsearch.service.corpora.corpus import Corpus, CorpusRef
+from toolsearch.session import Session
+from toolsearch.sessions.conversation import Conversation
+from toolsearch.sessions.state import SessionCounters, read_exposure
+from toolsearch.storage.records import Record
+from toolsearch.storage.storage import Storage
+from toolsearch.threads import search_threads
+from toolsearch.wire.capabilities import RevealSetting
+
+SESSION: Final = "session"  # the kind of their records
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlan:
+    """What a session is opened with. A budget of None is that of the settings."""
+
+    corpus: CorpusRef
+    allow: tuple[str, ...] = EVERY_TOOL
+    deny: tuple[str, ...] = ()
+    max_tools: int | None = None
+    max_tokens: int | None = None
+    exposure: RevealSetting | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSession:
+    """A session as its record has it. *key* is the id of the key that has opened it; times are since 1970."""
+
+    id: str
+    plan: SessionPlan
+    key: str
+    created_s: float
+    expires_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFigures:
+    """What one caller may know of a session: how many tools it shows, and how many are in reach besides."""
+
+    discovered: int
+    pinned: int
+    deferred: int
+    counters: SessionCounters
+    used_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """A session for the time of one request, as far as *principal* reaches."""
+
+    kept: KeptSession
+    corpus: Corpus
+    principal: Principal
+
+    @property
+    def session(self) -> Session:
+        """One of its own for each request: callers of different reach may use a session at the same time."""
+        return Session(self.corpus.engine, self.kept.id, self.principal)
+
+    async def run(self, step: Callable[[Conversation], _T]) -> _T:
+        """Return what *step* gives. The session is read before and written after it, all in a thread for searches."""
+        return await search_threads.run(self._run, step)
+
+    def _run(self, step: Callable[[Conversation], _T]) -> _T:
+        with self.session.conversation() as conversation:
+            return step(conversation)
+
+
+class Sessions:
+    """*ttl_s* is how long a session lasts unless it is opened for another time."""
+
+    def __init__(self, storage: Storage, corpora: Corpora, clock: Callable[[], float], *, ttl_s: float) -> None:
+        self._storage = storage
+        self._corpora = corpora
+        self._clock = clock
+        self._ttl_s = ttl_s
+
+    async def create(
+        self, caller: ServiceCaller, plan: SessionPlan, *, pins: tuple[str, ...] = (), ttl_s: float | None = None
+    ) -> KeptSession:
+        """Raises UnknownRecordError for a corpus that is not there, UnknownToolError for a pin out of reach, and
+        BadSettingError for a rule that cannot be used.
+        """
+        now_s = self._clock()
+        session_id = f"ses_{secrets.token_hex(12)}"
+        kept = KeptSession(session_id, plan, caller.key_id, now_s, now_s + (ttl_s or self._ttl_s))
+        async with self._corpora.using(plan.corpus) as corpus:
+            await search_threads.run(_begin, corpus, caller.principal, kept, pins)
+        # Written last: what has no record is no session, so that nothing half-made can be met.
+        await asyncio.to_thread(
+            self._storage.records.put,
+            *(caller.tenant, SESSION, session_id, _document(kept)),
+            over=0,
+            at_s=now_s,
+            expires_s=kept.expires_s,
+        )
+        return kept
+
+    async def get(self, caller: ServiceCaller, session_id: str) -> KeptSession:
+        """Raises UnknownSessionError, with the same words whether it is unknown, has expired, or is another's."""
+        record = await asyncio.to_thread(
+            self._storage.records.get, caller.tenant, SESSION, session_id, at_s=self._clock()
+        )
+        if record is None or caller.session not in ("", session_id):
+            raise UnknownSessionError(session_id)
+        return _kept(caller.tenant, record)
+
+    @asynccontextmanager
+    async def using(self, caller: ServiceCaller, session_id: str) -> AsyncGenerator[OpenSession]:
+        """Keep a session and its corpus at hand while the block runs. Raises as `get` and `Corpora.using`."""
+        kept = await self.get(caller, session_id)
+        async with self._corpora.using(kept.plan.corpus) as corpus:
+            yield OpenSession(kept, corpus, caller.principal)
+
+    async def page(self, tenant: str, *, after: str, limit: int) -> list[KeptSession]:
+        """Those that have not expired, by id."""
+        records = await asyncio.to_thread(
+            self._storage.records.page, tenant, SESSION, after=after, limit=limit, at_s=self._clock()
+        )
+        return [_kept(tenant, record) for record in records]
+
+    async def figures(self, caller: ServiceCaller, kept: KeptSession) -> SessionFigures | None:
+        """None if the session cannot be opened any more, as when its catalog is gone."""
+        try:
+            async with self._corpora.using(kept.plan.corpus) as corpus:
+                return await search_threads.run(_figures, corpus, caller.principal, kept.id)
+        except (UnknownRecordError, UnknownSessionError):
+            return None
+
+    async def delete(self, caller: ServiceCaller, session_id: str) -> None:
+        """Raises UnknownSessionError."""
+        kept = await self.get(caller, session_id)
+        await asyncio.to_thread(self._storage.records.delete, caller.tenant, SESSION, session_id)
+        try:
+            async with self._corpora.using(kept.plan.corpus) as corpus:
+                await asyncio.to_thread(corpus.engine.sessions.evict, session_id)
+        except UnknownRecordError:  # its catalog is gone, and with that the engine
+            await asyncio.to_thread(self._storage.sessions(caller.tenant).delete, session_id)
+
+
+def _begin(corpus: Corpus, principal: Principal, kept: KeptSession, pins: tuple[str, ...]) -> None:
+    plan, common = kept.plan, corpus.engine.options.budget
+    budget = replace(
+        common, max_tools=plan.max_tools or common.max_tools, max_tokens=plan.max_tokens or common.max_tokens
+    )
+    corpus.engine.session(
+        kept.id,
+        principal=principal,
+        reach=Reach.parse(plan.allow, plan.deny),
+        pins=pins,
+        exposure=plan.exposure,
+        budget=budget if budget != common else None,
+    )
+
+
+def _figures(corpus: Corpus, principal: Principal, session_id: str) -> SessionFigures:
+    state = corpus.engine.sessions.peek(session_id, owner=principal.id)
+    conversation = Conversation(corpus.engine, state, principal)
+    view = conversation.view
+    shown = [name for name in conversation.discovered if view.allows(name)]
+    return SessionFigures(
+        discovered=len(shown),
+        pinned=len(state.pins.intersection(shown)),
+        deferred=len(view.names) - len(shown),
+        counters=state.counters,
+        used_s=state.used_s,
+    )
+
+
+def _document(kept: KeptSession) -> dict[str, Any]:
+    plan = kept.plan
+    return {
+        "corpus": {"kind": plan.corpus.kind, "name": plan.corpus.name},
+        "allow": list(plan.allow),
+        "deny": list(plan.deny),
+        "max_tools": plan.max_tools,
+        "max_tokens": plan.max_tokens,
+        "exposure": plan.exposure,
+        "key": kept.key,
+        "created_s": kept.created_s,
+    }
+
+
+def _kept(tenant: str, record: Record) -> KeptSession:
+    document: Any = record.document
+    plan = SessionPlan(
+        CorpusRef(tenant, document["corpus"]["kind"], document["corpus"]["name"]),
+        tuple(document["allow"]),
+        tuple(document["deny"]),
+        document["max_tools"],
+        document["max_tokens"],
+        read_exposure(document["exposure"]),
+    )
+    return KeptSession(record.id, plan, document["key"], document["created_s"], record.expires_s or 0.0)
