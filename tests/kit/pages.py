@@ -25,10 +25,10 @@ async def opened(service: Service) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def sign_in(browser: httpx.AsyncClient, key: str, *, next_path: str = "/") -> httpx.Response:
-    token = form_token(await browser.get("/sign-in"))
+async def sign_in(browser: httpx.AsyncClient, key: str, *, next_path: str = "/pages") -> httpx.Response:
+    token = form_token(await browser.get("/pages/sign-in"))
     sent = {"form_token": token, "key": key, "next": next_path}
-    return await browser.post("/sign-in", data=sent, headers={"origin": HOST})
+    return await browser.post("/pages/sign-in", data=sent, headers={"origin": HOST})
 
 
 def form_token(page: httpx.Response) -> str:

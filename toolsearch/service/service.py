@@ -14,6 +14,7 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.keys import Keys
 from toolsearch.service.sessions import Sessions
 from toolsearch.service.settings import ServiceSettings
+from toolsearch.service.visits import Visits
 from toolsearch.storage.storage import Storage
 
 
@@ -25,6 +26,7 @@ class Service:
         self.storage = storage
         self.clock = clock
         self.keys = Keys(storage.keys, storage.records, clock)
+        self.visits = Visits(storage.records, self.keys, clock, visit_s=settings.serve.visit_s)
         self.corpora = Corpora(storage, settings, lambda _tenant: lambda _row, _execution: None)
         self.catalogs = Catalogs(storage, self.corpora, clock)
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)

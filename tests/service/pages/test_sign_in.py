@@ -37,14 +37,17 @@ def _key(service: Service, *scopes: str) -> str:
 async def test_whoever_has_not_signed_in_is_sent_there_and_then_back(
     service: Service, browser: httpx.AsyncClient
 ) -> None:
-    asked = await browser.get("/playground?q=a+b")
+    asked = await browser.get("/pages/playground?q=a+b")
 
-    assert (asked.status_code, unquote(asked.headers["location"])) == (303, "/sign-in?next=/playground?q=a+b")
+    assert (asked.status_code, unquote(asked.headers["location"])) == (
+        303,
+        "/pages/sign-in?next=/pages/playground?q=a+b",
+    )
 
-    signed_in = await sign_in(browser, _key(service, "search"), next_path="/playground?q=a+b")
+    signed_in = await sign_in(browser, _key(service, "search"), next_path="/pages/playground?q=a+b")
 
-    assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/playground?q=a+b")
-    assert (await browser.get("/playground")).status_code == 200
+    assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/pages/playground?q=a+b")
+    assert (await browser.get("/pages/playground")).status_code == 200
 
 
 async def test_the_browser_is_given_neither_the_key_nor_its_hash(service: Service, browser: httpx.AsyncClient) -> None:
@@ -83,14 +86,14 @@ async def test_a_key_that_is_revoked_ends_what_was_signed_in_with_it(
     await sign_in(browser, _key(service, "search"))
     service.storage.keys.revoke("acme", service.storage.keys.page("acme", limit=1)[0].id, at_s=service.clock())
 
-    assert (await browser.get("/playground")).headers["location"].startswith("/sign-in")
+    assert (await browser.get("/pages/playground")).headers["location"].startswith("/pages/sign-in")
 
 
 async def test_a_visit_ends_after_its_time(service: Service, browser: httpx.AsyncClient, clock: Clock) -> None:
     await sign_in(browser, _key(service, "search"))
     clock.now_s += service.settings.serve.visit_s
 
-    assert (await browser.get("/playground")).headers["location"].startswith("/sign-in")
+    assert (await browser.get("/pages/playground")).headers["location"].startswith("/pages/sign-in")
 
 
 async def test_signing_out_ends_the_visit_for_a_copy_of_its_cookie_too(
@@ -98,12 +101,12 @@ async def test_signing_out_ends_the_visit_for_a_copy_of_its_cookie_too(
 ) -> None:
     await sign_in(browser, _key(service, "search"))
     copied = browser.cookies["toolsearch_visit"]
-    token = form_token(await browser.get("/playground"))
+    token = form_token(await browser.get("/pages/playground"))
 
-    await browser.post("/sign-out", data={"form_token": token}, headers={"origin": HOST})
+    await browser.post("/pages/sign-out", data={"form_token": token}, headers={"origin": HOST})
     browser.cookies.set("toolsearch_visit", copied, domain="service.test")
 
-    assert (await browser.get("/playground")).headers["location"].startswith("/sign-in")
+    assert (await browser.get("/pages/playground")).headers["location"].startswith("/pages/sign-in")
 
 
 @pytest.mark.parametrize("origin", ["https://evil.test", "null", None])
@@ -111,19 +114,21 @@ async def test_a_form_from_elsewhere_is_refused(
     service: Service, browser: httpx.AsyncClient, origin: str | None
 ) -> None:
     await sign_in(browser, _key(service, "search"))
-    token = form_token(await browser.get("/playground"))
+    token = form_token(await browser.get("/pages/playground"))
 
-    sent = await browser.post("/sign-out", data={"form_token": token}, headers={"origin": origin} if origin else {})
+    sent = await browser.post(
+        "/pages/sign-out", data={"form_token": token}, headers={"origin": origin} if origin else {}
+    )
 
     assert sent.status_code == 403
-    assert (await browser.get("/playground")).status_code == 200
+    assert (await browser.get("/pages/playground")).status_code == 200
 
 
 async def test_a_form_without_its_token_is_refused(service: Service, browser: httpx.AsyncClient) -> None:
     await sign_in(browser, _key(service, "search"))
 
     for token in ("", "0" * 64):
-        sent = await browser.post("/sign-out", data={"form_token": token}, headers={"origin": HOST})
+        sent = await browser.post("/pages/sign-out", data={"form_token": token}, headers={"origin": HOST})
         assert sent.status_code == 403
 
 
@@ -133,16 +138,16 @@ async def test_nobody_is_sent_to_another_site_after_signing_in(
 ) -> None:
     answer = await sign_in(browser, _key(service, "search"), next_path=elsewhere)
 
-    assert answer.headers["location"] == "/"
+    assert answer.headers["location"] == "/pages"
 
 
 async def test_a_page_that_the_key_may_not_see_looks_as_one_that_does_not_exist(
     service: Service, browser: httpx.AsyncClient
 ) -> None:
     await sign_in(browser, _key(service, "feedback"))
-    forbidden = await browser.get("/playground?corpus=catalog/default")
+    forbidden = await browser.get("/pages/playground?corpus=catalog/default")
     await sign_in(browser, _key(service, "search"))
-    unknown = await browser.get("/playground?q=a&corpus=catalog/nowhere")
+    unknown = await browser.get("/pages/playground?q=a&corpus=catalog/nowhere")
 
     def shown(answer: httpx.Response) -> str:
         return answer.text[answer.text.index("<main") :]
@@ -158,7 +163,7 @@ async def test_the_cookie_of_the_pages_opens_no_door_of_the_api(service: Service
 
 
 async def test_pages_allow_nothing_from_elsewhere_and_are_not_kept(browser: httpx.AsyncClient) -> None:
-    headers = (await browser.get("/sign-in")).headers
+    headers = (await browser.get("/pages/sign-in")).headers
 
     assert "default-src 'self'" in headers["content-security-policy"]
     assert "unsafe" not in headers["content-security-policy"]
@@ -168,8 +173,8 @@ async def test_pages_allow_nothing_from_elsewhere_and_are_not_kept(browser: http
 
 @pytest.mark.parametrize(("chosen", "shown"), [("dark", ' data-theme="dark"'), ("light", ' data-theme="light"')])
 async def test_the_scheme_that_one_chooses_stays(browser: httpx.AsyncClient, chosen: str, shown: str) -> None:
-    assert "data-theme" not in (await browser.get("/sign-in")).text
+    assert "data-theme" not in (await browser.get("/pages/sign-in")).text
 
-    await browser.post("/theme", data={"theme": chosen, "next": "/sign-in"})
+    await browser.post("/pages/theme", data={"theme": chosen, "next": "/pages/sign-in"})
 
-    assert shown in (await browser.get("/sign-in")).text
+    assert shown in (await browser.get("/pages/sign-in")).text

@@ -9,8 +9,8 @@ from fastapi import Query
 
 from toolsearch.errors import UnknownRecordError
 from toolsearch.service.corpora.corpus import CorpusKind, CorpusRef
-from toolsearch.service.pages.visits import Visit
 from toolsearch.service.service import Service
+from toolsearch.service.visits import Visit
 
 CorpusName = Annotated[str, Query(max_length=200)]
 _KINDS: Final[tuple[CorpusKind, ...]] = get_args(CorpusKind)

@@ -63,7 +63,7 @@ def outcome(explained: Explanation) -> str:
 
 def tool_path(corpus: str, name: str) -> str:
     """The page of a tool of *corpus*, which is written as ``catalog/default``."""
-    return f"/tools/{quote(corpus)}/{quote(name, safe='')}"
+    return f"/pages/tools/{quote(corpus)}/{quote(name, safe='')}"
 
 
 def allowed(scopes: frozenset[str]) -> list[str]:

@@ -17,10 +17,11 @@ from starlette.types import Scope as AsgiScope
 
 from toolsearch.access.scopes import Scope, includes
 from toolsearch.service.pages import filters
-from toolsearch.service.pages.visits import Visit
+from toolsearch.service.visits import Visit
 
 _HERE: Final = Path(__file__).parent
 _STATIC: Final = _HERE / "static"
+ROOT: Final = "/pages"
 THEME_COOKIE: Final = "toolsearch_theme"
 THEMES: Final = ("light", "dark")
 
@@ -40,7 +41,7 @@ def _version_of(files: Path) -> str:
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
 
 
-STATIC_PATH: Final = f"/static/{_version_of(_STATIC)}"
+STATIC_PATH: Final = f"{ROOT}/static/{_version_of(_STATIC)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Section:
     scope: Scope
 
 
-SECTIONS: Final = (Section("/playground", "Playground", "search", "search"),)
+SECTIONS: Final = (Section(f"{ROOT}/playground", "Playground", "search", "search"),)
 
 
 def sections_for(visit: Visit) -> list[Section]:
@@ -89,7 +90,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(filters.FILTERS)
-    made.globals |= {"static": STATIC_PATH, "icon": icon}
+    made.globals |= {"static": STATIC_PATH, "icon": icon, "root": ROOT}
     return made
 
 

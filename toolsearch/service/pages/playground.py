@@ -15,8 +15,8 @@ from toolsearch.service.corpora.corpus import Corpus
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.corpus_choice import CorpusName, choices, ref_of
 from toolsearch.service.pages.routing import PageRoute, visit_with
-from toolsearch.service.pages.visits import Visit
 from toolsearch.service.service import Service, service_of
+from toolsearch.service.visits import Visit
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import ToolReference
 from toolsearch_indexes.explanation import Explanation

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from typing import Annotated
 
+from fastapi import APIRouter, Depends, FastAPI, Response
+
+from toolsearch.errors import UnknownRecordError
 from toolsearch.service.pages import frame, playground, sign_in
+from toolsearch.service.pages.routing import PageRoute, see_other, visit_with
+from toolsearch.service.visits import Visit
 
 _ROUTERS = (sign_in.router, playground.router)
 
 
 def add_pages(app: FastAPI) -> None:
-    for router in _ROUTERS:
-        app.include_router(router)
+    app.add_api_route("/", _to_the_pages, include_in_schema=False)
     app.mount(frame.STATIC_PATH, frame.KeptFiles())
+    others = APIRouter(route_class=PageRoute, include_in_schema=False)
+    others.add_api_route("/{path:path}", _unknown)
+    for router in (*_ROUTERS, others):
+        app.include_router(router, prefix=frame.ROOT)
+
+
+async def _to_the_pages() -> Response:
+    return see_other(frame.ROOT)
+
+
+async def _unknown(path: str, _: Annotated[Visit, Depends(visit_with())]) -> Response:
+    raise UnknownRecordError("page", path)

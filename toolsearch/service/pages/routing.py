@@ -25,9 +25,9 @@ from toolsearch.errors import (
     UnknownRecordError,
     UnknownToolError,
 )
-from toolsearch.service.pages import frame, visits
-from toolsearch.service.pages.visits import Visit
+from toolsearch.service.pages import frame
 from toolsearch.service.service import service_of
+from toolsearch.service.visits import VISIT_COOKIE, Visit
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class PageRoute(APIRoute):
             try:
                 return await handle(request)
             except NotAuthenticatedError:
-                return see_other(f"/sign-in?next={quote(_asked(request))}")
+                return see_other(f"{frame.ROOT}/sign-in?next={quote(_asked(request))}")
             except (ToolSearchError, RequestValidationError, HTTPException) as error:
                 return await error_page(request, *_told(error))
 
@@ -54,12 +54,12 @@ class PageRoute(APIRoute):
 def _asked(request: Request) -> str:
     """What to show after signing in: forms that were sent are not sent again."""
     if request.method != "GET":
-        return "/"
+        return frame.ROOT
     return request.url.path + (f"?{request.url.query}" if request.url.query else "")
 
 
 async def error_page(request: Request, status: int, title: str, detail: str) -> Response:
-    visit = await visits.find(service_of(request), request)
+    visit = await visit_of(request)
     return frame.page(request, "error.html", visit=visit, status=status, title=title, detail=detail)
 
 
@@ -79,17 +79,22 @@ def see_other(path: str) -> RedirectResponse:
 
 
 def own_path(path: str) -> str:
-    """Return *path* if it is one of this service, ``/`` otherwise, so that nobody is sent to another site."""
-    parts = urlsplit(path)
-    is_own = not parts.scheme and not parts.netloc and path.startswith("/") and not path.startswith(("//", "/\\"))
-    return path if is_own and path.isprintable() and "\\" not in path else "/"
+    """Return *path* if it is that of a page, the first page otherwise, so that nobody is sent to another site."""
+    is_own = path.startswith(f"{frame.ROOT}/") and path.isprintable() and "\\" not in path
+    return path if is_own else frame.ROOT
+
+
+async def visit_of(request: Request) -> Visit | None:
+    """Who has signed in with the browser that sends *request*."""
+    return await service_of(request).visits.find(request.cookies.get(VISIT_COOKIE, ""))
 
 
 def visit_with(*scopes: Scope) -> Callable[[Request], Awaitable[Visit]]:
     """A dependency that gives the visit of a browser whose key has all of *scopes*."""
 
     async def visit(request: Request) -> Visit:
-        found = await visits.find(service_of(request), request)
+        found = await visit_of(request)
+        request.state.needed_scopes = scopes
         if found is None:
             raise NotAuthenticatedError
         for scope in scopes:
@@ -116,10 +121,10 @@ def sent_with(*scopes: Scope) -> Callable[[Request], Awaitable[Sent]]:
 
     Raises HTTPException (403) for one that was not on a page of this service.
     """
-    visit_of = visit_with(*scopes)
+    visiting = visit_with(*scopes)
 
     async def sent(request: Request) -> Sent:
-        visit = await visit_of(request)
+        visit = await visiting(request)
         return Sent(visit, await own_form(request, visit.form_token))
 
     return sent

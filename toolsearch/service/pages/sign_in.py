@@ -11,9 +11,19 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from toolsearch.service.pages import frame, visits
-from toolsearch.service.pages.routing import PageRoute, Sent, own_form, own_path, see_other, sent_with, text_of
+from toolsearch.service.pages import frame
+from toolsearch.service.pages.routing import (
+    PageRoute,
+    Sent,
+    own_form,
+    own_path,
+    see_other,
+    sent_with,
+    text_of,
+    visit_of,
+)
 from toolsearch.service.service import Service, service_of
+from toolsearch.service.visits import VISIT_COOKIE, form_token
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -23,38 +33,38 @@ _REFUSED: Final = "This key is not accepted. It may have expired or been revoked
 _Service = Annotated[Service, Depends(service_of)]
 
 
-@router.get("/")
-async def home(request: Request, service: _Service) -> Response:
-    visit = await visits.find(service, request)
+@router.get("")
+async def home(request: Request) -> Response:
+    visit = await visit_of(request)
     sections = frame.sections_for(visit) if visit else []
     if visit and not sections:
         return frame.page(request, "empty.html", visit=visit)
-    return see_other(sections[0].path if sections else "/sign-in")
+    return see_other(sections[0].path if sections else f"{frame.ROOT}/sign-in")
 
 
 @router.get("/sign-in")
-async def form(request: Request, next: str = "/") -> Response:  # noqa: A002  the name of the parameter
+async def form(request: Request, next: str = frame.ROOT) -> Response:  # noqa: A002  the name of the parameter
     return _form(request, own_path(next))
 
 
 @router.post("/sign-in")
 async def sign_in(request: Request, service: _Service) -> Response:
-    sent = await own_form(request, visits.form_token(request.cookies.get(_FORM_COOKIE, "")))
+    sent = await own_form(request, form_token(request.cookies.get(_FORM_COOKIE, "")))
     go_on = own_path(text_of(sent, "next"))
-    grant = await service.keys.of_token(text_of(sent, "key"))
-    if grant is None or grant.session or await service.keys.of_id(grant.principal.id, grant.key_id) is None:
+    token = await service.visits.begin(text_of(sent, "key"))
+    if token is None:
         return _form(request, go_on, refused=_REFUSED)
     response = see_other(go_on)
-    _set_cookie(request, response, visits.COOKIE, await visits.begin(service, grant), service.settings.serve.visit_s)
-    response.delete_cookie(_FORM_COOKIE)
+    _set_cookie(request, response, VISIT_COOKIE, token, service.settings.serve.visit_s)
+    response.delete_cookie(_FORM_COOKIE, path=frame.ROOT)
     return response
 
 
 @router.post("/sign-out")
-async def sign_out(request: Request, service: _Service, _: Annotated[Sent, Depends(sent_with())]) -> Response:
-    await visits.end(service, request)
-    response = see_other("/sign-in")
-    response.delete_cookie(visits.COOKIE)
+async def sign_out(service: _Service, sent: Annotated[Sent, Depends(sent_with())]) -> Response:
+    await service.visits.end(sent.visit)
+    response = see_other(f"{frame.ROOT}/sign-in")
+    response.delete_cookie(VISIT_COOKIE, path=frame.ROOT)
     return response
 
 
@@ -67,7 +77,7 @@ async def switch_theme(request: Request) -> Response:
     if theme in frame.THEMES:
         _set_cookie(request, response, frame.THEME_COOKIE, theme, 365 * 86_400)
     else:
-        response.delete_cookie(frame.THEME_COOKIE)
+        response.delete_cookie(frame.THEME_COOKIE, path=frame.ROOT)
     return response
 
 
@@ -77,7 +87,7 @@ def _form(request: Request, go_on: str, *, refused: str = "") -> Response:
         request,
         "sign_in.html",
         status=401 if refused else 200,
-        form_token=visits.form_token(token),
+        form_token=form_token(token),
         next=go_on,
         refused=refused,
     )
@@ -88,4 +98,6 @@ def _form(request: Request, go_on: str, *, refused: str = "") -> Response:
 def _set_cookie(request: Request, response: Response, name: str, value: str, age_s: float) -> None:
     public_url = service_of(request).settings.serve.public_url or ""
     is_secure = request.url.scheme == "https" or public_url.startswith("https:")
-    response.set_cookie(name, value, max_age=int(age_s), path="/", secure=is_secure, httponly=True, samesite="strict")
+    response.set_cookie(
+        name, value, max_age=int(age_s), path=frame.ROOT, secure=is_secure, httponly=True, samesite="strict"
+    )
