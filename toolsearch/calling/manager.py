@@ -16,6 +16,7 @@ from toolsearch.calling.limits import CallLimits, TurnCounter
 from toolsearch.calling.model_face import ModelFace
 from toolsearch.calling.options import CallOptions
 from toolsearch.calling.pipeline import CallPipeline
+from toolsearch.calling.tool_runner import ToolRunner
 from toolsearch.calling.tool_threads import ToolThreads
 from toolsearch.errors import ToolExecutionError, ToolSearchError
 from toolsearch.sessions.port import ToolScope
@@ -59,13 +60,11 @@ class ToolCallingManager:
         self._max_parallel = max_parallel
         self._context = dict(context or {})
         self._pipeline = CallPipeline(before=before, after=after, telemetry=telemetry, clock=clock)
-        self._face_of = partial(
-            ModelFace,
-            threads=ToolThreads(max_threads),
-            error_processor=error_processor or DefaultToolExecutionErrorProcessor(),
+        self.runner = ToolRunner(
+            ToolThreads(max_threads),
+            error_processor or DefaultToolExecutionErrorProcessor(),
             timeout_s=timeout_s,
             max_result_characters=max_result_characters,
-            raises_limits=self._limits.on_breach == "raise",
         )
 
     async def execute(
@@ -88,7 +87,7 @@ class ToolCallingManager:
         turn = turn or TurnCounter()
         admitted = [self._admit(call, scope, turn) for call in calls]
         room = asyncio.Semaphore(self._max_parallel)
-        face = self._face_of(scope)
+        face = ModelFace(scope, self.runner, raises_limits=self._limits.on_breach == "raise")
         merged = {**self._context, **(context or {})}
         complete = self._pipeline.complete
         async with asyncio.TaskGroup() as group:
