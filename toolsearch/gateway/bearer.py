@@ -20,6 +20,7 @@ class PrincipalToken(AccessToken):
 
     principal: InstanceOf[Principal] = Field(repr=False)
     is_operator: bool = False
+    session: str = ""  # that was made beforehand, and is the only one that it is good for
 
     @classmethod
     def of(cls, grant: Grant) -> PrincipalToken:
@@ -27,10 +28,11 @@ class PrincipalToken(AccessToken):
         return cls(
             token="",
             client_id=who.id,
-            subject=who.id,
+            subject=f"{who.id} {grant.session}" if grant.session else who.id,
             scopes=list(grant.scopes),
             principal=who,
             is_operator=grant.is_operator,
+            session=grant.session,
         )
 
 

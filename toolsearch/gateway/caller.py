@@ -27,3 +27,8 @@ class Caller:
     client_version: str = ""
     session: str = ""
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def owner(self) -> str:
+        """Whose the states and links are that it carries: the principal's, or those of the session made for it."""
+        return f"{self.principal.id} {self.session}" if self.session else self.principal.id

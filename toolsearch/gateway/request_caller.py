@@ -12,7 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.types import INVALID_REQUEST
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolsearch.access.principals import LOCAL, Principal
+from toolsearch.access.principals import LOCAL
 from toolsearch.access.reach import Reach
 from toolsearch.gateway.bearer import PrincipalToken
 from toolsearch.gateway.caller import Caller
@@ -28,12 +28,14 @@ def caller_of(ctx: Context) -> Caller:
     is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
     client = ctx.session.client_params.client_info if ctx.session.client_params else None
     capabilities = ctx.session.client_capabilities
+    token = _token_of(ctx)
     return Caller(
-        _principal_of(ctx),
+        token.principal if token else LOCAL,
         Era.MODERN if is_modern else Era.LEGACY,
         session_key=None if is_modern else _session_key(ctx),
         client_name=client.name if client else "",
         client_version=client.version if client else "",
+        session=token.session if token else "",
         capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True) if capabilities else {},
     )
 
@@ -44,18 +46,18 @@ def reach_of_request() -> Reach:
     return token.principal.reach if isinstance(token, PrincipalToken) else LOCAL.reach
 
 
-def _principal_of(ctx: Context) -> Principal:
-    """Read the principal from the request, not from the context variable: a session's task keeps the context of the
-    request that opened the session.
+def _token_of(ctx: Context) -> PrincipalToken | None:
+    """Read the token from the request, not from the context variable: a session's task keeps the context of the request
+    that opened the session. None on stdio, or where no tokens are asked for.
     """
     scope: Mapping[str, Any] = ctx.request.scope if ctx.request is not None else {}
-    if "auth" not in scope:  # on stdio, or where no tokens are asked for
-        return LOCAL
+    if "auth" not in scope:
+        return None
     user = scope.get("user")
     token = user.access_token if isinstance(user, AuthenticatedUser) else None
     if not isinstance(token, PrincipalToken):
         raise MCPError(INVALID_REQUEST, "Authentication required")
-    return token.principal
+    return token
 
 
 def _session_key(ctx: Context) -> str | None:

@@ -1,4 +1,8 @@
-"""The sessions that the gateway keeps for its clients: which tools each has found, and what their use teaches."""
+"""The sessions of clients: which tools each has found, and what their use teaches.
+
+A client whose list grows gets a session of its own, which ends with its connection. A caller may also be bound to a
+session that was made for it beforehand: then all searches are noted there, and it outlives the connection.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,13 @@ from toolsearch.sessions.answering import Searcher
 from toolsearch.sessions.unit_of_work import UnitOfWork
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import Tool
+from toolsearch.wire.capabilities import RevealMode
 
 logger = logging.getLogger(__name__)
 
 
 class ClientSessions:
-    """One session for each client session whose list grows. For other clients only the use of tools is noted.
+    """Opens the session of a caller. For clients that have none, only the use of tools is noted.
 
     Safe to share between threads.
     """
@@ -29,12 +34,25 @@ class ClientSessions:
         self._engine = engine
 
     def conversation(self, caller: Caller) -> UnitOfWork:
-        """Open the session of *caller*, or a new one. It may see everything that the principal may."""
+        """Open the session of *caller*, or a new one, which may see everything that the principal may.
+
+        Raises UnknownSessionError on entering it if the session that the caller is bound to has ended.
+        """
+        if caller.session:
+            return self._bound(caller).conversation()
         return self._engine.conversation(_session_id(caller), principal=caller.principal, reach=Reach())
 
+    def exposure(self, caller: Caller) -> RevealMode | None:
+        """How found tools are to reach the model by the session that *caller* is bound to; None if it does not say."""
+        if not caller.session:
+            return None
+        asked = self._bound(caller).state.exposure
+        return None if asked == "auto" else asked
+
     def forget(self, caller: Caller) -> None:
-        """Say that the session of *caller* has ended."""
-        self._engine.sessions.evict(_session_id(caller))
+        """Say that the connection of *caller* has ended, and with it the session that it got for it."""
+        if not caller.session:
+            self._engine.sessions.evict(_session_id(caller))
 
     def searcher(self, caller: Caller, view: View, shown: Callable[[str], Tool | None]) -> Searcher:
         """What searches for *caller* without a session. What it finds is noted, so that calls can be learnt from."""
@@ -47,9 +65,8 @@ class ClientSessions:
         The call is over. If it cannot be noted, that must not cost the caller its result, so it is only logged.
         """
         try:
-            if caller.session_key is not None:
-                session = Session(self._engine, _session_id(caller), caller.principal)
-                async with session.conversation() as conversation:
+            if caller.session or caller.session_key is not None:
+                async with self._bound(caller).conversation() as conversation:
                     conversation.note_call(name, is_error=is_error)
                 return
         except UnknownSessionError:  # a client whose list does not grow has no session
@@ -60,6 +77,10 @@ class ClientSessions:
         if self._engine.usage and not is_error:
             await search_threads.run(self._engine.usage.called, caller.principal.id, _session_id(caller), name)
 
+    def _bound(self, caller: Caller) -> Session:
+        """The session as it is; entering it does not make a new one."""
+        return Session(self._engine, _session_id(caller), caller.principal)
+
 
 def _session_id(caller: Caller) -> str:
-    return f"{caller.principal.id}/{caller.session_key}"
+    return caller.session or f"{caller.principal.id}/{caller.session_key}"

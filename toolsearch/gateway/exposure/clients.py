@@ -9,6 +9,7 @@ from toolsearch.access.globs import GlobSet
 from toolsearch.discovery.exposure import APPEND, FIXED, HEDGE, Exposure
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.settings import Exposing
+from toolsearch.wire.capabilities import RevealMode
 from toolsearch.wire.mcp.eras import Era
 
 
@@ -31,6 +32,7 @@ KNOWN_CLIENTS = (
 )
 
 _UNKNOWN: Exposing = "hedge"
+_ASKED: Mapping[RevealMode | None, Exposure] = {"append": APPEND, "fixed": FIXED}
 _EXPOSURES: Mapping[Exposing, Exposure] = {"expand": APPEND, "fixed": FIXED, "hedge": HEDGE}
 
 
@@ -44,14 +46,14 @@ class ClientTable:
         asked = [KnownClient(pattern.lower(), mode, "as configured") for pattern, mode in (overrides or {}).items()]
         self._rows = [(GlobSet([client.pattern]), client) for client in (*asked, *KNOWN_CLIENTS)]
 
-    def exposure(self, caller: Caller) -> Exposure:
-        """The exposure of *caller*.
+    def exposure(self, caller: Caller, asked: RevealMode | None = None) -> Exposure:
+        """The exposure of *caller*; *asked* is what the session that it is bound to wants, where MCP has that.
 
         The protocol of 2026 forbids lists that change, and a client without a session has no list of its own to change.
         """
         if caller.era is Era.MODERN or caller.session_key is None:
             return FIXED
-        return _EXPOSURES[self._exposing(caller)]
+        return _ASKED.get(asked) or _EXPOSURES[self._exposing(caller)]
 
     def _exposing(self, caller: Caller) -> Exposing:
         name = caller.client_name.lower()

@@ -84,9 +84,9 @@ class Surface:
         return [*own, *(entry_for(tool, caller.era) for tool in tools if tool is not None)]
 
     def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
-        """Search for the caller, and add what is found to its list, if that grows.
+        """Search for the caller, note what is found in its session, if it has one, and so add it to a list that grows.
 
-        Raises BadQueryError or BadPatternError, written for the model.
+        Raises BadQueryError or BadPatternError, written for the model, and UnknownSessionError.
         """
         view = self._view(caller)
         exposure = self._exposure(caller, view)
@@ -98,14 +98,14 @@ class Surface:
         )
         searcher = self._sessions.searcher(caller, view, self._shown)
         queries = tuple(search.query for search in asked.searches)
-        if not exposure.grows:
+        if not self._has_session(caller, exposure):
             answers = searcher.answers(asked)
             return SearchOutcome(self._answer(caller, exposure, asked, answers, searcher), queries)
         with self._sessions.conversation(caller) as conversation:
             before = self._names(exposure, view, conversation)
             answers = self._discover(conversation, asked)
             after = self._names(exposure, view, conversation)
-        answer = self._answer(caller, exposure, asked, answers, searcher, listed=after)
+        answer = self._answer(caller, exposure, asked, answers, searcher, listed=after if exposure.grows else ())
         return SearchOutcome(answer, queries, list_changed=set(before) != set(after))
 
     def resolve(self, caller: Caller, name: str) -> Tool:
@@ -127,7 +127,7 @@ class Surface:
         return self._view(caller).allows(name)
 
     def forget(self, caller: Caller) -> None:
-        """Forget the caller's session, which has ended, and with it its list."""
+        """Say that the caller's connection has ended, and with it the session that it got for it, and its list."""
         self._sessions.forget(caller)
 
     def input_schema(self, name: str, reach: Reach) -> Mapping[str, Any] | None:
@@ -146,22 +146,31 @@ class Surface:
 
         Until every server was heard of, nobody knows whether there are few tools, so nothing is decided.
         """
-        searched = self._clients.exposure(caller)
+        searched = self._clients.exposure(caller, self._sessions.exposure(caller))
         if not view.names or not self._is_complete():
             return searched
         return ExposurePolicy(self._engine.options.pass_through, searched).exposure(view)
 
     def _listed(self, caller: Caller, view: View, exposure: Exposure) -> list[str]:
         """The names of the servers' tools in the caller's list, in its order."""
-        if not exposure.grows:
+        if not self._has_session(caller, exposure):
             return self._names(exposure, view)
         with self._sessions.conversation(caller) as conversation:
             return self._names(exposure, view, conversation)
 
     def _names(self, exposure: Exposure, view: View, conversation: Conversation | None = None) -> list[str]:
         pins = [pin for pin in self._pins if view.allows(pin)]
-        discovered = [name for name in conversation.discovered if self._shown(name)] if conversation else []
+        if conversation is None:
+            return exposure.listed(view.names, pins=pins)
+        discovered = [name for name in conversation.discovered if view.allows(name) and self._shown(name)]
+        if not exposure.grows:  # where it grows, the session's own pins are in the order in which they came
+            pins += [name for name in discovered if name in conversation.state.discovered.pins]
         return exposure.listed(view.names, pins=pins, discovered=discovered)
+
+    @staticmethod
+    def _has_session(caller: Caller, exposure: Exposure) -> bool:
+        """Whether what is found is noted: a list that grows needs it, and so does who looks from elsewhere."""
+        return exposure.grows or bool(caller.session)
 
     def _shown(self, name: str) -> Tool | None:
         """The tool of that name as clients are shown it; None if it is gone, or too long to be shown."""
