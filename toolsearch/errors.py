@@ -40,6 +40,7 @@ ToolSearchError
 ├── CallLimitError          a turn used up its tool calls
 ├── RepeatedCallError       the same call was made several times in a row
 ├── CallDeniedError         a hook did not let a call through
+├── NotCallableHereError    the application that has listed the tool runs it, nothing here does
 ├── ChatModelError          a model refused a request, cannot be reached, or answered nonsense
 │   └── BadAnswerError      its answer is not of the type that was asked for
 ├── BadSettingError         an option has a value that cannot be used
@@ -51,7 +52,7 @@ ToolSearchError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolsearch_indexes.errors import (
@@ -86,6 +87,7 @@ __all__ = [
     "MissStoreError",
     "MissingExtraError",
     "NotAuthenticatedError",
+    "NotCallableHereError",
     "NotPermittedError",
     "PinStoreError",
     "ReceiptStoreError",
@@ -436,6 +438,23 @@ class CallDeniedError(ToolSearchError):
 
     code = "call_denied"
     status = 403
+
+
+class NotCallableHereError(ToolSearchError):
+    """The tool can be found here, but whoever has listed it runs it: the call is to be made there.
+
+    *definition* is the tool's `ToolDefinition`, and *arguments* fit it; no hook has denied the call.
+    """
+
+    code = "not_callable_here"
+    status = 409
+
+    def __init__(self, definition: Any, arguments: Mapping[str, Any]) -> None:
+        super().__init__(
+            f"the tool {definition.name!r} can be found, but not called here: the application that listed it runs it"
+        )
+        self.definition = definition
+        self.arguments = arguments
 
 
 class ChatModelError(ToolSearchError):

@@ -24,6 +24,7 @@ FOR_MODELS = {
     "CallDeniedError",
     "CallLimitError",
     "LoginRequiredError",
+    "NotCallableHereError",
     "RepeatedCallError",
     "ServerBusyError",
     "ServerUnavailableError",

@@ -7,6 +7,7 @@ The modules from the bottom up. Each may only import those above it in this list
     registry       which listed tools enter the catalog; server_contents: prompts, resources and instructions
     exposure       what a client is shown and what a search answers, by its protocol era and its name
     status         the state of the gateway as plain data
+    servers        which servers there are, and how they come and go
     proxy          passes calls, resources and prompts to the servers, and their answers back
     gateway        puts all of it together; knows nothing of transports
     request_caller, downstream, unexpected   the client of a request, and the answer if the request fails

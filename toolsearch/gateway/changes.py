@@ -21,6 +21,7 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
+from toolsearch.access.principals import Principal
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.request_caller import Context, caller_of
@@ -48,7 +49,9 @@ class _Audience:
 
 @dataclass(slots=True, eq=False)
 class _Streams:
-    """The open streams of one principal's clients of 2026. All of them see the same lists."""
+    """The open streams of clients of 2026 that see the same lists: of one principal, and of one session if they are
+    bound to it.
+    """
 
     audience: _Audience
     handler: ListenHandler
@@ -61,11 +64,12 @@ class ListChanges:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._sessions: dict[str, _Audience] = {}
-        self._streams: dict[str, _Streams] = {}
-        self._is_stale = False
+        self._streams: dict[tuple[Principal, str], _Streams] = {}
+        self._stale: dict[_Audience, None] = {}  # whose lists may have changed
         self._telling: asyncio.Task[None] | None = None
         gateway.registry.on_change(self._lists_changed)
         gateway.first_listings.on_complete(self._lists_changed)  # only then may a small catalog be listed whole
+        gateway.on_session_change(self._session_changed)
 
     def following(self, handler: Handler[_Params]) -> Handler[_Params]:
         """Wrap the *handler* of a list: whoever asks for the list is told from then on when it changes."""
@@ -92,14 +96,16 @@ class ListChanges:
             audience.told = await self._digests(caller)
 
     async def session_changed(self, caller: Caller) -> None:
-        """Tell *caller* if its own search has changed its list."""
+        """Tell *caller* if its own search has changed its list, and then the other clients of its session."""
         if audience := self._sessions.get(caller.session_key or ""):
             await self._tell_if_changed(audience)
+        if caller.session:
+            self._session_changed(caller.session)
 
     async def listen(self, ctx: Context, params: types.SubscriptionsListenRequestParams) -> Any:
         """Serve a stream of ``subscriptions/listen`` until its client goes."""
         caller = caller_of(ctx)
-        key = caller.principal.id
+        key = (caller.principal, caller.session)
         streams = self._streams.get(key)
         if streams is None:
             streams = self._streams[key] = _new_streams(caller)
@@ -118,16 +124,25 @@ class ListChanges:
             self._gateway.surface.forget(audience.caller)
 
     def _lists_changed(self) -> None:
-        self._is_stale = True
+        self._doubt(self._audiences())
+
+    def _session_changed(self, session: str) -> None:
+        self._doubt(audience for audience in self._audiences() if audience.caller.session == session)
+
+    def _audiences(self) -> list[_Audience]:
+        return [*self._sessions.values(), *(each.audience for each in self._streams.values())]
+
+    def _doubt(self, audiences: Iterable[_Audience]) -> None:
+        self._stale |= dict.fromkeys(audiences)
         if self._telling is None:
             self._telling = asyncio.create_task(self._tell_all())
 
     async def _tell_all(self) -> None:
         """Tell everybody. Changes that come in meanwhile are told together, in one more round."""
         try:
-            while self._is_stale:
-                self._is_stale = False
-                for audience in [*self._sessions.values(), *(each.audience for each in self._streams.values())]:
+            while self._stale:
+                stale, self._stale = self._stale, {}
+                for audience in stale:
                     await self._tell_if_changed(audience)
         finally:
             self._telling = None

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self
 
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.engine import ToolSearch
-from toolsearch.errors import ToolSearchError
+from toolsearch.errors import NotCallableHereError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
-from toolsearch.gateway.first_listings import FirstListings
-from toolsearch.gateway.log_guard import LogGuard
 from toolsearch.gateway.proxy.calls import CallProxy
 from toolsearch.gateway.proxy.content import ContentProxy
 from toolsearch.gateway.proxy.links import SeenLinks
@@ -27,6 +24,7 @@ from toolsearch.gateway.proxy.sealed_state import StateSeal
 from toolsearch.gateway.proxy.session_limits import SessionLimits
 from toolsearch.gateway.proxy.subscriptions import Subscriptions
 from toolsearch.gateway.registry import Registry, ServerTools
+from toolsearch.gateway.servers import Servers, UpstreamFactory
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.status.costs import WireCosts
 from toolsearch.gateway.status.ledger import Ledger
@@ -35,20 +33,16 @@ from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.results import marked
 from toolsearch.gateway.trust.verdicts import ToolGate
 from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.storage.pins import PinPersistence
 from toolsearch.storage.sqlite.usage import SqliteUsageStore
 from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.upstreams.actor import UpstreamActor
-from toolsearch.upstreams.interface import Downstream, Listing, Upstream, UpstreamSinks, UpstreamState
-from toolsearch.upstreams.repeated import RepeatedWarning
+from toolsearch.upstreams.interface import Downstream, Upstream
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.envelope import asks_for_input
 from toolsearch.wire.mcp.results import is_error
 from toolsearch.wiring import build_engine
-
-logger = logging.getLogger(__name__)
-
-UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
 
 USAGE_FILE: Final = "usage.db"  # in the state folder
 _FIRST_USE_S = 10.0  # after the start; clients wait a minute for a search or a call
@@ -61,7 +55,8 @@ class Gateway:
     upstreams     makes the object that keeps one server running
     engine        what is searched, for a catalog that holds other tools, too; whoever made it closes it
     gate          judges what servers list; asked every *trust_poll_s* seconds whether its verdicts may have changed
-    before, after hooks around each call of a server's tool
+    pins          where the gate keeps approvals, if not in the state folder; whoever made it closes it
+    before, after hooks around each call of a tool
     """
 
     def __init__(
@@ -70,6 +65,7 @@ class Gateway:
         *,
         upstreams: UpstreamFactory = UpstreamActor,
         gate: ToolGate | None = None,
+        pins: PinPersistence | None = None,
         engine: ToolSearch | None = None,
         before: Sequence[BeforeCall] = (),
         after: Sequence[AfterCall] = (),
@@ -79,7 +75,6 @@ class Gateway:
     ) -> None:
         self.config = config
         self._clock = clock
-        self._trust_poll_s = trust_poll_s
         self._started_s = clock()
         settings = config.settings
         self._usage = _usage_store(settings.state_folder) if settings.usage and engine is None else None
@@ -92,14 +87,25 @@ class Gateway:
         )
         rules = Reach.parse(settings.rules.allow, settings.rules.deny)
         self._owns_gate = gate is None
-        self._gate = make_gate(config) if gate is None else gate
+        self._gate = make_gate(config, pins) if gate is None else gate
         self.registry = Registry(self.engine.catalog, self._gate, rules)
-        sinks = UpstreamSinks(self._listed, self._state_changed, self._updated)
         self.ledger = Ledger(clock, idle_s=settings.http.session_idle_s)
         self._costs = WireCosts(self.engine.counter)
         self._tokens: dict[str, int] = {}  # of each server's tools, as it lists them now
-        self.upstreams: Mapping[str, Upstream] = {each.name: upstreams(each, sinks) for each in config.upstreams}
-        self.first_listings = FirstListings(self.upstreams, clock=clock)
+        self._servers = Servers(
+            config.upstreams,
+            self.registry,
+            self._gate,
+            upstreams,
+            clock=clock,
+            trust_poll_s=trust_poll_s,
+            on_listed=self._count_tokens,
+            on_updated=self._updated,
+            on_removed=self._forget_server,
+        )
+        self._session_listeners: list[Callable[[str], None]] = []
+        self.upstreams: Mapping[str, Upstream] = self._servers.upstreams
+        self.first_listings = self._servers.first_listings
         self.surface = Surface(
             self.engine,
             self.registry,
@@ -113,7 +119,7 @@ class Gateway:
             self.upstreams,
             StateSeal(os.urandom(32), clock),  # so only this process accepts the states that it has sealed
             links,
-            secrets={each.name: each.server.secrets for each in config.upstreams},
+            secrets=self._servers.secrets,
             inspect=marked if settings.trust.results == "flag" else None,
         )
         self.content = ContentProxy(self.registry, rules, self.relay, links)
@@ -121,20 +127,15 @@ class Gateway:
         self._calls = CallProxy(
             self.surface,
             self.relay,
+            self.engine.manager.runner,
             before=before,
             after=after,
             telemetry=self.engine.telemetry,
             limits=SessionLimits.of(settings, clock),
         )
-        self._log_guard = LogGuard(secret for each in config.upstreams for secret in each.server.secrets)
-        self._following: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._log_guard.install()
-        self.first_listings.begin()
-        for upstream in self.upstreams.values():
-            upstream.start()
-        self._following = asyncio.create_task(self._follow_trust())
+        self._servers.start()
         return self
 
     async def __aexit__(
@@ -144,19 +145,31 @@ class Gateway:
 
     async def aclose(self) -> None:
         """Stop all servers and background work."""
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.wait([self._following])
         await self.relay.aclose()
         await self.subscriptions.aclose()
-        await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
+        await self._servers.aclose()
         if self._owns_engine:
             self.engine.close()
         if self._usage is not None:
             self._usage.close()
         if self._owns_gate:
             self._gate.close()
-        self._log_guard.remove()
+
+    async def add_server(self, settings: UpstreamSettings) -> None:
+        """As `Servers.add`."""
+        await self._servers.add(settings)
+
+    async def update_server(self, settings: UpstreamSettings) -> None:
+        """As `Servers.update`."""
+        await self._servers.update(settings)
+
+    async def remove_server(self, name: str) -> None:
+        """As `Servers.remove`."""
+        await self._servers.remove(name)
+
+    async def review(self) -> None:
+        """As `Servers.review`, for who cannot wait until the gate is asked again."""
+        await self._servers.review()
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """The list of *caller*, as `Surface.entries`. Soon after the start it waits a little for servers that are
@@ -183,18 +196,33 @@ class Gateway:
         return found
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-        """As `CallProxy.call`."""
+        """As `CallProxy.call`. A call that is handed back is no failure."""
         if not self.surface.knows(caller, params):
             await self.settled()
         failed = True
         try:
             result = await self._calls.call(caller, params, downstream)
             failed = is_error(result)
+        except NotCallableHereError:
+            failed = False
+            raise
         finally:
             self.ledger.called(caller, failed=failed)
         if not asks_for_input(result):
             await self.surface.called(caller, params, is_error=failed)
         return result
+
+    def on_session_change(self, listener: Callable[[str], None]) -> None:
+        """Call *listener* with each session of which `session_changed` tells."""
+        self._session_listeners.append(listener)
+
+    def session_changed(self, session: str) -> None:
+        """Say that what *session* has discovered or pinned has changed from elsewhere, so that its clients are told.
+
+        To be called in the gateway's event loop; returns at once.
+        """
+        for listener in self._session_listeners:
+            listener(session)
 
     def _wake_for(self, found: SearchOutcome) -> None:
         """Start the server of the best tool while the model reads the answer, as that tool is the likeliest to be
@@ -202,8 +230,9 @@ class Gateway:
         """
         best = next(iter(found.answer.structured.get("tools", ())), None)
         tool = self.registry.find(best["name"]) if best is not None else None
-        if tool is not None:
-            self.upstreams[tool.definition.server].wake()
+        server = self.upstreams.get(tool.origin.server) if tool is not None and tool.origin is not None else None
+        if server is not None:
+            server.wake()
 
     def status(self) -> GatewayStatus:
         rows = [self._row(upstream) for upstream in self.upstreams.values()]
@@ -249,45 +278,20 @@ class Gateway:
         """In the first seconds after the start, wait until every server has listed its tools or failed to."""
         await self.first_listings.wait(_FIRST_USE_S)
 
-    async def _follow_trust(self) -> None:
-        """Judge all listings again when somebody, in any process, has approved a tool or withdrawn an approval."""
-        judged = None
-        warning = RepeatedWarning(logger)
-        while True:
-            try:
-                version = await asyncio.to_thread(self._gate.version)
-                if judged not in (None, version):
-                    await self._review()
-                judged = version
-                warning.is_well()
-            except ToolSearchError as error:
-                warning.warn(f"approvals cannot be followed: {error}")
-            await asyncio.sleep(self._trust_poll_s)
+    async def _count_tokens(self, server: str) -> None:
+        self._tokens[server] = await asyncio.to_thread(self._tokens_of, server)
 
-    async def _review(self) -> None:
-        for server in tuple(self.registry.listings):
-            await self.registry.review(server)
-            self._tokens[server] = await asyncio.to_thread(self._tokens_of, server)
+    def _updated(self, server: str, uri: str) -> None:
+        self.subscriptions.updated(server, uri)
 
-    async def _listed(self, listing: Listing) -> None:
-        try:
-            await self.registry.publish(listing)
-        finally:
-            self.first_listings.heard_of(listing.server)
-        self._tokens[listing.server] = await asyncio.to_thread(self._tokens_of, listing.server)
+    def _forget_server(self, server: str) -> None:
+        self._tokens.pop(server, None)
+        self.subscriptions.drop(server)
 
     def _tokens_of(self, server: str) -> int:
         costs = self.engine.view(Reach())
         tools = self.registry.servers.get(server, ServerTools())
         return sum(costs.tokens_of(tool.definition) for tool in tools.admitted)
-
-    def _state_changed(self, server: str, state: UpstreamState) -> None:
-        logger.debug("%s is %s", server, state.value)
-        if state not in (UpstreamState.IDLE, UpstreamState.STARTING, UpstreamState.READY):
-            self.first_listings.heard_of(server)
-
-    def _updated(self, server: str, uri: str) -> None:
-        self.subscriptions.updated(server, uri)
 
 
 def _usage_store(state_folder: Path) -> SqliteUsageStore:

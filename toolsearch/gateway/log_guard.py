@@ -29,13 +29,18 @@ _LOGGERS = (
 
 
 class LogGuard(logging.Filter):
-    """From `install` to `remove`, replaces *secrets* by ``***`` in those logs, also in the form that URLs write them
+    """From `install` to `remove`, replaces the secrets by ``***`` in those logs, also in the form that URLs write them
     in.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         super().__init__()
-        self._secrets = frozenset(form for secret in secrets for form in (secret, quote(secret), quote_plus(secret)))
+        self._secrets = frozenset[str]()
+        self.hide(secrets)
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Replace these as well, from now on."""
+        self._secrets |= {form for secret in secrets for form in (secret, quote(secret), quote_plus(secret))}
 
     def install(self) -> None:
         for name in _LOGGERS:

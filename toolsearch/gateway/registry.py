@@ -17,7 +17,7 @@ from toolsearch.gateway.trust.verdicts import ReviewItem, ToolGate
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.interface import Listing
-from toolsearch.upstreams.pinned import Kind, tool_entry
+from toolsearch.upstreams.pinned import Kind, own_entry, tool_entry
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,8 @@ class ServerTools:
 
 
 class Registry:
-    """Judges the servers' listings and puts the admitted tools into *catalog*, where each server owns its tools.
+    """Judges the servers' listings and puts the admitted tools into *catalog*, where each server owns its tools, and
+    tools of no server may be as well.
 
     A tool that a rule denies to everybody, or that awaits approval, never enters the catalog. So no search, suggestion,
     count or call can meet it. To be used from one event loop; the catalog may be read from any thread.
@@ -101,6 +102,14 @@ class Registry:
             if listing := self._listings.get(server):
                 await self._take(listing)
 
+    async def withdraw(self, server: str) -> None:
+        """Forget everything that the server has listed: its tools cannot be found any more once this returns."""
+        async with self._writing:
+            self._listings.pop(server, None)
+            await self._take(Listing(server, ()))
+            for kept in (self._servers, self._contents):
+                kept.pop(server, None)
+
     async def _take(self, listing: Listing) -> ServerTools:
         judged, contents = await asyncio.to_thread(self._judge, listing)
         self._hold(listing, judged.held)  # before indexing, which takes a while
@@ -124,7 +133,11 @@ class Registry:
         sound, refused = sift(listing.tools, listing.server)
         in_rules = [tool for tool in sound if self._rules.allows(tool.definition)]
         entries = [*map(tool_entry, in_rules), *content_entries(listing)]
-        others = [tool_entry(tool) for tool in self.catalog if tool.definition.server != listing.server]
+        others = [
+            tool_entry(tool) if tool.origin else own_entry(tool)
+            for tool in self.catalog
+            if tool.origin is None or tool.origin.server != listing.server
+        ]
         verdict = self._gate.judge(listing.server, entries, others=others)
         admitted = {entry.name for entry in verdict.admitted if entry.kind is Kind.TOOL}
         judged = ServerTools(

@@ -287,12 +287,17 @@ def _bad_setting(place: str, error: ValidationError) -> BadSettingError:
     return BadSettingError(f"the setting {where} cannot be used: {first['msg'].removeprefix('Value error, ')}")
 
 
+def are_ambiguous(server: str, other: str) -> bool:
+    """Whether servers of these names could both have a tool ``a__b__c``: a name must belong to one server."""
+    one, two = (legal_name(name) + SEPARATOR for name in (server, other))
+    return one.startswith(two) or two.startswith(one)
+
+
 def _without_ambiguous(servers: tuple[McpServer, ...], origin: str) -> tuple[list[McpServer], list[Refusal]]:
-    """Refuse the second of two servers that could both have a tool ``a__b__c``: a name must belong to one server."""
+    """Refuse the second of two servers whose names are ambiguous."""
     refused: dict[str, Refusal] = {}
     for first, second in combinations(servers, 2):
-        one, other = (legal_name(server.name) + SEPARATOR for server in (first, second))
-        if one.startswith(other) or other.startswith(one):
+        if are_ambiguous(first.name, second.name):
             reason = f"its tools' names could be those of {first.name!r}; rename one of the two"
             refused.setdefault(second.name, Refusal(second.name, origin, reason))
     return [server for server in servers if server.name not in refused], list(refused.values())

@@ -72,6 +72,11 @@ def tool_entry(tool: Tool) -> Entry:
     return Entry(tool.origin.server, Kind.TOOL, tool.origin.remote_name, tool.name, tool.origin.raw)
 
 
+def own_entry(tool: Tool) -> Entry:
+    """A tool of no server, as one whose name servers might imitate. No server has sent it, so *raw* is empty."""
+    return Entry(tool.definition.server or "this catalog", Kind.TOOL, tool.definition.local_name, tool.name, {})
+
+
 def content_entry(server: str, kind: Kind, raw: JsonObject) -> Entry:
     """The entry of a prompt, a resource, a template or instructions."""
     remote_name = (_LISTS[kind].name_of(raw) or "") if kind in _LISTS else ""

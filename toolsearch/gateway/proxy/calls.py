@@ -1,4 +1,4 @@
-"""Runs calls of the servers' tools, by name or through a call tool, in the pipeline that all calls take."""
+"""Runs calls of tools, by name or through a call tool, in the pipeline that all calls take."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mcp import MCPError
-
 from toolsearch.calling.admission import Admitted, Refused, admit
 from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.calling.inner_call import InnerCall
 from toolsearch.calling.pipeline import CallPipeline
+from toolsearch.calling.tool_runner import ToolRunner
 from toolsearch.errors import BadArgumentsError, CallDeniedError, ToolSearchError, UnknownToolError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import Surface
@@ -28,12 +27,15 @@ from toolsearch.wire.mcp.requests import read_call
 
 
 class CallProxy:
-    """*before* and *after* are hooks around each call; *limits* counts the calls of client sessions."""
+    """*runner* runs callbacks; *before* and *after* are hooks around each call; *limits* counts the calls of client
+    sessions.
+    """
 
     def __init__(
         self,
         surface: Surface,
         relay: Relay,
+        runner: ToolRunner,
         *,
         before: Sequence[BeforeCall] = (),
         after: Sequence[AfterCall] = (),
@@ -42,6 +44,7 @@ class CallProxy:
     ) -> None:
         self._surface = surface
         self._relay = relay
+        self._runner = runner
         self._pipeline = CallPipeline(before=before, after=after, telemetry=telemetry)
         self._is_reviewed = bool(before)
         self._limits = limits
@@ -50,7 +53,8 @@ class CallProxy:
         """Answer ``tools/call`` with *params* as the client sent them, and return the raw result.
 
         What fails on our side is a result with ``isError``, for the model to read. Raises MCPError for what the server
-        refused, as it refused it, and, as a server would, for a tool that is not there.
+        refused, as it refused it, and, as a server would, for a tool that is not there. Raises NotCallableHereError for
+        a tool with neither a server nor a callback, once the call has passed everything else.
         """
         call, inner = read_call(params), None
         item: Admitted | Refused
@@ -64,6 +68,7 @@ class CallProxy:
             item = Refused(call, error)
         face = VerbatimFace(
             self._relay,
+            self._runner,
             caller,
             params,
             downstream,
@@ -73,7 +78,7 @@ class CallProxy:
         outcome = await self._pipeline.complete(item, face, _context(caller))
         if self._limits is not None and isinstance(item, Admitted) and outcome.result is not None:
             self._limits.note(caller, item, outcome.result)
-        if isinstance(outcome.delivered, MCPError):
+        if isinstance(outcome.delivered, Exception):
             raise outcome.delivered
         return outcome.delivered
 
@@ -111,5 +116,6 @@ class CallProxy:
 
 
 def _context(caller: Caller) -> ToolContext:
-    """What hooks are told of who calls; nothing of it goes to the server."""
-    return ToolContext(principal=caller.principal.id, client=caller.client_name, session=caller.session_key)
+    """What hooks and callbacks are told of who calls; nothing of it goes to a server."""
+    session = caller.session or caller.session_key
+    return ToolContext(principal=caller.principal.id, client=caller.client_name, session=session)

@@ -64,7 +64,7 @@ class ContentProxy:
 
     def locate(self, caller: Caller, uri: str) -> Address:
         """Whose resource *uri* is. Raises the MCPError that a server without such a resource would give."""
-        address = Addresses(self._known(caller)).resolve(uri, self._links.server_of(caller.principal.id, uri))
+        address = Addresses(self._known(caller)).resolve(uri, self._links.server_of(caller.owner, uri))
         if address is None or self._is_held(address):
             raise MCPError(
                 _RESOURCE_NOT_FOUND if caller.era is Era.LEGACY else INVALID_PARAMS,

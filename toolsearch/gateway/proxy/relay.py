@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, LOG_LEVEL_META_KEY
 
+from toolsearch.errors import ServerUnavailableError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.log_levels import ServerLevels
@@ -90,19 +91,21 @@ class Relay:
         """Return the raw result in the form of the caller's era. *params* hold the server's own names. *admit* is
         called before each round, as in `UpstreamRequest`.
 
-        Raises what *admit* and `Upstream.request` raise, and MCPError for a state that is too old or belongs to another
-        caller.
+        Raises what *admit* and `Upstream.request` raise, ServerUnavailableError for a server that was removed, and
+        MCPError for a state that is too old or belongs to another caller.
         """
-        upstream = self._upstreams[server]
+        upstream = self._upstreams.get(server)
+        if upstream is None:
+            raise ServerUnavailableError(f"the server {server} is not there any more; the request was not sent")
         if downstream.log_level is not None and not upstream.is_modern:
             await self._levels.ask_for(upstream, downstream.log_level)
-        binding = Binding(caller.principal.id, server, method, target_of(params))
+        binding = Binding(caller.owner, server, method, target_of(params))
         result: Mapping[str, Any]
         try:
             result = await self._sent(caller, upstream, binding, params, downstream, admit)
         except MCPError as error:
             raise _without_secrets(error, self._secrets.get(server, ())) from error
-        self._links.note(caller.principal.id, server, result)
+        self._links.note(caller.owner, server, result)
         if self._inspect is not None:
             result = await self._inspect(server, method, result)
         return result_for(result, caller.era)

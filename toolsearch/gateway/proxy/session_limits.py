@@ -50,7 +50,7 @@ class SessionLimits:
         self._counter(caller).note_results([(admitted.key, result)])
 
     def _counter(self, caller: Caller) -> TurnCounter:
-        key, now_s = (caller.principal.id, caller.session_key), self._clock()
+        key, now_s = (caller.principal.id, caller.session or caller.session_key), self._clock()
         used_s, counter = self._sessions.pop(key, (now_s, None))
         if counter is None or now_s - used_s >= self._idle_s:
             counter = TurnCounter(unit="session")

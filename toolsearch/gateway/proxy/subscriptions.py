@@ -63,6 +63,12 @@ class Subscriptions:
         for tell in list(self._sessions.get(Address(server, uri), {}).values()):
             self._do(_told(tell))
 
+    def drop(self, server: str) -> None:
+        """Forget all subscriptions at a server that was removed."""
+        for address in [address for address in {*self._sessions, *self._asked} if address.server == server]:
+            self._sessions.pop(address, None)
+            self._asked.pop(address, None)
+
     async def aclose(self) -> None:
         for chore in self._chores:
             chore.cancel()

@@ -89,7 +89,7 @@ class Ledger:
         )
 
     def _session(self, caller: Caller) -> _Session:
-        key = (caller.principal.id, caller.era, caller.session_key or caller.client_name)
+        key = (caller.principal.id, caller.era, caller.session or caller.session_key or caller.client_name)
         now = self._clock()
         session = self._sessions.pop(key, None) or _Session(caller, now)
         session.seen_s = now

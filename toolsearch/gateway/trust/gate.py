@@ -14,7 +14,8 @@ from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.scan import Scanner
 from toolsearch.gateway.trust.scan_cache import ScanCache
 from toolsearch.gateway.trust.verdicts import Finding, OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
-from toolsearch.storage.pins import FIRST_SIGHT, Pin
+from toolsearch.storage.pins import FIRST_SIGHT, Pin, PinPersistence
+from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.pinned import Entry, Kind
 
 logger = logging.getLogger(__name__)
@@ -23,24 +24,28 @@ _BLIND = -1  # a version that no store ever has: the approvals cannot be read
 _Key: TypeAlias = tuple[Kind, str]
 
 
-def make_gate(config: GatewayConfig) -> ToolGate:
-    """The gate of *config*, with its pins in the state folder. Raises PinStoreError if they cannot be kept."""
+def make_gate(config: GatewayConfig, pins: PinPersistence | None = None) -> ToolGate:
+    """The gate of *config*, with its pins in *pins*, or else in the state folder.
+
+    Raises PinStoreError if they cannot be kept.
+    """
     trust = config.settings.trust
     if trust.first_seen == trust.changed == trust.suspicious == "allow":
         return OpenGate()
-    return PinGate(config)
+    return PinGate(config, pins)
 
 
 class PinGate:
-    """A `ToolGate` that compares definitions with the pins in the state folder of *config*.
+    """A `ToolGate` that compares definitions with the pins of the servers of *config*.
 
     What a person has approved is admitted whatever the scan says. What was approved on first sight is scanned at every
     judgement, since servers that came later may have names that it imitates. While the pins cannot be read or written,
     everything is held, because a known entry without its pin would look new.
     """
 
-    def __init__(self, config: GatewayConfig) -> None:
-        self._store = PinStore.of(config)
+    def __init__(self, config: GatewayConfig, pins: PinPersistence | None = None) -> None:
+        """*pins* is closed by whoever has made it; None: they are in the state folder, as what the scan remembers."""
+        self._store = PinStore.of(config, pins)
         self._settings = config.settings.trust
         self._scanner = Scanner(ScanCache(config.settings.state_folder / "scans"))
         self._is_blind = False  # whether the approvals could not be read for the last judgement
@@ -50,6 +55,9 @@ class PinGate:
             return _BLIND if self._is_blind else self._store.version()
         except PinStoreError:
             return _BLIND
+
+    def know(self, server: McpServer) -> None:
+        self._store.know(server)
 
     def close(self) -> None:
         self._store.close()

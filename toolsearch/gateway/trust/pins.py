@@ -11,6 +11,7 @@ from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.storage.pins import Pin, PinPersistence, SeenEntry
 from toolsearch.storage.sqlite.pins import SqlitePins
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.identity import server_identity
 from toolsearch.upstreams.pinned import Entry, Kind
 
@@ -34,12 +35,17 @@ class PinStore:
         self._owns_kept = False
 
     @classmethod
-    def of(cls, config: GatewayConfig) -> Self:
-        """The store in the state folder of *config*."""
-        identities = {each.name: server_identity(each.server) for each in config.upstreams}
-        store = cls(SqlitePins(config.settings.state_folder / FILE), identities)
-        store._owns_kept = True
+    def of(cls, config: GatewayConfig, kept: PinPersistence | None = None) -> Self:
+        """The store of the servers of *config*, in *kept*, or else in the state folder."""
+        store = cls(kept or SqlitePins(config.settings.state_folder / FILE), {})
+        store._owns_kept = kept is None
+        for each in config.upstreams:
+            store.know(each.server)
         return store
+
+    def know(self, server: McpServer) -> None:
+        """Take *server* for one of the configuration from now on, in place of another one of its name."""
+        self._identities = {**self._identities, server.name: server_identity(server)}
 
     def version(self) -> int:
         """A number that changes when a person has decided something, in any process.

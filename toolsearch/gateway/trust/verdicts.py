@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.pinned import Entry, Kind
 
 
@@ -83,6 +84,10 @@ class ToolGate(Protocol):
         """
         ...
 
+    def know(self, server: McpServer) -> None:
+        """Judge the listings of *server* from now on; what another server of its name was approved does not count."""
+        ...
+
     def close(self) -> None:
         """Close what it keeps approvals in."""
         ...
@@ -96,6 +101,9 @@ class OpenGate:
 
     def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:  # noqa: ARG002
         return Verdict(tuple(entries))
+
+    def know(self, server: McpServer) -> None:
+        """There is nothing to know."""
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -1,0 +1,168 @@
+"""The servers of one gateway: which there are, what becomes of what they list, and how they come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TypeAlias
+
+from toolsearch.errors import BadSettingError, ToolSearchError
+from toolsearch.gateway.first_listings import FirstListings
+from toolsearch.gateway.log_guard import LogGuard
+from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.settings import are_ambiguous
+from toolsearch.gateway.trust.verdicts import ToolGate
+from toolsearch.upstreams.identity import server_identity
+from toolsearch.upstreams.interface import Listing, Upstream, UpstreamSinks, UpstreamState
+from toolsearch.upstreams.repeated import RepeatedWarning
+from toolsearch.upstreams.settings import UpstreamSettings
+
+logger = logging.getLogger(__name__)
+
+UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstream]
+
+
+class Servers:
+    """To be used from one event loop. `upstreams` and `secrets` may be held: they change in place.
+
+    on_listed   awaited with the name of a server when its tools have been judged, or judged again
+    on_updated  called with a server and the URI of a subscribed resource that has changed
+    on_removed  called with the name of a server when it has gone
+    """
+
+    def __init__(
+        self,
+        settings: Iterable[UpstreamSettings],
+        registry: Registry,
+        gate: ToolGate,
+        make: UpstreamFactory,
+        *,
+        clock: Callable[[], float],
+        trust_poll_s: float,
+        on_listed: Callable[[str], Awaitable[None]],
+        on_updated: Callable[[str, str], None],
+        on_removed: Callable[[str], None],
+    ) -> None:
+        self._registry = registry
+        self._gate = gate
+        self._make = make
+        self._trust_poll_s = trust_poll_s
+        self._on_listed = on_listed
+        self._on_removed = on_removed
+        self._sinks = UpstreamSinks(self._listed, self._state_changed, on_updated)
+        self._settings: dict[str, UpstreamSettings] = {}
+        self.upstreams: dict[str, Upstream] = {}
+        self.secrets: dict[str, Collection[str]] = {}  # of each server, its credentials among them
+        self._log_guard = LogGuard(())
+        self._following: asyncio.Task[None] | None = None
+        self._changing = asyncio.Lock()
+        for each in settings:
+            self._take(each)
+        self.first_listings = FirstListings(self.upstreams, clock=clock)
+
+    def start(self) -> None:
+        self._log_guard.install()
+        self.first_listings.begin()
+        for upstream in self.upstreams.values():
+            upstream.start()
+        self._following = asyncio.create_task(self._follow_trust())
+
+    async def aclose(self) -> None:
+        """Stop all servers and background work."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait([self._following])
+        await asyncio.gather(*(upstream.aclose() for upstream in self.upstreams.values()))
+        self._log_guard.remove()
+
+    async def add(self, settings: UpstreamSettings) -> None:
+        """Start a server. Its tools can be found once it has listed them; nobody waits for that.
+
+        Raises BadSettingError if the names of its tools could be those of another server.
+        """
+        async with self._changing:
+            self._require_unambiguous(settings.name)
+            self._gate.know(settings.server)
+            self._take(settings).start()
+
+    async def update(self, settings: UpstreamSettings) -> None:
+        """Reach the server of that name by other settings; add it if there is none.
+
+        Its tools stay while it is connected anew, unless it is another server by now (see `server_identity`).
+        """
+        known = self._settings.get(settings.name)
+        if known == settings:
+            return
+        if known is None or server_identity(known.server) != server_identity(settings.server):
+            await self.remove(settings.name)
+            await self.add(settings)
+            return
+        async with self._changing:
+            before = self.upstreams[settings.name]
+            self._take(settings).start()
+            await before.aclose()
+
+    async def remove(self, name: str) -> None:
+        """Stop a server. None of its tools can be found or called any more once this returns; unknown names are no
+        error.
+        """
+        async with self._changing:
+            upstream = self.upstreams.pop(name, None)
+            if upstream is None:
+                return
+            del self._settings[name]
+            self.first_listings.heard_of(name)
+            await self._registry.withdraw(name)
+            self._on_removed(name)
+            await upstream.aclose()
+            self.secrets.pop(name, None)
+
+    async def review(self) -> None:
+        """Judge all listings again, since somebody has approved a tool or withdrawn an approval."""
+        for server in tuple(self._registry.listings):
+            await self._registry.review(server)
+            await self._on_listed(server)
+
+    def _take(self, settings: UpstreamSettings) -> Upstream:
+        name, secrets = settings.name, settings.server.secrets
+        self._log_guard.hide(secrets)
+        self._settings[name], self.secrets[name] = settings, secrets
+        upstream = self.upstreams[name] = self._make(settings, self._sinks)
+        return upstream
+
+    def _require_unambiguous(self, name: str) -> None:
+        for other in self._settings:
+            if are_ambiguous(name, other):
+                raise BadSettingError(
+                    f"the tools of the server {name!r} could have the names of those of {other!r}; give it another name"
+                )
+
+    async def _follow_trust(self) -> None:
+        """Follow what people decide about approvals, in any process. Without servers there is nothing to follow."""
+        judged = None
+        warning = RepeatedWarning(logger)
+        while True:
+            try:
+                version = await asyncio.to_thread(self._gate.version) if self.upstreams else None
+                if judged not in (None, version):
+                    await self.review()
+                judged = version
+                warning.is_well()
+            except ToolSearchError as error:
+                warning.warn(f"approvals cannot be followed: {error}")
+            await asyncio.sleep(self._trust_poll_s)
+
+    async def _listed(self, listing: Listing) -> None:
+        if listing.server not in self.upstreams:
+            return  # it was removed while it listed
+        try:
+            await self._registry.publish(listing)
+        finally:
+            self.first_listings.heard_of(listing.server)
+        await self._on_listed(listing.server)
+
+    def _state_changed(self, server: str, state: UpstreamState) -> None:
+        logger.debug("%s is %s", server, state.value)
+        if state not in (UpstreamState.IDLE, UpstreamState.STARTING, UpstreamState.READY):
+            self.first_listings.heard_of(server)
