@@ -31,7 +31,8 @@ ToolSearchError
 │   │   └── ContentsConflictError  another writer was faster
 │   ├── ReceiptStoreError   receipts of calls cannot
 │   ├── FigureStoreError    figures of use cannot
-│   └── MissStoreError      requests without a good answer cannot
+│   ├── MissStoreError      requests without a good answer cannot
+│   └── SealError           what was encrypted cannot be opened with the secret keys that are there
 ├── BadArgumentsError       a tool call's arguments do not fit the tool's schema
 ├── UnfinishedCallError     the reply that made a call did not finish, so that it may be half a call
 ├── ToolExecutionError      a tool ran and failed
@@ -94,6 +95,7 @@ __all__ = [
     "RecordConflictError",
     "RecordStoreError",
     "RepeatedCallError",
+    "SealError",
     "ServerBusyError",
     "ServerUnavailableError",
     "SessionConflictError",
@@ -482,6 +484,19 @@ class BadSettingError(ToolSearchError, ValueError):
     code = "bad_setting"
     status = 400
     model_text = "this is set up in a way that cannot work; go on without it"
+
+
+class SealError(StorageError):
+    """What was encrypted cannot be opened with the secret keys that are there. The message names no secret."""
+
+    code = "seal_error"
+    model_text = "the service has lost the credential that this needs; go on without it"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a secret in the store was sealed with another key; put back the file secret.key, or name its key in "
+            "TOOLSEARCH_SECRET_KEY (several with commas between, the one to seal with first)"
+        )
 
 
 class NotAuthenticatedError(ToolSearchError):

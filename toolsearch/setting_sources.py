@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_snake
 
-from toolsearch.environment import GATEWAY_TOKEN, NESTED, PREFIX
+from toolsearch.environment import NESTED, NO_SETTINGS, PREFIX
 from toolsearch.errors import BadSettingError
 from toolsearch.setting_fields import Setting
 
@@ -60,7 +60,7 @@ class GivenSettings:
         """Read the variables in the order of their names, so that whole tables come before their entries."""
         self._given_here.clear()
         for variable in sorted(environ):
-            if not variable.upper().startswith(PREFIX) or variable == GATEWAY_TOKEN:
+            if not variable.upper().startswith(PREFIX) or variable in NO_SETTINGS:
                 continue
             section, _, rest = variable[len(PREFIX) :].partition(NESTED)
             field, _, entry = rest.partition(NESTED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,7 @@ def serve(
     import uvicorn
 
     from toolsearch.service.app import make_app
+    from toolsearch.service.secret_keys import open_seal
     from toolsearch.service.service import Service
     from toolsearch.service.settings import ServiceSettings
     from toolsearch.storage.sqlite.storage import SqliteStorage
@@ -31,7 +33,8 @@ def serve(
     host, _, port = bind.rpartition(":")
     storage = SqliteStorage(data / "toolsearch.db")
     try:
-        service = Service(ServiceSettings.from_environment(os.environ), storage)
+        seal = open_seal(os.environ, data, storage.records, clock=time.time)
+        service = Service(ServiceSettings.from_environment(os.environ), storage, seal=seal)
         if (key := service.keys.first_key()) is not None:
             typer.echo(f"The administrator's key, which is shown only now: {key}")
         uvicorn.run(make_app(service), host=host, port=int(port), log_config=None)

@@ -12,6 +12,7 @@ from fastapi import Request
 from toolsearch.service.catalogs import Catalogs
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.keys import Keys
+from toolsearch.service.seal import Seal
 from toolsearch.service.sessions import Sessions
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.visits import Visits
@@ -19,12 +20,23 @@ from toolsearch.storage.storage import Storage
 
 
 class Service:
-    """Built once; the application runs it. *clock* gives seconds since 1970. *storage* is closed by who made it."""
+    """Built once; the application runs it. *clock* gives seconds since 1970. *storage* is closed by who made it.
 
-    def __init__(self, settings: ServiceSettings, storage: Storage, *, clock: Callable[[], float] = time.time) -> None:
+    Without *seal*, what is sealed can be opened until this process ends.
+    """
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        storage: Storage,
+        *,
+        seal: Seal | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.settings = settings
         self.storage = storage
         self.clock = clock
+        self.seal = seal or Seal.until_restart()
         self.keys = Keys(storage.keys, storage.records, clock)
         self.visits = Visits(storage.records, self.keys, clock, visit_s=settings.serve.visit_s)
         self.corpora = Corpora(storage, settings, lambda _tenant: lambda _row, _execution: None)

@@ -58,6 +58,13 @@ class RecordStore(Protocol):
 
     def count(self, tenant: str, kind: str, *, at_s: float) -> int: ...
 
+    def scan(self, *, after: tuple[str, str, str] = ("", "", ""), limit: int) -> list[tuple[str, str, Record]]:
+        """At most *limit* records of all tenants with their tenant and kind, those that have expired included.
+
+        By tenant, kind and id, and greater than *after*: for upkeep.
+        """
+        ...
+
     def expired(self, kind: str, *, at_s: float, limit: int) -> list[tuple[str, str]]:
         """Tenant and id of at most *limit* records that have expired and are not pruned yet, the first ones first."""
         ...

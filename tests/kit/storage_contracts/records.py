@@ -82,6 +82,15 @@ class RecordStoreContract:
         assert kept.page("a", "toolset", after="c", limit=2, at_s=9.0) == []
         assert kept.count("a", "toolset", at_s=9.0) == 3
 
+    def test_upkeep_goes_through_the_records_of_all_tenants_in_pages(self, kept: RecordStore) -> None:
+        for tenant, kind, record_id in (("b", "k", "x"), ("a", "l", "x"), ("a", "k", "y"), ("a", "k", "x")):
+            kept.put(tenant, kind, record_id, {}, over=0, at_s=1.0, expires_s=2.0)
+
+        first, second = kept.scan(limit=2)
+        assert [(*each[:2], each[2].id) for each in (first, second)] == [("a", "k", "x"), ("a", "k", "y")]
+        rest = kept.scan(after=("a", "k", "y"), limit=9)
+        assert [(*each[:2], each[2].id) for each in rest] == [("a", "l", "x"), ("b", "k", "x")]
+
     def test_what_has_expired_is_told_and_pruned_the_first_first(self, kept: RecordStore) -> None:
         for tenant, record_id, expires_s in (("a", "y", 5.0), ("b", "x", 4.0), ("a", "z", 9.0), ("a", "v", None)):
             kept.put(tenant, "session", record_id, {}, over=0, at_s=1.0, expires_s=expires_s)

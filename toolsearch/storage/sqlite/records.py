@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from typing import Any
 
 from toolsearch.errors import RecordConflictError, RecordStoreError
 from toolsearch.storage.records import Record
@@ -15,6 +16,7 @@ _COLUMNS = "id, document, version, changed_s, expires_s"
 _LIVING = "(expires_s IS NULL OR expires_s > ?)"
 _VERSION = "SELECT version FROM records WHERE tenant = ? AND kind = ? AND id = ?"
 _COUNTER = "records"  # counts writings
+_SCAN = f"SELECT tenant, kind, {_COLUMNS} FROM records WHERE (tenant, kind, id) > (?, ?, ?) ORDER BY 1, 2, 3 LIMIT ?"  # noqa: S608
 _EXPIRED = "SELECT tenant, id FROM records WHERE kind = ? AND expires_s <= ? ORDER BY expires_s, tenant, id LIMIT ?"
 _PRUNE = (
     "DELETE FROM records WHERE rowid IN (SELECT rowid FROM records WHERE expires_s <= ? ORDER BY expires_s LIMIT ?)"
@@ -76,6 +78,11 @@ class SqliteRecordStore(SqliteFile):
         with self.reading() as database:
             return int(database.execute(query, (tenant, kind, at_s)).fetchone()[0])
 
+    def scan(self, *, after: tuple[str, str, str] = ("", "", ""), limit: int) -> list[tuple[str, str, Record]]:
+        with self.reading() as database:
+            rows = database.execute(_SCAN, (*after, limit)).fetchall()
+        return [(tenant, kind, _record(tuple(rest))) for tenant, kind, *rest in rows]
+
     def expired(self, kind: str, *, at_s: float, limit: int) -> list[tuple[str, str]]:
         with self.reading() as database:
             return database.execute(_EXPIRED, (kind, at_s, limit)).fetchall()
@@ -96,7 +103,7 @@ def _require(
         raise RecordConflictError(kind, record_id)
 
 
-def _record(row: tuple[str, str, int, float, float | None]) -> Record:
+def _record(row: tuple[Any, ...]) -> Record:
     record_id, document, version, changed_s, expires_s = row
     try:
         return Record(record_id, json.loads(document), version, changed_s, expires_s)

@@ -1,0 +1,93 @@
+"""Where the secret keys of a service come from: the environment, a file, or a file that the first start makes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from toolsearch.environment import SECRET_KEY, SECRET_KEY_FILE
+from toolsearch.errors import BadSettingError, SealError
+from toolsearch.service.seal import Seal, new_key
+from toolsearch.storage.private_files import write_private
+from toolsearch.storage.records import THE_SERVICE, RecordStore
+
+KEY_FILE: Final = "secret.key"  # in the folder of the data
+PROOF: Final = "seal"  # kind and id of a record which only the right key opens
+
+_KEY_BYTES: Final = 32
+_HOW: Final = "make one with 'openssl rand -base64 32'"
+
+logger = logging.getLogger(__name__)
+
+
+def open_seal(environ: Mapping[str, str], folder: Path, records: RecordStore, *, clock: Callable[[], float]) -> Seal:
+    """The seal of the data in *folder*, with the keys that *environ* or the file of keys gives.
+
+    The first start makes the file if there are none. Raises BadSettingError for what is no key, and SealError if the
+    data were sealed with a key that is not among them.
+    """
+    proof = records.get(THE_SERVICE, PROOF, PROOF, at_s=clock())
+    keys = _given(environ, folder)
+    if keys is None:
+        if proof is not None:
+            raise SealError
+        keys = [_made(folder / KEY_FILE)]
+    seal = Seal(keys)
+    if proof is None:
+        records.put(THE_SERVICE, PROOF, PROOF, {"sealed": seal.seal(PROOF)}, over=None, at_s=clock())
+    else:
+        seal.open(str(proof.document.get("sealed")))
+    return seal
+
+
+def _given(environ: Mapping[str, str], folder: Path) -> list[bytes] | None:
+    if text := environ.get(SECRET_KEY):
+        return _keys(text.replace(",", " "), SECRET_KEY)
+    if named := environ.get(SECRET_KEY_FILE):
+        return _keys(_read(Path(named)), named)
+    made = folder / KEY_FILE
+    return _keys(_read(made), str(made)) if made.exists() else None
+
+
+def _keys(text: str, where: str) -> list[bytes]:
+    words = text.split()
+    keys = [_key(word) for word in words]
+    if not keys:
+        raise BadSettingError(f"there is no secret key in {where}; {_HOW}")
+    for number, key in enumerate(keys, start=1):
+        if len(key) != _KEY_BYTES:
+            raise BadSettingError(f"secret key {number} of {len(keys)} in {where} is not 32 bytes in base64; {_HOW}")
+    return keys
+
+
+def _key(word: str) -> bytes:
+    """What the word stands for in either alphabet of base64; nothing if it is none."""
+    try:
+        return base64.b64decode(word.replace("-", "+").replace("_", "/"), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _read(path: Path) -> str:
+    try:
+        if stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
+            logger.warning("others than its owner may use the secret keys in %s; run 'chmod 600' on it", path)
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError as error:
+        raise BadSettingError(f"the secret keys in {path} cannot be read: {error.strerror}") from error
+
+
+def _made(path: Path) -> bytes:
+    key = new_key()
+    write_private(path, base64.b64encode(key) + b"\n")
+    logger.warning(
+        "made a secret key for the credentials of upstream servers: %s; keep a copy of it apart from backups of the "
+        "data, which cannot be opened without it",
+        path,
+    )
+    return key
