@@ -17,7 +17,7 @@ HOST = "http://service.test"
 @asynccontextmanager
 async def opened(service: Service) -> AsyncIterator[httpx.AsyncClient]:
     """A client that keeps cookies and follows no redirect."""
-    app = make_app(service)
+    app = make_app(service, host="service.test")
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=HOST) as client,

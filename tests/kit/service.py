@@ -76,7 +76,7 @@ async def serving(
     try:
         service = Service(ServiceSettings.model_validate(sections), wrap(storage), clock=clock)
         operator = service.keys.first_key() or ""
-        app = make_app(service)
+        app = make_app(service, host=HOST, port=PORT)
         if prepare is not None:
             prepare(service, app)
         async with service.running():

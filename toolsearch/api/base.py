@@ -32,5 +32,4 @@ class Problem(AnswerBody):
     status: int
     code: str = Field(description="Stable: programs go by it.")
     detail: str = Field(description="What was wrong, and what to do.")
-    request_id: str = ""
     errors: list[dict[str, str]] = Field(default=[], description="One entry for each field that is wrong.")

@@ -37,7 +37,8 @@ def serve(
         service = Service(ServiceSettings.from_environment(os.environ), storage, seal=seal)
         if (key := service.keys.first_key()) is not None:
             typer.echo(f"The administrator's key, which is shown only now: {key}")
-        uvicorn.run(make_app(service), host=host, port=int(port), log_config=None)
+        app = make_app(service, host=host, port=int(port))
+        uvicorn.run(app, host=host, port=int(port), log_config=None)
     finally:
         storage.close()
     return ExitCode.OK

@@ -48,7 +48,7 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
     settings = gateway.config.settings
     directory = make_directory(settings)
     require_safe_binding(settings.http, host, asks_for_tokens=directory is not None)
-    hosts = served_hosts(settings.http, host, port)
+    hosts = served_hosts(settings.http.allowed_hosts, host, port)
     manager = StreamableHTTPSessionManager(
         make_server(gateway),
         max_sessions=settings.http.max_sessions,

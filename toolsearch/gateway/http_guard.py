@@ -6,12 +6,12 @@ rebinding), even read the answers. Such requests carry the page's name as ``Host
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.access.keys import is_loopback
@@ -43,16 +43,24 @@ class HostGuard:
     """Lets a request through if it is addressed to one of *hosts* and comes from no page, or from a page of *origins*
     or *hosts*.
 
-    Requests for *open_paths*, which reveal nothing, always pass, so that a monitor can use any address.
+    Requests for *open_paths*, which reveal nothing, always pass, so that a monitor can use any address. *refuse* makes
+    the answer to a refused one, of a text and a status.
     """
 
     def __init__(
-        self, app: ASGIApp, *, hosts: Iterable[HostPort], origins: Iterable[str], open_paths: Iterable[str] = ()
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Iterable[HostPort],
+        origins: Iterable[str],
+        open_paths: Iterable[str] = (),
+        refuse: Callable[[str, int], Response] = PlainTextResponse,
     ) -> None:
         self._app = app
         self._hosts = frozenset(hosts)
         self._origins = frozenset(origin.lower().removesuffix("/") for origin in origins)
         self._open_paths = frozenset(open_paths)
+        self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in self._open_paths:
@@ -60,9 +68,9 @@ class HostGuard:
             return
         headers = Headers(scope=scope)
         if not self._is_ours(headers.getlist("host"), "http"):
-            await PlainTextResponse("This host is not served here", 421)(scope, receive, send)
+            await self._refuse("This host is not served here", 421)(scope, receive, send)
         elif not all(map(self._may_ask, headers.getlist("origin"))):
-            await PlainTextResponse("This origin may not ask", 403)(scope, receive, send)
+            await self._refuse("This origin may not ask", 403)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -100,20 +108,23 @@ class RetryAfter:
         await self._app(scope, receive, with_header)
 
 
-def served_hosts(settings: HttpSettings, host: str, port: int | None) -> list[HostPort]:
-    """The hosts that requests may be addressed to, for a gateway that is bound to *host* and *port*; None allows any.
+def served_hosts(
+    allowed: Iterable[str], host: str, port: int | None, *, setting: str = "toolsearch.http.allowedHosts"
+) -> list[HostPort]:
+    """The hosts that requests may be addressed to, for a server that is bound to *host* and *port*; None allows any.
 
-    Raises BadSettingError if it is bound to every address of the machine and the settings name none of them.
+    Raises BadSettingError if it is bound to every address of the machine and *setting*, which is *allowed*, names none
+    of them.
     """
     try:
-        named = [HostPort.parse(each) for each in settings.allowed_hosts]
+        named = [HostPort.parse(each) for each in allowed]
     except ValueError as error:
-        raise BadSettingError(f"the setting toolsearch.http.allowedHosts cannot be used: {error}") from error
+        raise BadSettingError(f"the setting {setting} cannot be used: {error}") from error
     if host in _EVERY_ADDRESS:
         if not named:
             raise BadSettingError(
-                "bound to every address, the gateway has to know by which names it is reached: set "
-                'toolsearch.http.allowedHosts, such as ["tools.example.com"], or bind it to one address'
+                f"bound to every address, it has to know by which names it is reached: set {setting}, such as "
+                '["tools.example.com"], or bind it to one address'
             )
         return named
     own = _LOOPBACK_NAMES if is_loopback(host) else (host.lower(),)

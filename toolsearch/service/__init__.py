@@ -7,8 +7,11 @@
     service.py        everything that the routes need, as one object
     keys.py  catalogs.py  toolsets.py  sessions.py  imports.py  activity.py    what can be done, whoever asks
     corpora/          which catalogs and toolsets are in memory, with their indexes
+    middleware/       what every request passes before a route runs: who asks, limits, bodies, the audit
     callers.py        who makes a request, and what the credential allows
-    problems.py       one shape for all errors
+    problems.py  refusals.py    one shape for all errors
+    conditional.py  cursors.py  idempotency.py    what HTTP has for reading and writing safely
+    limits.py  audit.py         how much is too much, and who did what
 
 The compatible proxy for the APIs of OpenAI and Anthropic will be a package beside `routes`, under ``/proxy``.
 """

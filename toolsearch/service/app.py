@@ -1,48 +1,81 @@
-"""The application, put together: who asks, the routes, the MCP face and the pages, on one port."""
+"""The application, put together: what every request passes, the routes, the MCP face and the pages, on one port."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Response
+from starlette.middleware import Middleware
 
-from toolsearch.service.callers import ServiceCaller
+from toolsearch.gateway.http_guard import HostGuard, HostPort, served_hosts
+from toolsearch.service.middleware.auditing import Audited
+from toolsearch.service.middleware.authentication import Authentication
+from toolsearch.service.middleware.bodies import Bodies
+from toolsearch.service.middleware.deadline import Deadline
+from toolsearch.service.middleware.failures import Failures
+from toolsearch.service.middleware.headers import SecureHeaders
+from toolsearch.service.middleware.repeats import Repeats
+from toolsearch.service.middleware.request_ids import RequestIds
 from toolsearch.service.pages.router import add_pages
-from toolsearch.service.problems import add_problem_handlers
+from toolsearch.service.paths import OPEN
+from toolsearch.service.problems import add_problem_handlers, problem
 from toolsearch.service.routes import catalogs, search, sessions
 from toolsearch.service.service import Service
+from toolsearch.service.settings import ServeSettings
 
 _ROUTERS = (catalogs.router, search.router, sessions.router)
 
 
-def make_app(service: Service) -> FastAPI:
+def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = None) -> FastAPI:
+    """*host* and *port* are what it is bound to, and so the names that requests may be addressed to.
+
+    Raises BadSettingError if it is bound to every address of the machine, and no setting names those it is reached by.
+    """
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with service.running():
             yield
 
-    app = FastAPI(title="toolsearch", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url="/v1/openapi.json")
+    app = FastAPI(
+        title="toolsearch",
+        lifespan=lifespan,
+        middleware=_middleware(service, host, port),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/v1/openapi.json",
+    )
     app.state.service = service
     add_problem_handlers(app)
-    app.middleware("http")(_identified(service))
     for router in _ROUTERS:
         app.include_router(router, prefix="/v1")
     add_pages(app)
     return app
 
 
-def _identified(
-    service: Service,
-) -> Callable[[Request, Callable[[Request], Awaitable[Response]]], Awaitable[Response]]:
-    async def identified(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        request.state.request_id = f"req_{secrets.token_hex(8)}"
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        grant = await service.keys.of_token(token.strip()) if scheme.lower() == "bearer" and token else None
-        request.state.caller = ServiceCaller.of(grant, request.state.request_id) if grant else None
-        response = await call_next(request)
-        response.headers["x-request-id"] = request.state.request_id
-        return response
+def _middleware(service: Service, host: str, port: int | None) -> list[Middleware]:
+    """Outermost first; `toolsearch.service.middleware` says what each is for."""
+    serve = service.settings.serve
+    return [
+        Middleware(RequestIds),
+        Middleware(SecureHeaders, is_https=(serve.public_url or "").startswith("https://")),
+        Middleware(Failures),
+        Middleware(HostGuard, hosts=_hosts(serve, host, port), origins=(), open_paths=OPEN, refuse=_refusal),
+        Middleware(Authentication, of_token=service.of_token, limits=service.limits),
+        Middleware(Deadline, seconds=serve.request_timeout_s),
+        Middleware(Bodies, max_bytes=serve.max_body_bytes, max_depth=serve.max_depth),
+        Middleware(Audited, audit=service.audit),
+        Middleware(Repeats, idempotency=service.idempotency),
+    ]
 
-    return identified
+
+def _hosts(serve: ServeSettings, host: str, port: int | None) -> list[HostPort]:
+    public = urlsplit(serve.public_url or "").netloc
+    return served_hosts((*serve.allowed_hosts, *([public] if public else [])), host, port, setting="serve.allowedHosts")
+
+
+def _refusal(detail: str, status: int) -> Response:
+    code = "unknown_host" if status == 421 else "foreign_page"
+    return problem(status=status, code=code, detail=f"{detail}; an operator can allow hosts in serve.allowedHosts")

@@ -41,11 +41,12 @@ class ServiceCaller:
 def caller_with(*scopes: Scope) -> Callable[[Request], Awaitable[ServiceCaller]]:
     """A dependency that gives the caller of a request, whose key must have all of *scopes*.
 
-    `toolsearch.service.app` finds out who it is before any route runs.
+    `toolsearch.service.middleware.authentication` has found out who it is.
     """
 
     async def caller(request: Request) -> ServiceCaller:
         found = cast("ServiceCaller | None", getattr(request.state, "caller", None))
+        request.state.needed_scopes = scopes
         if found is None:
             raise NotAuthenticatedError
         for scope in scopes:

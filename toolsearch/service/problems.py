@@ -1,66 +1,85 @@
-"""One shape for all errors: ``application/problem+json`` with a stable code, and what to do."""
+"""One shape for all errors: ``application/problem+json`` with a stable code, and what to do.
+
+The id of the request is in the header ``x-request-id`` alone, so that equal errors have equal bytes.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
+from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from toolsearch.api.base import Problem
-from toolsearch.errors import ToolSearchError
+from toolsearch.errors import NotAuthenticatedError, ToolSearchError, TooManyError
+from toolsearch.service.refusals import HttpRefusal
 
 logger = logging.getLogger(__name__)
 
-MEDIA_TYPE = "application/problem+json"
+MEDIA_TYPE: Final = "application/problem+json"
+_NO_BODY: Final = frozenset({204, 304})
 
 
-def problem(request: Request, *, status: int, code: str, detail: str, **more: object) -> Response:
+def problem(
+    *,
+    status: int,
+    code: str,
+    detail: str,
+    errors: list[dict[str, str]] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
     """The answer to a request that failed."""
-    body = Problem(
-        title=HTTPStatus(status).phrase,
-        status=status,
-        code=code,
-        detail=detail,
-        request_id=getattr(request.state, "request_id", ""),
-        **more,  # type: ignore[arg-type]
+    title = HTTPStatus(status).phrase
+    body = Problem(title=title, status=status, code=code, detail=detail, errors=errors or [])
+    return Response(body.model_dump_json(), status, headers, MEDIA_TYPE)
+
+
+def problem_of(error: Exception) -> Response:
+    """What is answered for *error*. An error that nobody foresaw is logged, and shows nothing."""
+    if isinstance(error, RequestValidationError):
+        return _of_validation(error)
+    if isinstance(error, HTTPException):
+        return _of_http(error)
+    if isinstance(error, ToolSearchError):
+        if error.status >= 500:
+            logger.warning("a request failed: %s: %s", error.code, error)
+        return problem(status=error.status, code=error.code, detail=str(error), headers=_headers(error))
+    logger.error("a request failed unexpectedly: %s", type(error).__name__, exc_info=error)
+    return problem(
+        status=500, code="internal_error", detail="the service has failed; its log says more, by the request's id"
     )
-    return Response(body.model_dump_json(exclude_defaults=False), status, media_type=MEDIA_TYPE)
 
 
 def add_problem_handlers(app: FastAPI) -> None:
-    app.add_exception_handler(ToolSearchError, _of_ours)
-    app.add_exception_handler(RequestValidationError, _of_validation)
-    app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(Exception, _unexpected)
+    for kind in (ToolSearchError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _handle)
 
 
-async def _of_ours(request: Request, error: Exception) -> Response:
-    assert isinstance(error, ToolSearchError)  # noqa: S101
-    return problem(request, status=error.status, code=error.code, detail=str(error))
+async def _handle(_: Request, error: Exception) -> Response:
+    return problem_of(error)
 
 
-async def _of_validation(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101
+def _of_validation(error: RequestValidationError) -> Response:
     errors = [{"field": ".".join(map(str, each["loc"])), "message": str(each["msg"])} for each in error.errors()]
-    return problem(
-        request, status=422, code="bad_request", detail="the request does not fit; see errors", errors=errors
-    )
+    return problem(status=422, code="bad_request", detail="the request does not fit; see errors", errors=errors)
 
 
-async def _of_http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101
-    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
-    return problem(request, status=error.status_code, code=code, detail=str(error.detail))
+def _of_http(error: HTTPException) -> Response:
+    if error.status_code in _NO_BODY:
+        return Response(None, error.status_code, error.headers)
+    phrase = HTTPStatus(error.status_code).phrase
+    code = error.code if isinstance(error, HttpRefusal) else phrase.lower().replace(" ", "_").replace("-", "_")
+    return problem(status=error.status_code, code=code, detail=str(error.detail), headers=error.headers)
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
-    logger.error("a request failed unexpectedly: %s", type(error).__name__, exc_info=error)
-    return problem(
-        request,
-        status=500,
-        code="internal_error",
-        detail="the service has failed; the log says more, by the request_id",
-    )
+def _headers(error: ToolSearchError) -> dict[str, str]:
+    if isinstance(error, NotAuthenticatedError):
+        return {"www-authenticate": 'Bearer realm="toolsearch"'}
+    if isinstance(error, TooManyError) and error.retry_after_s is not None:
+        return {"retry-after": str(max(1, math.ceil(error.retry_after_s)))}
+    return {}

@@ -9,9 +9,13 @@ from typing import cast
 
 from fastapi import Request
 
+from toolsearch.access.principals import Grant
+from toolsearch.service.audit import Audit
 from toolsearch.service.catalogs import Catalogs
 from toolsearch.service.corpora.corpora import Corpora
+from toolsearch.service.idempotency import Idempotency
 from toolsearch.service.keys import Keys
+from toolsearch.service.limits import Limits
 from toolsearch.service.seal import Seal
 from toolsearch.service.sessions import Sessions
 from toolsearch.service.settings import ServiceSettings
@@ -39,9 +43,16 @@ class Service:
         self.seal = seal or Seal.until_restart()
         self.keys = Keys(storage.keys, storage.records, clock)
         self.visits = Visits(storage.records, self.keys, clock, visit_s=settings.serve.visit_s)
+        self.limits = Limits(settings.rates, settings.quotas, storage, clock)
+        self.audit = Audit(storage.audit, clock)
+        self.idempotency = Idempotency(storage.records, self.seal, clock)
         self.corpora = Corpora(storage, settings, lambda _tenant: lambda _row, _execution: None)
         self.catalogs = Catalogs(storage, self.corpora, clock)
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
+
+    async def of_token(self, token: str) -> Grant | None:
+        """What a bearer token allows; None if it is not accepted."""
+        return await self.keys.of_token(token)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:

@@ -1,0 +1,90 @@
+"""How often a key may ask, and how much a tenant may have."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.kit.clock import Clock
+from tests.kit.service import codes, serving
+from toolsearch.errors import TooManyError
+from toolsearch.service.callers import ServiceCaller
+from toolsearch.service.limits import Buckets
+from toolsearch.service.service import Service
+
+ONE = ("key", "requests")
+
+
+def test_a_bucket_holds_a_minute_and_fills_up_over_a_minute(clock: Clock) -> None:
+    buckets = Buckets(clock)
+
+    assert [buckets.take(ONE, 1, 3) for _ in range(4)] == [0, 0, 0, pytest.approx(20)]
+    clock.now_s += 19
+    assert buckets.take(ONE, 1, 3) == pytest.approx(1)
+    clock.now_s += 1
+    assert buckets.take(ONE, 1, 3) == 0
+    clock.now_s += 60
+    assert [buckets.take(ONE, 3, 3), buckets.take(ONE, 1, 3)] == [0, pytest.approx(20)]
+
+
+def test_what_is_used_already_may_go_over_once(clock: Clock) -> None:
+    """A minute holds 100: after 90 and 50 it is 40 behind, which takes 24 s to make up, and 0.6 s for one."""
+    buckets = Buckets(clock)
+
+    assert [buckets.take(ONE, 90, 100, in_debt=True), buckets.take(ONE, 50, 100, in_debt=True)] == [0, 0]
+    assert buckets.take(ONE, 1, 100, in_debt=True) == pytest.approx(24.6)
+    clock.now_s += 24.6
+    assert buckets.take(ONE, 1, 100, in_debt=True) == 0
+
+
+def test_buckets_that_are_full_are_forgotten_and_never_more_than_the_most_are_kept(clock: Clock) -> None:
+    buckets = Buckets(clock, most=3)
+
+    for name in "abcde":
+        buckets.take((name, "requests"), 1, 1)
+    assert len(buckets) == 3
+    clock.now_s += 60
+    buckets.take(("f", "requests"), 1, 1)
+    assert len(buckets) == 1
+
+
+async def test_a_key_that_asks_too_often_is_told_when_to_come_back_and_others_are_not_held_up(tmp_path: Path) -> None:
+    async with serving(tmp_path, rates={"requests": 2}) as kit:
+        client, another = kit.client(kit.key("acme")), kit.client(kit.key("acme"))
+        answers = [await client.get("/v1/none") for _ in range(3)]
+        other = await another.get("/v1/none")
+        kit.clock.now_s += 30
+        later = await client.get("/v1/none")
+
+    assert codes(answers) == [(404, "not_found"), (404, "not_found"), (429, "too_many")]
+    assert answers[2].headers["retry-after"] == "30"
+    assert codes([other, later]) == [(404, "not_found")] * 2
+
+
+async def test_more_calls_at_once_than_a_minute_holds_are_never_taken(tmp_path: Path) -> None:
+    async with serving(tmp_path, rates={"calls": 3}) as kit:
+        with pytest.raises(TooManyError) as caught:
+            await kit.service.limits.calls(await _caller(kit.service, kit.operator), 4)
+
+    assert caught.value.retry_after_s is None
+
+
+async def test_a_tenant_has_room_for_what_its_quota_says(tmp_path: Path) -> None:
+    async with serving(tmp_path, quotas={"catalogs": 2, "tools": 3, "keys": 2}) as kit:
+        limits = kit.service.limits
+        acme = kit.key("acme")
+        kit.key("acme", expires_s=kit.clock.now_s)  # has expired, and does not count
+        await kit.catalog(acme)
+
+        await limits.require_room("acme", "catalogs")
+        await limits.require_room("acme", "tools")
+        await limits.require_room("acme", "keys")
+        for what, more in (("catalogs", 2), ("tools", 2), ("keys", 2)):
+            with pytest.raises(TooManyError, match=what):
+                await limits.require_room("acme", what, more)  # type: ignore[arg-type]
+        await limits.require_room("other", "tools", 3)
+
+
+async def _caller(service: Service, token: str) -> ServiceCaller:
+    grant = await service.keys.of_token(token)
+    assert grant is not None
+    return ServiceCaller.of(grant)

@@ -1,0 +1,112 @@
+"""How often a key may ask, and how much a tenant may have."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final, Literal, TypeAlias
+
+from toolsearch.errors import TooManyError
+from toolsearch.service.callers import ServiceCaller
+from toolsearch.service.settings import QuotaSettings, RateSettings
+from toolsearch.storage.storage import Storage
+
+Rated: TypeAlias = Literal["requests", "calls", "tokens"]
+Counted: TypeAlias = Literal["catalogs", "tools", "toolsets", "sources", "sessions", "keys"]
+
+_WINDOW_S: Final = 60.0
+_ROUNDING_S: Final = 1e-6  # of sums of floats
+_MAX_BUCKETS: Final = 50_000
+_RECORDS: Final = {"catalogs": "catalog", "toolsets": "toolset", "sources": "source", "sessions": "session"}
+
+
+class Buckets:
+    """Token buckets that hold what may be used in a minute, and fill up over a minute.
+
+    Of each is kept when it will be full again. A bucket that is full is forgotten; if there are *most* of them, the
+    one that was used longest ago is.
+    """
+
+    def __init__(self, clock: Callable[[], float], *, most: int = _MAX_BUCKETS) -> None:
+        self._clock = clock
+        self._most = most
+        self._full_s: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._full_s)
+
+    def take(self, bucket: tuple[str, str], amount: int, capacity: int, *, in_debt: bool = False) -> float:
+        """Take *amount* and return 0; or take nothing and return in how many seconds there will be enough.
+
+        in_debt  *amount* is used already: it is taken if one is left
+        """
+        now_s = self._clock()
+        cost_s = amount * _WINDOW_S / capacity
+        full_s = max(self._full_s.get(bucket, now_s), now_s)
+        needed_s = min(cost_s, _WINDOW_S / capacity) if in_debt else cost_s
+        wait_s = full_s - now_s + needed_s - _WINDOW_S
+        if wait_s > _ROUNDING_S:
+            return wait_s
+        self._full_s[bucket] = full_s + cost_s
+        self._full_s.move_to_end(bucket)
+        self._forget(now_s)
+        return 0.0
+
+    def _forget(self, now_s: float) -> None:
+        while self._full_s:
+            oldest, full_s = next(iter(self._full_s.items()))
+            if full_s > now_s and len(self._full_s) <= self._most:
+                return
+            del self._full_s[oldest]
+
+
+class Limits:
+    """Each method raises TooManyError for what is too much."""
+
+    def __init__(
+        self, rates: RateSettings, quotas: QuotaSettings, storage: Storage, clock: Callable[[], float]
+    ) -> None:
+        self._rates = rates
+        self._quotas = quotas
+        self._storage = storage
+        self._clock = clock
+        self._buckets = Buckets(clock)
+
+    async def request(self, caller: ServiceCaller) -> None:
+        self._take(caller, "requests", 1)
+
+    async def calls(self, caller: ServiceCaller, count: int = 1) -> None:
+        """Before *count* tools are called."""
+        self._take(caller, "calls", count)
+
+    async def tokens(self, caller: ServiceCaller, count: int) -> None:
+        """Once *count* tokens of definitions or answers are known. The last answer may go over the limit; the next is
+        refused.
+        """
+        self._take(caller, "tokens", count, in_debt=True)
+
+    async def require_room(self, tenant: str, what: Counted, more: int = 1) -> None:
+        """Before *more* are made. Requests at the same moment may together go over the quota by what they make."""
+        quota: int = getattr(self._quotas, what)
+        if await asyncio.to_thread(self._count, tenant, what) + more > quota:
+            raise TooManyError(f"a tenant may have {quota:,} {what}; delete some, or ask the operator for more")
+
+    def _take(self, caller: ServiceCaller, what: Rated, amount: int, *, in_debt: bool = False) -> None:
+        capacity: int = getattr(self._rates, what)
+        if amount > capacity and not in_debt:
+            raise TooManyError(f"{amount:,} {what} at once are more than the {capacity:,} of a minute; send fewer")
+        whose = f"{caller.tenant}\n{caller.key_id}"
+        wait_s = self._buckets.take((whose, what), amount, capacity, in_debt=in_debt)
+        if wait_s:
+            raise TooManyError(
+                f"more than {capacity:,} {what} in a minute; wait as long as Retry-After says", retry_after_s=wait_s
+            )
+
+    def _count(self, tenant: str, what: Counted) -> int:
+        now_s = self._clock()
+        if what == "keys":
+            return self._storage.keys.count(tenant, at_s=now_s)
+        if what == "tools":
+            return self._storage.contents.count(tenant)
+        return self._storage.records.count(tenant, _RECORDS[what], at_s=now_s)

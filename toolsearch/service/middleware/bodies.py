@@ -1,0 +1,109 @@
+"""Reads the body of a request, and refuses one that is too large, too deeply nested, or of an unknown kind."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+import numpy as np
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolsearch.service.paths import API, MCP, is_under
+from toolsearch.service.refusals import bad_request, too_large, unsupported_media
+
+JSON_LINES: Final = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
+_YAML: Final = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
+_ACCEPTED: Final = "application/json, application/x-ndjson for one JSON value a line, or application/yaml"
+_MAX_UNKNOWN_BYTES: Final = 65_536  # of callers who have not said who they are
+
+_ESCAPED: Final = re.compile(rb"\\.", re.DOTALL)
+_TEXT: Final = re.compile(rb'"[^"]*"')
+_NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'"[]{}'))
+
+
+class Bodies:
+    """Nothing behind it sees a body before it is whole and within the limits."""
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int, max_depth: int) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+        self._max_depth = max_depth
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        if "content-length" not in headers and "transfer-encoding" not in headers:  # it has no body
+            await self._app(scope, receive, send)
+            return
+        limit = self._limit(scope)
+        if int(headers.get("content-length", "0")) > limit:  # the server has seen to it that this is a number
+            raise too_large(limit)
+        body = await read_body(receive, limit)
+        if body is None:
+            return  # nobody is there to answer any more
+        if body:
+            self._check(body, media_type(headers), must_be_known=is_under(API, scope["path"]))
+        await self._app(scope, replay(body, receive), send)
+
+    def _limit(self, scope: Scope) -> int:
+        if scope["state"].get("caller") is not None or is_under(MCP, scope["path"]):
+            return self._max_bytes
+        return min(self._max_bytes, _MAX_UNKNOWN_BYTES)
+
+    def _check(self, body: bytes, media: str, *, must_be_known: bool) -> None:
+        is_json = media == "application/json" or media.endswith("+json") or media in JSON_LINES
+        if not is_json:
+            if must_be_known and media not in _YAML:
+                raise unsupported_media(_ACCEPTED)
+            return
+        if not json.detect_encoding(body).startswith("utf-8"):
+            raise bad_request("JSON must be UTF-8")
+        if depth_of(body) > self._max_depth:
+            raise bad_request(f"the JSON is nested too deeply; at most {self._max_depth} levels are taken")
+
+
+def media_type(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def depth_of(body: bytes) -> int:
+    """How deep arrays and objects are nested in *body*, which is JSON; known before it is parsed, and soon.
+
+    Text and escapes are taken out first, so that brackets within text do not count.
+    """
+    without_escapes = _ESCAPED.sub(b"", body) if b"\\" in body else body
+    brackets = _TEXT.sub(b"", without_escapes.translate(None, _NOT_STRUCTURE)).translate(None, b'"')
+    if not brackets:
+        return 0
+    codes = np.frombuffer(brackets, np.uint8)
+    steps = np.where((codes == ord("[")) | (codes == ord("{")), 1, -1)
+    return max(0, int(np.cumsum(steps, dtype=np.int32).max()))
+
+
+async def read_body(receive: Receive, max_bytes: int | None = None) -> bytes | None:
+    """Return the whole body; None if the client has left. Raises HttpRefusal for more than *max_bytes*."""
+    chunks = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        chunks += message.get("body", b"")
+        if max_bytes is not None and len(chunks) > max_bytes:
+            raise too_large(max_bytes)
+        if not message.get("more_body", False):
+            return bytes(chunks)
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives *body* once, and then whatever *receive* has to say."""
+    is_given = False
+
+    async def replayed() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
