@@ -48,6 +48,7 @@ ToolSearchError
 ├── NotAuthenticatedError   a request to the service has no credential, or none that is accepted
 ├── NotPermittedError       the credential is not good for that
 ├── UnknownRecordError      the service has no such catalog, toolset, key, source or job for this caller
+├── StillRunningError       a job has to end first
 └── TooManyError            a quota or a rate limit is used up
 """
 
@@ -101,6 +102,7 @@ __all__ = [
     "SessionConflictError",
     "SessionStoreError",
     "SourceError",
+    "StillRunningError",
     "StorageError",
     "TooManyError",
     "ToolExecutionError",
@@ -530,6 +532,13 @@ class UnknownRecordError(ToolSearchError, LookupError):
         super().__init__(f"there is no {kind} {name!r}")
         self.kind = kind
         self.name = name
+
+
+class StillRunningError(ToolSearchError):
+    """A job that is still running stands in the way."""
+
+    code = "still_running"
+    status = 409
 
 
 class TooManyError(ToolSearchError):

@@ -64,6 +64,21 @@ class RetentionSettings(SettingsSection):
     jobs_s: Seconds = Field(default=7 * _DAY_S, description="Ended imports.")
 
 
+class ImportSettings(SettingsSection):
+    """How documents are imported."""
+
+    max_document_bytes: Count = Field(default=64 * 1024 * 1024, description="Bytes of a document behind a URL.")
+    fetch_timeout_s: Seconds = Field(default=60.0, description="How long its server may be silent.")
+    at_once: Count = Field(default=2, description="Imports that run at the same time; the others wait.")
+
+
+class HttpToolSettings(SettingsSection):
+    """How operations of OpenAPI documents are called."""
+
+    timeout_s: Seconds = Field(default=60.0, description="Time for one call.")
+    max_answer_bytes: Count = Field(default=8 * 1024 * 1024, description="Bytes of one answer.")
+
+
 class ServiceSettings(Settings):
     """Everything that the operator of a service may change."""
 
@@ -72,3 +87,5 @@ class ServiceSettings(Settings):
     quotas: QuotaSettings = QuotaSettings()
     rates: RateSettings = RateSettings()
     retention: RetentionSettings = RetentionSettings()
+    imports: ImportSettings = ImportSettings()
+    http_tools: HttpToolSettings = HttpToolSettings()

@@ -89,7 +89,7 @@ class _Reader:
             for method in _HINTS:
                 details = as_object(item.get(method))
                 if details is not None:
-                    self._take(Endpoint(method, path, item, details))
+                    self._take(Endpoint(method, path, item, details, self._document.get("security")))
 
     def _take(self, endpoint: Endpoint) -> None:
         name = namespaced(self._server, endpoint.own_name)

@@ -9,7 +9,7 @@ from typing import cast, get_args
 from toolsearch.catalog.sources.openapi_request import PLACEHOLDER, Argument, Operation, Place
 from toolsearch.catalog.sources.schema_dialect import Converted
 from toolsearch.catalog.sources.schema_refs import SchemaLibrary
-from toolsearch.documents.json_values import as_list, as_object, as_texts
+from toolsearch.documents.json_values import as_list, as_object, as_texts, is_object
 from toolsearch.errors import BadToolError
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import MAX_NAME_LENGTH, distinct, namespaced
@@ -25,15 +25,17 @@ _IDLE_KEYWORDS = frozenset({"example", "examples", "externalDocs", "xml", "nulla
 class Endpoint:
     """One operation as the document has it.
 
-    method   lower case
-    item     the path item, which holds what all methods of the path share
-    details  the operation itself
+    method    lower case
+    item      the path item, which holds what all methods of the path share
+    details   the operation itself
+    security  what the document asks of every operation that does not say
     """
 
     method: str
     path: str
     item: JsonObject
     details: JsonObject
+    security: Json = None
 
     @property
     def own_name(self) -> str:
@@ -53,8 +55,15 @@ def read_operation(library: SchemaLibrary, endpoint: Endpoint, base_url: str) ->
         merger.add_parameter(parameter)
     merger.require_declared(endpoint.path)
     content_type = merger.add_body(as_object(library.follow(endpoint.details.get("requestBody"))))
-    method = endpoint.method.upper()
-    return Operation(method, base_url, endpoint.path, tuple(merger.arguments), content_type), merger.schema()
+    operation = Operation(
+        endpoint.method.upper(), base_url, endpoint.path, tuple(merger.arguments), content_type, _security(endpoint)
+    )
+    return operation, merger.schema()
+
+
+def _security(endpoint: Endpoint) -> tuple[tuple[str, ...], ...]:
+    ways = as_list(endpoint.details.get("security", endpoint.security)) or ()
+    return tuple(tuple(sorted(way)) for way in ways if is_object(way))
 
 
 def _parameters(library: SchemaLibrary, endpoint: Endpoint) -> list[JsonObject]:

@@ -41,24 +41,29 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What to send where; *path* has a ``{name}`` for each path argument."""
+    """What to send where; *path* has a ``{name}`` for each path argument.
+
+    security  the names of the security schemes that a request needs together, for each way to be let in
+    """
 
     method: str
     base_url: str
     path: str
     arguments: tuple[Argument, ...]
     content_type: str = ""
+    security: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
     """A request to send. Nothing in it is decided by a model beyond the values of the operation's parameters.
 
-    method   upper case
-    path     percent-encoded, begins with ``/``
-    query    name and value pairs, not yet encoded
-    body     the value to encode as *content_type* says, None for no body
-    context  what the application handed to this call: credentials, for example
+    method    upper case
+    path      percent-encoded, begins with ``/``
+    query     name and value pairs, not yet encoded
+    body      the value to encode as *content_type* says, None for no body
+    security  as that of `Operation`; nothing of it is in the request
+    context   what the application handed to this call: credentials, for example
     """
 
     method: str
@@ -69,6 +74,7 @@ class HttpRequest:
     cookies: Mapping[str, str] = field(default_factory=dict[str, str])
     body: Json = None
     content_type: str = ""
+    security: tuple[tuple[str, ...], ...] = ()
     context: ToolContext = field(default_factory=ToolContext, repr=False)
 
     @property
@@ -84,11 +90,11 @@ class OpenApiCallback:
     """A `ToolCallback` that hands an operation's request to *caller* and returns what that returns."""
 
     def __init__(self, operation: Operation, caller: SendRequest) -> None:
-        self._operation = operation
+        self.operation = operation
         self._caller = caller
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
-        return await self._caller(build_request(self._operation, arguments, context))
+        return await self._caller(build_request(self.operation, arguments, context))
 
 
 def build_request(operation: Operation, arguments: JsonObject, context: ToolContext) -> HttpRequest:
@@ -105,6 +111,7 @@ def build_request(operation: Operation, arguments: JsonObject, context: ToolCont
         cookies={name: text for each, value in given if each.place == "cookie" for name, text in _pairs(each, value)},
         body=whole[0] if whole else fields or None,
         content_type=operation.content_type if whole or fields else "",
+        security=operation.security,
         context=context,
     )
 

@@ -1,0 +1,139 @@
+"""Imports into the catalogs of a store, without the application around them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.kit.clock import Clock
+from toolsearch.errors import TooManyError
+from toolsearch.service.catalogs import Catalogs
+from toolsearch.service.corpora.corpora import Corpora
+from toolsearch.service.imports.fetching import Fetcher
+from toolsearch.service.imports.importing import Importing
+from toolsearch.service.imports.imports import Imports
+from toolsearch.service.imports.refused import RefusedTools
+from toolsearch.service.imports.sources import CatalogSource, Sources, SourceSecrets
+from toolsearch.service.jobs import Job, Jobs
+from toolsearch.service.settings import ServiceSettings
+from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.tokens import HeuristicTokenCounter
+from toolsearch.tools.json_types import Json
+
+TENANT = "acme"
+NOW_S = 1_800_000_000.0
+
+
+class Reversed:
+    """A seal that hides nothing and is easily told from what it seals."""
+
+    def seal(self, text: str) -> str:
+        return text[::-1]
+
+    def open(self, sealed: str) -> str:
+        return sealed[::-1]
+
+
+@dataclass
+class Web:
+    """*pages* are what is behind URLs, *asked* the requests for them."""
+
+    pages: dict[str, httpx2.Response] = field(default_factory=dict)
+    asked: list[httpx2.Request] = field(default_factory=list)
+
+    def open_client(self) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(transport=httpx2.MockTransport(self._answer))
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        self.asked.append(request)
+        return self.pages.get(str(request.url)) or httpx2.Response(404)
+
+
+@dataclass
+class ImportsKit:
+    """*room* is how many tools a catalog may grow by."""
+
+    imports: Imports
+    storage: SqliteStorage
+    catalogs: Catalogs
+    corpora: Corpora
+    clock: Clock
+    web: Web
+    room: int = 1_000
+
+    async def add(self, name: str, kind: Any, document: Json = None, **more: Any) -> tuple[CatalogSource, Job]:
+        """Add a source to the catalog ``default``, and wait for the end of its import."""
+        secrets = SourceSecrets(**more.pop("secrets", {}))
+        source = CatalogSource(TENANT, "default", name, kind, created_s=NOW_S, **more)
+        source, job = await self.imports.create(source, secrets, document)
+        return await self.ended(source, job)
+
+    async def ended(self, source: CatalogSource, job: Job | None) -> tuple[CatalogSource, Job]:
+        assert job is not None
+        ended = await self.imports.jobs.ended(TENANT, job.id)
+        return await self.imports.sources.get(TENANT, source.catalog, source.name), ended
+
+    def tools(self) -> dict[str, str]:
+        """The source of each tool of the catalog ``default``, by name."""
+        return {row.name: row.source for row in self.storage.contents.page(TENANT, "default", limit=1_000)}
+
+    async def refused(self, source: CatalogSource) -> dict[str, str]:
+        return {each.name: each.reason for each in await self.imports.refused.of_source(source)}
+
+    async def require_room(self, tenant: str, catalog: str, more: int) -> None:
+        assert (tenant, catalog) == (TENANT, "default")
+        if more > self.room:
+            raise TooManyError(f"no room for {more} tools")
+
+
+@asynccontextmanager
+async def importing(folder: Path, *, max_document_bytes: int = 100_000) -> AsyncIterator[ImportsKit]:
+    """Imports of the tenant ``acme``, which has a catalog ``default``."""
+    clock, web = Clock(NOW_S), Web()
+    storage = SqliteStorage(folder / "toolsearch.db")
+    corpora = Corpora(storage, ServiceSettings(), lambda _tenant: lambda _row, _execution: None)
+    catalogs = Catalogs(storage, corpora, clock)
+    kit: ImportsKit
+
+    async def require_room(tenant: str, catalog: str, more: int) -> None:
+        await kit.require_room(tenant, catalog, more)
+
+    sources = Sources(storage.records, Reversed(), clock)
+    parts = Importing(
+        storage.contents,
+        sources,
+        RefusedTools(storage.records, clock),
+        corpora,
+        Fetcher(web.open_client, max_document_bytes, 5.0),
+        HeuristicTokenCounter(),
+        require_room,
+        clock,
+    )
+    imports = Imports(parts, Jobs(storage.records, clock, retention_s=1_000, most_at_once=2))
+    kit = ImportsKit(imports, storage, catalogs, corpora, clock, web)
+    await catalogs.create(TENANT, "default", {"description": ""})
+    try:
+        yield kit
+    finally:
+        await imports.aclose()
+        await corpora.aclose()
+        storage.close()
+
+
+def petstore(*operations: str, **more: Any) -> Mapping[str, Json]:
+    """An OpenAPI document at https://pets.example with a GET for each of *operations*."""
+    paths = {
+        f"/{name}": {"get": {"operationId": name, "summary": f"Get {name}.", "responses": {}}} for name in operations
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Pets"},
+        "servers": [{"url": "https://pets.example/v1"}],
+        "paths": paths,
+        **more,
+    }

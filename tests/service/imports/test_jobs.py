@@ -1,0 +1,177 @@
+"""Jobs: what is followed, kept, cancelled, and what becomes of them when the service stops."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.kit.clock import Clock
+from toolsearch.errors import SourceError, StillRunningError, UnknownRecordError
+from toolsearch.service.jobs import Job, Jobs, JobStep, Progress, new_job_id
+from toolsearch.storage.sqlite.records import SqliteRecordStore
+from toolsearch.tools.json_types import JsonObject
+
+
+class Steered:
+    """Work that does what a test says, when it says it."""
+
+    def __init__(self) -> None:
+        self.may_go_on = asyncio.Event()
+        self.has_begun = asyncio.Event()
+        self.is_final = False
+        self.error: Exception | None = None
+
+    async def __call__(self, progress: Progress) -> JsonObject:
+        progress.at("reading", done=1, total=2)
+        if self.is_final:
+            progress.is_final()
+        self.has_begun.set()
+        await self.may_go_on.wait()
+        if self.error is not None:
+            raise self.error
+        progress.at("writing", done=2, total=2, refused=1)
+        return {"written": 2}
+
+
+READING = JobStep("reading", 1, 2)
+WRITING = JobStep("writing", 2, 2, 1)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> SqliteRecordStore:
+    return SqliteRecordStore(tmp_path / "records.db")
+
+
+def jobs_in(records: SqliteRecordStore, clock: Clock, *, at_once: int = 2) -> Jobs:
+    return Jobs(records, clock, retention_s=100, most_at_once=at_once)
+
+
+async def started(jobs: Jobs, work: Steered, tenant: str = "acme") -> Job:
+    job = await jobs.start(tenant, new_job_id(), "catalog/default/github", work)
+    await work.has_begun.wait()
+    return job
+
+
+async def test_a_client_that_connects_late_gets_the_whole_story(records: SqliteRecordStore, clock: Clock) -> None:
+    jobs, work = jobs_in(records, clock), Steered()
+    job = await started(jobs, work)
+    work.may_go_on.set()
+    during = [news async for news in jobs.follow(job)]
+    after = [news async for news in jobs.follow(job)]
+
+    assert during == after
+    assert during[:-1] == [JobStep("waiting"), READING, WRITING]
+    assert isinstance(during[-1], Job)
+    assert (during[-1].state, during[-1].outcome) == ("done", {"written": 2})
+
+
+async def test_a_follower_is_told_of_each_step_when_it_is_made(records: SqliteRecordStore, clock: Clock) -> None:
+    jobs, work = jobs_in(records, clock), Steered()
+    news = jobs.follow(await started(jobs, work))
+
+    assert [await anext(news), await anext(news)] == [JobStep("waiting"), READING]
+    work.may_go_on.set()
+    assert await anext(news) == WRITING
+    await news.aclose()
+    await jobs.aclose()
+
+
+async def test_a_job_whose_work_fails_tells_the_code_and_the_words(records: SqliteRecordStore, clock: Clock) -> None:
+    jobs, work = jobs_in(records, clock), Steered()
+    work.error = SourceError("the document is malformed")
+    job = await started(jobs, work)
+    work.may_go_on.set()
+    ended = await jobs.ended("acme", job.id)
+
+    assert (ended.state, ended.code, ended.error) == ("failed", "source_error", "the document is malformed")
+
+
+async def test_an_unexpected_failure_says_nothing_of_its_cause(records: SqliteRecordStore, clock: Clock) -> None:
+    jobs, work = jobs_in(records, clock), Steered()
+    work.error = RuntimeError("password=hunter2")
+    job = await started(jobs, work)
+    work.may_go_on.set()
+    ended = await jobs.ended("acme", job.id)
+
+    assert (ended.state, ended.code) == ("failed", "internal_error")
+    assert "hunter2" not in ended.error
+
+
+async def test_a_cancelled_job_has_ended(records: SqliteRecordStore, clock: Clock) -> None:
+    jobs = jobs_in(records, clock)
+    job = await started(jobs, Steered())
+
+    assert (await jobs.cancel("acme", job.id)).state == "cancelled"
+    assert (await jobs.get("acme", job.id)).state == "cancelled"
+    assert not jobs.is_running(job.id)
+
+
+async def test_a_job_that_writes_is_not_cancelled(records: SqliteRecordStore, clock: Clock) -> None:
+    jobs, work = jobs_in(records, clock), Steered()
+    work.is_final = True
+    job = await started(jobs, work)
+
+    with pytest.raises(StillRunningError, match="being written"):
+        await jobs.cancel("acme", job.id)
+    work.may_go_on.set()
+    assert (await jobs.ended("acme", job.id)).state == "done"
+
+
+async def test_a_stopping_service_lets_what_writes_end_and_interrupts_the_rest(
+    records: SqliteRecordStore, clock: Clock
+) -> None:
+    jobs, reading, writing = jobs_in(records, clock), Steered(), Steered()
+    writing.is_final = True
+    first, second = await started(jobs, reading), await started(jobs, writing)
+    writing.may_go_on.set()
+    await jobs.aclose()
+
+    assert (await jobs.get("acme", first.id)).state == "interrupted"
+    assert (await jobs.get("acme", second.id)).state == "done"
+
+
+async def test_a_job_of_a_process_that_is_gone_was_interrupted(records: SqliteRecordStore, clock: Clock) -> None:
+    gone, work = jobs_in(records, clock), Steered()
+    job = await started(gone, work)
+    found = await jobs_in(records, clock).get("acme", job.id)
+
+    assert found.state == "interrupted"
+    assert "start it again" in found.error
+    await gone.aclose()
+
+
+async def test_one_job_waits_for_its_turn(records: SqliteRecordStore, clock: Clock) -> None:
+    jobs, first, second = jobs_in(records, clock, at_once=1), Steered(), Steered()
+    one = await started(jobs, first)
+    other = await jobs.start("acme", new_job_id(), "catalog/default/gitlab", second)
+    news = jobs.follow(other)
+
+    assert await anext(news) == JobStep("waiting")
+    assert not second.has_begun.is_set()
+    first.may_go_on.set()
+    second.may_go_on.set()
+    assert (await jobs.ended("acme", one.id)).state == "done"
+    assert (await jobs.ended("acme", other.id)).state == "done"
+
+
+async def test_a_running_job_of_another_tenant_is_as_unknown_as_none(records: SqliteRecordStore, clock: Clock) -> None:
+    jobs, work = jobs_in(records, clock), Steered()
+    job = await started(jobs, work)
+
+    with pytest.raises(UnknownRecordError) as foreign:
+        await jobs.get("umbrella", job.id)
+    with pytest.raises(UnknownRecordError) as cancelled:
+        await jobs.cancel("umbrella", job.id)
+    assert str(foreign.value) == str(cancelled.value) == f"there is no job {job.id!r}"
+    await jobs.aclose()
+
+
+async def test_jobs_are_forgotten_after_their_time(records: SqliteRecordStore, clock: Clock) -> None:
+    jobs, work = jobs_in(records, clock), Steered()
+    work.may_go_on.set()
+    job = await started(jobs, work)
+    await jobs.ended("acme", job.id)
+    clock.now_s += 100
+
+    with pytest.raises(UnknownRecordError):
+        await jobs.get("acme", job.id)

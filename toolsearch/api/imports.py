@@ -1,0 +1,132 @@
+"""The bodies about sources, imports and jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import Field, model_validator
+
+from toolsearch.api.base import AnswerBody, RequestBody
+from toolsearch.api.catalogs import Name
+
+Headers: TypeAlias = Annotated[
+    dict[
+        Annotated[str, Field(pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}$")], Annotated[str, Field(max_length=8_192)]
+    ],
+    Field(max_length=50),
+]
+Url: TypeAlias = Annotated[str, Field(pattern=r"^https?://", max_length=4_000)]
+Prefix: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,48}$")]
+Secret: TypeAlias = Annotated[str, Field(min_length=1, max_length=16_384)]
+
+
+class UserAndPassword(RequestBody):
+    user: str = Field(max_length=1_000)
+    password: str = Field(max_length=1_000)
+
+
+class _FromDocument(RequestBody):
+    name: Name
+    url: Url | None = Field(default=None, description="Where the document is read, now and when it is refreshed.")
+    document_headers: Headers = Field(default={}, description="Sent when the document is read. Never shown again.")
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if self.url is not None and getattr(self, "document", None) is not None:
+            raise ValueError("give either the document or its url")
+        return self
+
+
+class NewOpenApiSource(_FromDocument):
+    """The operations of an OpenAPI 3 document, which the service calls over HTTP."""
+
+    kind: Literal["openapi"]
+    document: dict[str, Any] | str | None = Field(
+        default=None, description="The document, or its text as JSON or YAML; neither this nor a url: it comes later."
+    )
+    prefix: Prefix | None = Field(default=None, description="Of the names of the tools; null: the name of the source.")
+    base_url: Url | None = Field(default=None, description="Where the operations are; null: where the document says.")
+    headers: Headers = Field(default={}, description="Sent with each call. Never shown again.")
+    credentials: dict[str, Secret | UserAndPassword] = Field(
+        default={},
+        max_length=50,
+        description="By the name of a security scheme of the document: a key or token, or user and password for basic "
+        "authentication. Sent where the operations are and nowhere else. Never shown again.",
+    )
+
+
+class NewListingSource(_FromDocument):
+    """Definitions of tools that live with the caller, in the formats of OpenAI, Anthropic or MCP."""
+
+    kind: Literal["listing"]
+    document: dict[str, Any] | list[Any] | str | None = Field(
+        default=None, description="The listing, or its text as JSON, JSONL or YAML."
+    )
+    prefix: Prefix | None = Field(default=None, description="Of the names of tools whose entry names no server.")
+
+
+NewSource: TypeAlias = Annotated[NewOpenApiSource | NewListingSource, Field(discriminator="kind")]
+
+
+class ErrorBody(AnswerBody):
+    code: str = Field(description="Stable: programs go by it.")
+    detail: str = Field(description="What was wrong, and what to do.")
+
+
+SourceState: TypeAlias = Literal["awaiting document", "importing", "ready", "failed", "unfinished"]
+
+
+class SourceBody(AnswerBody):
+    """One source. *tools*, *tokens* and *refused* are of the last import that succeeded."""
+
+    name: Name
+    kind: Literal["openapi", "listing", "mcp"]
+    state: SourceState = Field(
+        description="unfinished: the last import was cancelled or interrupted; its tools are those of the one before."
+    )
+    url: str | None = Field(description="Without what may be a secret.")
+    prefix: str | None
+    origin: str | None = Field(description="Where calls are sent, and with them the credentials.")
+    credentials: list[str] = Field(description="What was given, by name.")
+    tools: int
+    tokens: int = Field(description="What the definitions of its tools cost a model, counted as JSON.")
+    refused: int
+    created_at: datetime
+    imported_at: datetime | None
+    error: ErrorBody | None
+    job: str | None = Field(description="The last import.")
+    version: int
+
+
+class JobStepBody(AnswerBody):
+    """How far a job is."""
+
+    stage: str
+    done: int
+    total: int | None
+    refused: int
+
+
+class JobBody(AnswerBody):
+    id: str
+    subject: str = Field(description="What it is about, such as catalog/default/github.")
+    state: Literal["running", "done", "failed", "cancelled", "interrupted"]
+    began_at: datetime
+    ended_at: datetime | None
+    progress: JobStepBody | None = Field(description="The last step.")
+    outcome: dict[str, Any] = Field(description="Once it is done: how many tools were written, unchanged and removed.")
+    error: ErrorBody | None
+
+
+class SourceStarted(AnswerBody):
+    """A source, and the job that imports it; none if its document is awaited."""
+
+    source: SourceBody
+    job: JobBody | None
+
+
+class RefusedTool(AnswerBody):
+    source: str
+    name: str
+    reason: str

@@ -1,0 +1,57 @@
+"""Parses the text of a document whose format is known, or is told by the text itself."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal, TypeAlias
+
+from toolsearch.documents.yaml_text import parse_yaml
+from toolsearch.errors import SourceError
+from toolsearch.tools.json_types import Json
+
+DocumentFormat: TypeAlias = Literal["json", "jsonl", "yaml"]
+
+
+def parse_document(text: str, document_format: DocumentFormat | None, origin: str) -> Json:
+    """Return the value; JSONL gives the list of its lines' values. Without a format, the text itself tells it.
+
+    Raises SourceError, naming *origin*, if it is malformed or nested too deeply.
+    """
+    try:
+        return _parse(text, document_format or _format_of(text))
+    except RecursionError:
+        raise SourceError(f"{origin} is nested too deeply to be read") from None
+    except ValueError as error:
+        raise SourceError(f"{origin} is malformed: {error}") from error
+
+
+def _parse(text: str, document_format: DocumentFormat) -> Json:
+    if document_format == "jsonl":
+        return _parse_lines(text)
+    return parse_yaml(text) if document_format == "yaml" else json.loads(text)
+
+
+def _format_of(text: str) -> DocumentFormat:
+    """JSON begins with a bracket, and is JSONL if its first line is whole and others follow; all else is YAML."""
+    start = text.lstrip()
+    if not start.startswith(("{", "[")):
+        return "yaml"
+    first, _, rest = start.partition("\n")
+    if not rest.strip():
+        return "json"
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return "json"
+    return "jsonl"
+
+
+def _parse_lines(text: str) -> list[Json]:
+    values: list[Json] = []
+    for number, line in enumerate(text.split("\n"), start=1):  # not splitlines: JSON strings may hold U+2028
+        if line.strip():
+            try:
+                values.append(json.loads(line))
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from error
+    return values

@@ -1,0 +1,98 @@
+"""Exchanges the rows of one source for new ones, in one transaction, and leaves those of all others alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from toolsearch.errors import ContentsConflictError, DuplicateToolError
+from toolsearch.storage.contents import CatalogContents, StoredTool
+from toolsearch.tools.refusal import Refusal
+
+_PAGE = 1_000
+_ATTEMPTS = 10  # others write to the catalog meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What has to be written over the revision *over*.
+
+    kept    how many rows of the source stay as they are
+    growth  by how many tools the catalog grows
+    """
+
+    over: int
+    put: tuple[StoredTool, ...]
+    remove: tuple[str, ...]
+    kept: int
+    growth: int
+    refused: tuple[Refusal, ...]
+
+
+def plan_exchange(
+    contents: CatalogContents, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]
+) -> Exchange:
+    """A row whose name belongs to somebody else is refused, with both owners, and the others are exchanged."""
+    revision = contents.revision(tenant, catalog)
+    there = {row.name: row for row in contents.get(tenant, catalog, [row.name for row in rows])}
+    free = [row for row in rows if row.name not in there or there[row.name].source == source]
+    wanted = {row.name for row in free}
+    put = tuple(row for row in free if row.name not in there or not _is_same(row, there[row.name]))
+    remove = tuple(row.name for row in _rows_of(contents, tenant, catalog, source) if row.name not in wanted)
+    new = sum(row.name not in there for row in free)
+    clashes = tuple(_clash(row, there[row.name]) for row in rows if row.name not in wanted)
+    return Exchange(revision, put, remove, len(free) - len(put), new - len(remove), clashes)
+
+
+def exchange(contents: CatalogContents, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]) -> Exchange:
+    """Write what `plan_exchange` says, all or nothing. Raises ContentsConflictError if others never stop writing."""
+    for attempt in range(_ATTEMPTS):
+        plan = plan_exchange(contents, tenant, catalog, source, rows)
+        if not plan.put and not plan.remove:
+            return plan
+        try:
+            contents.change(tenant, catalog, put=plan.put, remove=plan.remove, over=plan.over)
+        except ContentsConflictError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return plan
+    raise AssertionError  # the last attempt has returned or raised
+
+
+def owner_of(source: str) -> str:
+    """Who owns the tools of a source, for messages."""
+    return f"the source {source!r}" if source else "the tools written to the catalog itself"
+
+
+def _rows_of(contents: CatalogContents, tenant: str, catalog: str, source: str) -> Iterator[StoredTool]:
+    after = ""
+    while page := contents.page(tenant, catalog, after=after, limit=_PAGE, source=source):
+        yield from page
+        after = page[-1].name
+
+
+def _is_same(new: StoredTool, old: StoredTool) -> bool:
+    return new.fingerprint == old.fingerprint and _text(new) == _text(old)
+
+
+def _text(row: StoredTool) -> str:
+    return json.dumps(row.document, sort_keys=True)
+
+
+def _clash(row: StoredTool, there: StoredTool) -> Refusal:
+    clash = DuplicateToolError(row.name, first=owner_of(there.source), second=owner_of(row.source))
+    return Refusal(row.name, row.source, str(clash))
+
+
+def distinct_rows(rows: Iterable[StoredTool]) -> tuple[list[StoredTool], list[Refusal]]:
+    """Of two rows of one name, the first, and a refusal for each other."""
+    found: dict[str, StoredTool] = {}
+    refused: list[Refusal] = []
+    for row in rows:
+        if row.name in found:
+            refused.append(_clash(row, found[row.name]))
+        else:
+            found[row.name] = row
+    return list(found.values()), refused

@@ -1,0 +1,165 @@
+"""The sources of catalogs, as records of the store. Whatever may hold a secret is sealed, and never shown again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Literal, Protocol, TypeAlias
+
+from toolsearch.errors import UnknownRecordError
+from toolsearch.storage.records import Record, RecordStore
+from toolsearch.tools.json_types import JsonObject
+
+SOURCE: Final = "source"  # the kind of their records
+SourceKind: TypeAlias = Literal["openapi", "listing", "mcp"]
+
+_ENOUGH = 10_000  # sources of one catalog; the quota of a tenant is far below
+
+
+class Seal(Protocol):
+    """Encrypts what the store must not show."""
+
+    def seal(self, text: str) -> str: ...
+
+    def open(self, sealed: str) -> str:
+        """Raises ToolSearchError if it was sealed with a key that is not known any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSecrets:
+    """What of a source may hold a secret.
+
+    url               of the document
+    document_headers  sent when the document is fetched
+    headers           sent with each call
+    credentials       by the name of the security scheme: a token or key, or a user and a password
+    server            the entry of an MCP server
+    """
+
+    url: str = ""
+    document_headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    credentials: Mapping[str, str | list[str]] = field(default_factory=dict[str, Any])
+    server: JsonObject = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class LastImport:
+    """What came of the last import that ended. *tokens* is what the definitions of its tools cost a model."""
+
+    at_s: float
+    tools: int = 0
+    tokens: int = 0
+    refused: int = 0
+    code: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSource:
+    """One source of one catalog.
+
+    shown_url  without what may be a secret
+    prefix     of the names of its tools, as their server; None: the name of the source
+    base_url   where the operations of an OpenAPI document are sent; "": where the document says
+    origin     the only place that is sent the credentials: where the operations were sent at the first import
+    credential_names  of the headers and credentials that were given
+    schemes    the security schemes of the document
+    job        of the import that was begun last; *is_settled* says whether its outcome is in *last*
+    version    of the record; 0: not written yet
+    """
+
+    tenant: str
+    catalog: str
+    name: str
+    kind: SourceKind
+    created_s: float
+    sealed: str = field(default="", repr=False)
+    shown_url: str = ""
+    prefix: str | None = None
+    base_url: str = ""
+    origin: str = ""
+    credential_names: tuple[str, ...] = ()
+    schemes: JsonObject = field(default_factory=dict[str, Any])
+    job: str = ""
+    is_settled: bool = True
+    last: LastImport | None = None
+    version: int = 0
+
+    @property
+    def id(self) -> str:
+        return source_id(self.catalog, self.name)
+
+    @property
+    def server(self) -> str:
+        """What its tools have as their server."""
+        return self.name if self.prefix is None else self.prefix
+
+
+def source_id(catalog: str, name: str) -> str:
+    return f"{catalog}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Reads and writes sources; blocks no event loop. *clock* gives seconds since 1970."""
+
+    records: RecordStore
+    seal: Seal
+    clock: Callable[[], float]
+
+    def sealed(self, secrets: SourceSecrets) -> str:
+        return self.seal.seal(json.dumps(asdict(secrets), separators=(",", ":")))
+
+    def secrets_of(self, source: CatalogSource) -> SourceSecrets:
+        return SourceSecrets(**json.loads(self.seal.open(source.sealed)))
+
+    def find(self, tenant: str, catalog: str, name: str) -> CatalogSource | None:
+        """The same as `get`, for threads."""
+        record = self.records.get(tenant, SOURCE, source_id(catalog, name), at_s=self.clock())
+        return _source(tenant, record) if record else None
+
+    async def get(self, tenant: str, catalog: str, name: str) -> CatalogSource:
+        """Raises UnknownRecordError."""
+        found = await asyncio.to_thread(self.find, tenant, catalog, name)
+        if found is None:
+            raise UnknownRecordError(SOURCE, name)
+        return found
+
+    async def of_catalog(self, tenant: str, catalog: str) -> list[CatalogSource]:
+        """By name."""
+        start = source_id(catalog, "")
+        page = await asyncio.to_thread(self.records.page, tenant, SOURCE, after=start, limit=_ENOUGH, at_s=self.clock())
+        return [_source(tenant, record) for record in page if record.id.startswith(start)]
+
+    async def save(self, source: CatalogSource) -> CatalogSource:
+        """Write it over the version that it has. Raises RecordConflictError if there is another by now."""
+        document = {
+            name: value
+            for name, value in asdict(source).items()
+            if name not in ("tenant", "catalog", "name", "version")
+        }
+        record = await asyncio.to_thread(
+            self.records.put, source.tenant, SOURCE, source.id, document, over=source.version, at_s=self.clock()
+        )
+        return replace(source, version=record.version)
+
+    async def delete(self, source: CatalogSource) -> None:
+        await asyncio.to_thread(self.records.delete, source.tenant, SOURCE, source.id)
+
+
+def _source(tenant: str, record: Record) -> CatalogSource:
+    values: dict[str, Any] = dict(record.document)
+    last: dict[str, Any] | None = values.pop("last")
+    catalog, _, name = record.id.partition("/")
+    return CatalogSource(
+        tenant=tenant,
+        catalog=catalog,
+        name=name,
+        **{**values, "credential_names": tuple(values["credential_names"])},
+        last=LastImport(**last) if last is not None else None,
+        version=record.version,
+    )
