@@ -200,7 +200,8 @@ class ToolSearch:
     ) -> Explanation:
         """Say at which place `search` finds *tool* for *query*, or why it does not, with every part of the score.
 
-        Raises what `search` raises, and BadSettingError if an index of your own has no method `explain`.
+        What *principal* may not reach is explained as a tool that does not exist. Raises what `search` raises, and
+        BadSettingError if an index of your own has no method `explain`.
         """
         index = self.index
         if not isinstance(index, ExplainsSearches):
@@ -211,6 +212,8 @@ class ToolSearch:
             lambda by: index.explain(query, tool, strategy=by, within=within, favour=favour),
             strategy or self._strategy,
         )
+        if principal is not None and not self.view(principal.reach).allows(explained.tool):
+            return Explanation(explained.tool, explained.strategy, "no such tool")
         if explained.place is not None and explained.score < self.options.min_score:
             return replace(explained, outcome="below min_score", place=None)
         return explained

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from toolsearch.api.base import AnswerBody, RequestBody
-from toolsearch.api.catalogs import Name
+from toolsearch.api.corpora import OverCorpus, Rules, ToolName
 from toolsearch.api.search import FoundTool
 from toolsearch_indexes.strategies import Ranking
 
@@ -16,11 +16,7 @@ Exposure: TypeAlias = Literal["auto", "messages", "deferred", "fixed", "append"]
 
 _MAX_TTL_S = 30 * 86_400.0
 
-Rules: TypeAlias = Annotated[
-    list[Annotated[str, Field(max_length=200)]],
-    Field(max_length=1_000, description="As 'git__*', 'server:git', 'tag:mail' or 'class:read'."),
-]
-ToolNames: TypeAlias = Annotated[list[Annotated[str, Field(max_length=200)]], Field(min_length=1, max_length=200)]
+ToolNames: TypeAlias = Annotated[list[ToolName], Field(min_length=1, max_length=200)]
 
 
 class SessionBudget(RequestBody):
@@ -30,11 +26,9 @@ class SessionBudget(RequestBody):
     tokens: Annotated[int, Field(ge=1)] | None = Field(default=None, description="Tokens of their definitions.")
 
 
-class NewSession(RequestBody):
+class NewSession(OverCorpus):
     """What an agent works with: tools of one catalog or one toolset, as far as rules and its key allow them."""
 
-    catalog: Name | None = Field(default=None, description="'default' unless a toolset is named.")
-    toolset: Name | None = None
     allow: Rules = Field(default=["*"], description="A tool has to fit one of these rules.")
     deny: Rules = Field(default=[], description="And none of these.")
     pins: list[str] = Field(default=[], max_length=200, description="Tools that are always shown.")
@@ -44,12 +38,6 @@ class NewSession(RequestBody):
         default=None, description="How long it lasts. Unless given, as the service's settings say."
     )
     url_token: bool = Field(default=False, description="Put a token into mcp_url that is good for this session alone.")
-
-    @model_validator(mode="after")
-    def _one_corpus(self) -> Self:
-        if self.catalog is not None and self.toolset is not None:
-            raise ValueError("give a catalog or a toolset, not both")
-        return self
 
 
 class SessionCreated(AnswerBody):
