@@ -22,7 +22,9 @@ class SearchRequest(OverCorpus):
     strategy: SearchStrategy | None = None
     limit: Annotated[int, Field(ge=1, le=100)] = Field(default=5, description="Tools for each query.")
     server: str | None = Field(default=None, max_length=200, description="Only tools of this server.")
-    allow: Rules = Field(default=["*"], description="Narrows what the key allows: a tool has to fit one of these rules.")
+    allow: Rules = Field(
+        default=["*"], description="Narrows what the key allows: a tool has to fit one of these rules."
+    )
     deny: Rules = Field(default=[], description="And none of these.")
     definitions: ToolFormat | None = Field(
         default=None, description="Give the definitions of all tools in the answer, as this API takes them."
@@ -48,7 +50,7 @@ class FoundTool(AnswerBody):
         description="low: requests that no tool serves often have as good an answer; ask again in other words."
     )
     summary: str
-    is_callable: bool = Field(default=True, description="Whether anything runs it: the service, or the caller.")
+    runs_here: bool = Field(description="Whether the service runs it. A call of another is handed back to the caller.")
 
 
 class ExplainedWord(AnswerBody):
@@ -63,7 +65,9 @@ class ExplainedTool(AnswerBody):
 
     tool: str
     strategy: str
-    outcome: str = Field(description="found, by name, by pattern, does not fit, no match, out of reach, no such tool ...")
+    outcome: str = Field(
+        description="found, by name, by pattern, does not fit, no match, out of reach, no such tool ..."
+    )
     place: int | None = Field(description="1 is the best; null if it is not found.")
     score: float
     words: list[ExplainedWord]
@@ -80,7 +84,7 @@ class ExplainedTool(AnswerBody):
 class QueryAnswer(AnswerBody):
     query: str
     tools: list[FoundTool]
-    explanations: list[ExplainedTool] = []
+    explanations: list[ExplainedTool] = Field(default=[])
     error: str = Field(default="", description="Why this query cannot be searched for, if there are several.")
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Response
 
-from toolsearch.api.search import FoundTool, QueryAnswer, SearchAnswer, SearchRequest
+from toolsearch.access.reach import Reach
+from toolsearch.api.search import ExplainedTool, FoundTool, QueryAnswer, SearchAnswer, SearchRequest
 from toolsearch.service.callers import ServiceCaller, caller_with
-from toolsearch.service.corpora.corpus import CorpusRef
+from toolsearch.service.routes.corpus_asked import corpus_asked
+from toolsearch.service.searching import Answered, AnsweredQuery, Asked, answer
 from toolsearch.service.service import Service, service_of
 from toolsearch.threads import search_threads
+from toolsearch.tools.definition import ToolReference
 
 router = APIRouter(tags=["search"])
 
@@ -19,13 +22,54 @@ _Service = Annotated[Service, Depends(service_of)]
 _Searcher = Annotated[ServiceCaller, Depends(caller_with("search"))]
 
 
-@router.post("/search", summary="Search for tools")
-async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> SearchAnswer:
-    answers: list[QueryAnswer] = []
-    async with service.corpora.using(CorpusRef(caller.tenant, "catalog", body.catalog)) as corpus:
-        for query in body.queries:
-            ask = partial(corpus.engine.search, query, limit=body.limit, principal=caller.principal)
-            found = await search_threads.run(ask)
-            tools = [FoundTool(name=t.name, score=t.score, confidence=t.confidence, summary=t.summary) for t in found]
-            answers.append(QueryAnswer(query=query, tools=tools))
-    return SearchAnswer(answers=answers)
+@router.post("/search", summary="Search for tools, with several queries at once", response_model=SearchAnswer)
+async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> Response:
+    """Nothing is kept of the search but figures, and queries without a good answer: see misses. The answer to a single
+    query that cannot be searched for is an error; of several, the others are answered.
+    """
+    asked = Asked(
+        queries=body.queries,
+        names=body.names,
+        strategy=body.strategy,
+        limit=body.limit,
+        server=body.server,
+        reach=Reach.parse(body.allow, body.deny) if body.deny or body.allow != ["*"] else _EVERYTHING,
+        definitions=body.definitions,
+        explain=body.explain,
+        explain_tools=body.explain_tools,
+    )
+    ref = corpus_asked(body, caller)
+    async with service.corpora.using(ref) as corpus:
+        answered = await search_threads.run(answer, corpus.engine, caller.principal, asked)
+    return Response(_body(answered).model_dump_json(), media_type="application/json")  # written once, checked never
+
+
+_EVERYTHING = Reach()
+
+
+def _body(answered: Answered) -> SearchAnswer:
+    return SearchAnswer.model_construct(
+        answers=[_query(each) for each in answered.queries],
+        not_found=list(answered.not_found),
+        named=list(map(found_tool, answered.named)),
+        definitions=answered.definitions,
+    )
+
+
+def _query(answered: AnsweredQuery) -> QueryAnswer:
+    return QueryAnswer.model_construct(
+        query=answered.query,
+        tools=list(map(found_tool, answered.found)),
+        explanations=[ExplainedTool.model_validate(asdict(each)) for each in answered.explanations],
+        error=answered.error,
+    )
+
+
+def found_tool(reference: ToolReference) -> FoundTool:
+    return FoundTool.model_construct(
+        name=reference.name,
+        score=reference.score,
+        confidence=reference.confidence,
+        summary=reference.summary,
+        runs_here=reference.is_callable,
+    )

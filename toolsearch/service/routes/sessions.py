@@ -29,14 +29,14 @@ from toolsearch.api.sessions import (
 )
 from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.service.callers import ServiceCaller, caller_with
-from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.public_urls import public_url
+from toolsearch.service.routes.corpus_asked import corpus_asked
 from toolsearch.service.service import Service, service_of
 from toolsearch.service.sessions import KeptSession, SessionFigures, SessionPlan
 from toolsearch.sessions import choices
 from toolsearch.sessions.answering import Answered, answered_in
 from toolsearch.sessions.conversation import Conversation
-from toolsearch.tools.summaries import one_line
+from toolsearch.tools.summaries import summary_of
 from toolsearch.wire.capabilities import Cloud, Endpoint
 from toolsearch.wire.formats import WireFormat
 
@@ -47,16 +47,10 @@ _Searcher = Annotated[ServiceCaller, Depends(caller_with("search"))]
 _After = Annotated[str, Query(max_length=200, description="The `next` of the page before.")]
 _Limit = Annotated[int, Query(ge=1, le=200)]
 
-_SUMMARY_CHARACTERS = 240
-
 
 @router.post("/sessions", status_code=201, summary="Open a session: a tool-searching endpoint for one agent")
 async def create(body: NewSession, request: Request, service: _Service, caller: _Searcher) -> SessionCreated:
-    corpus = (
-        CorpusRef(caller.tenant, "toolset", body.toolset)
-        if body.toolset is not None
-        else CorpusRef(caller.tenant, "catalog", body.catalog or "default")
-    )
+    corpus = corpus_asked(body, caller)
     plan = SessionPlan(
         corpus, tuple(body.allow), tuple(body.deny), body.budget.tools, body.budget.tokens, body.exposure
     )
@@ -207,7 +201,7 @@ def _active(conversation: Conversation) -> list[ActiveTool]:
     return [
         ActiveTool(
             name=tool.name,
-            summary=one_line(tool.definition.description, _SUMMARY_CHARACTERS),
+            summary=summary_of(tool.definition),
             tokens=known.tokens,
             is_pinned=tool.name in pins,
             is_called=known.is_called,
@@ -224,7 +218,7 @@ def _deferred(conversation: Conversation, *, after: str, limit: int) -> list[Def
     return [
         DeferredTool(
             name=tool.name,
-            summary=one_line(tool.definition.description, _SUMMARY_CHARACTERS),
+            summary=summary_of(tool.definition),
             server=tool.definition.server,
         )
         for tool in map(view.find, names)
@@ -241,6 +235,7 @@ def _found(answer: AnsweredQuery) -> SessionFound:
                 score=tool.reference.score,
                 confidence=tool.reference.confidence,
                 summary=tool.reference.summary,
+                runs_here=tool.reference.is_callable,
                 fit=tool.fit,
                 is_loaded=tool.is_loaded,
             )
