@@ -16,6 +16,7 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.idempotency import Idempotency
 from toolsearch.service.keys import Keys
 from toolsearch.service.limits import Limits
+from toolsearch.service.retention import pruning
 from toolsearch.service.seal import Seal
 from toolsearch.service.sessions import Sessions
 from toolsearch.service.settings import ServiceSettings
@@ -58,7 +59,8 @@ class Service:
     async def running(self) -> AsyncGenerator[None]:
         """While the application serves."""
         try:
-            yield
+            async with pruning(self.storage, self.settings.retention, self.clock):
+                yield
         finally:
             await self.corpora.aclose()
 

@@ -65,10 +65,6 @@ class RecordStore(Protocol):
         """
         ...
 
-    def expired(self, kind: str, *, at_s: float, limit: int) -> list[tuple[str, str]]:
-        """Tenant and id of at most *limit* records that have expired and are not pruned yet, the first ones first."""
-        ...
-
-    def prune(self, *, at_s: float, limit: int) -> int:
-        """Delete at most *limit* records that have expired, the first ones first; return how many."""
+    def prune(self, *, at_s: float, limit: int) -> list[tuple[str, str, str]]:
+        """Delete at most *limit* records that have expired; return the tenant, kind and id of each."""
         ...

@@ -17,10 +17,10 @@ _LIVING = "(expires_s IS NULL OR expires_s > ?)"
 _VERSION = "SELECT version FROM records WHERE tenant = ? AND kind = ? AND id = ?"
 _COUNTER = "records"  # counts writings
 _SCAN = f"SELECT tenant, kind, {_COLUMNS} FROM records WHERE (tenant, kind, id) > (?, ?, ?) ORDER BY 1, 2, 3 LIMIT ?"  # noqa: S608
-_EXPIRED = "SELECT tenant, id FROM records WHERE kind = ? AND expires_s <= ? ORDER BY expires_s, tenant, id LIMIT ?"
-_PRUNE = (
-    "DELETE FROM records WHERE rowid IN (SELECT rowid FROM records WHERE expires_s <= ? ORDER BY expires_s LIMIT ?)"
-)
+_PRUNE = """
+DELETE FROM records WHERE rowid IN (SELECT rowid FROM records WHERE expires_s <= ? ORDER BY expires_s LIMIT ?)
+RETURNING tenant, kind, id
+"""
 
 
 class SqliteRecordStore(SqliteFile):
@@ -83,13 +83,9 @@ class SqliteRecordStore(SqliteFile):
             rows = database.execute(_SCAN, (*after, limit)).fetchall()
         return [(tenant, kind, _record(tuple(rest))) for tenant, kind, *rest in rows]
 
-    def expired(self, kind: str, *, at_s: float, limit: int) -> list[tuple[str, str]]:
-        with self.reading() as database:
-            return database.execute(_EXPIRED, (kind, at_s, limit)).fetchall()
-
-    def prune(self, *, at_s: float, limit: int) -> int:
+    def prune(self, *, at_s: float, limit: int) -> list[tuple[str, str, str]]:
         with self.transaction() as database:
-            return database.execute(_PRUNE, (at_s, limit)).rowcount
+            return database.execute(_PRUNE, (at_s, limit)).fetchall()
 
 
 def _require(
