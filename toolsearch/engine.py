@@ -17,6 +17,7 @@ from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.generation import Generation
+from toolsearch.catalog.index_keeper import IndexKeeper
 from toolsearch.catalog.index_opening import IndexOpener, own_cache
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.taking import ToolLike
@@ -79,7 +80,7 @@ class ToolSearch:
     strategy   what ranks unless a search says otherwise: "auto" is hybrid with an encoder, and keyword without one
     encoder    an Encoder, or what `open_encoder` takes: "built-in", a folder, or the name of a sentence-transformers
                model; None searches without meaning
-    index_dir  where the index is kept between starts; None keeps it in memory
+    index_dir  where the index is kept between starts, or an object that keeps it; None keeps it in memory
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
     cache      of vectors, to share with other engines; whoever made it closes it. None: one of its own
     usage      lets searches learn from what sessions call; None, the default, learns nothing
@@ -95,7 +96,7 @@ class ToolSearch:
         *,
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,
-        index_dir: str | Path | None = None,
+        index_dir: str | Path | IndexKeeper | None = None,
         sessions: SessionStore | None = None,
         options: SessionOptions | None = None,
         manager: ToolCallingManager | None = None,
@@ -124,10 +125,10 @@ class ToolSearch:
         self.definitions = ShownDefinitions(self.counter, self._note)
         self.notes: list[str] = []
         self._strategy: Strategy = strategy
-        directory = IndexDirectory(Path(index_dir)) if index_dir is not None else None
+        keeper = IndexDirectory(Path(index_dir)) if isinstance(index_dir, str | Path) else index_dir
         self._owns_cache = cache is None
-        self._cache = cache or own_cache(directory, encoder)
-        self._opener = IndexOpener(self.catalog, strategy, encoder, directory, self._cache, self._note)
+        self._cache = cache or own_cache(keeper, encoder)
+        self._opener = IndexOpener(self.catalog, strategy, encoder, keeper, self._cache, self._note)
         self._followed = self._opener.open(stored) if index is None else CatalogIndex(self.catalog, index)
         self.vocabulary = vocabulary_of(self.index)
         self._views = ViewCache(self.catalog, self.counter)
@@ -308,11 +309,11 @@ class ToolSearch:
 
     def save(self) -> None:
         """Write catalog and index to the index directory. Raises IndexStoreError, or BadSettingError without one."""
-        directory, index = self._opener.directory, self.index
-        if directory is None or not isinstance(index, ToolSearchIndex):
+        keeper, index = self._opener.keeper, self.index
+        if keeper is None or not isinstance(index, ToolSearchIndex):
             raise BadSettingError("there is nowhere to save: give the engine an index_dir")
         with self._followed.settled() as snapshot:
-            self._opener.save(directory, snapshot, index)
+            self._opener.save(keeper, snapshot, index)
 
     def close(self) -> None:
         """Save the sessions and close what the engine itself has made. What it was given stays open."""
@@ -386,7 +387,7 @@ def _catalog_of(given: Catalog | Iterable[ToolLike] | Generation) -> Catalog:
     return given.catalog() if isinstance(given, Generation) else Catalog(given)
 
 
-def _require_usable(index: ToolIndex, strategy: str, *, index_dir: str | Path | None, usage: UsageLog | None) -> None:
+def _require_usable(index: ToolIndex, strategy: str, *, index_dir: object, usage: UsageLog | None) -> None:
     """Raises BadSettingError where an index of your own cannot do what is asked of it."""
     unknown = sorted(set(index.rankings) - set(RANKINGS))
     if unknown or not index.rankings:

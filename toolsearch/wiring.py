@@ -13,6 +13,7 @@ from toolsearch.calling.hooks import AfterCall, BeforeCall
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import ToolCallbackResolver
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.index_keeper import IndexKeeper
 from toolsearch.catalog.taking import ToolLike
 from toolsearch.chat.advisor import Advisor
 from toolsearch.chat.client import ChatClient
@@ -34,6 +35,7 @@ from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.settings import IndexSettings, Settings
 from toolsearch.storage.sessions import SessionPersistence
 from toolsearch.telemetry import Telemetry
+from toolsearch_indexes.vector_cache import VectorCache
 
 __all__ = [
     "build_client",
@@ -102,11 +104,16 @@ def build_engine(
     telemetry: Telemetry | None = None,
     usage: UsageLog | None = None,
     clock: Callable[[], float] = time.time,
+    cache: VectorCache | None = None,
+    index_dir: IndexKeeper | None = None,
 ) -> ToolSearch:
-    """Index *catalog*. Raises BadSettingError for a strategy without the encoder that it needs."""
+    """Index *catalog*; what *settings* say of the place of the index counts unless *index_dir* keeps it.
+
+    Raises BadSettingError for a strategy without the encoder that it needs.
+    """
     options = _engine_options(settings, persistence, manager, telemetry, clock)
-    options["usage"] = usage
-    return ToolSearch(catalog, index_dir=settings.index.index_dir, **options)
+    options["usage"], options["cache"] = usage, cache
+    return ToolSearch(catalog, index_dir=index_dir or settings.index.index_dir, **options)
 
 
 def open_engine(settings: Settings, index_dir: str | Path) -> ToolSearch:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
 from toolsearch.catalog.following import ReportFollower
+from toolsearch.catalog.lazy_tools import KnowsFingerprints
 from toolsearch.catalog.loading import open_source, portable_spec
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache
 from toolsearch.catalog.source import LiveSource, LoadReport, Source
@@ -176,6 +177,26 @@ class Catalog:
             self._changed(CatalogChange(removed=gone))
         self._feed.deliver()
 
+    def change(self, put: Iterable[ToolLike] = (), remove: Iterable[str] = ()) -> None:
+        """Remove the tools of the names *remove* that are there, and `put` those of *put*, in one change.
+
+        A reader without the lock sees all of it or none of it.
+        """
+        new, names = by_name(put), dict.fromkeys(remove)
+        with self._lock:
+            gone = tuple(name for name in names if name in self._tools and name not in new)
+            replaced = tuple(name for name in new if name in self._tools)
+            after = self._tools.copy()
+            after.update(new)
+            for name in gone:
+                del after[name]
+                self._forget(name)
+            for name in replaced:
+                self._owners.pop(name, None)
+            self._tools, self._snapshot = after, None
+            self._changed(CatalogChange(added=tuple(new.values()), removed=(*gone, *replaced)))
+        self._feed.deliver()
+
     def load(self, source: Source | str | Path, *, spec: str = "") -> LoadReport:
         """Add the tools of *source*, which belongs to this catalog from now on: `close` closes it.
 
@@ -257,8 +278,11 @@ class Catalog:
         """Return the catalog as it is now. As long as nothing changes, this is the same object."""
         with self._lock:
             if self._snapshot is None:
-                frozen = MappingProxyType(self._tools.copy())
-                self._snapshot = CatalogSnapshot(frozen, self._version, self._fingerprints, self._all_purposes())
+                tools = self._tools.copy()
+                unread = tools.unread_fingerprints if isinstance(tools, KnowsFingerprints) else dict[str, str]
+                self._snapshot = CatalogSnapshot(
+                    MappingProxyType(tools), self._version, self._fingerprints, self._all_purposes(), unread
+                )
             return self._snapshot
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -376,12 +400,17 @@ class StoredCatalog(Catalog):
     """A catalog of tools that were stored. They are taken as they are: the store checked them when it wrote."""
 
     def __init__(
-        self, tools: CopyableMapping, *, refused: Iterable[Refusal], purposes: Mapping[str, str], source: Source
+        self,
+        tools: CopyableMapping,
+        *,
+        refused: Iterable[Refusal] = (),
+        purposes: Mapping[str, str] | None = None,
+        source: Source | None = None,
     ) -> None:
         """*source* is what runs the tools; *refused* and *purposes* are as they were when the tools were loaded."""
         super().__init__()
-        self._tools, self._refused, self._sources = tools, {source: tuple(refused)}, [source]
-        self._purposes[source] = purposes
+        self._tools, self._refused, self._sources = tools, {source: tuple(refused)}, [source] if source else []
+        self._purposes[source] = purposes or {}
 
 
 def _is_defined_by(tool: Tool | None, definition: ToolDefinition) -> bool:

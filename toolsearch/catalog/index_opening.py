@@ -8,6 +8,7 @@ from pathlib import Path
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.generation import Generation
+from toolsearch.catalog.index_keeper import IndexKeeper
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.warm_start import IndexDirectory
@@ -26,13 +27,13 @@ class IndexOpener:
     An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except under the
     strategy "auto": there the index is one of words alone. *note* is told so.
 
-    directory  where the index is kept; None keeps it in memory
+    keeper  keeps the index between starts; None: it is in memory only
     """
 
     catalog: Catalog
     strategy: Strategy
     encoder: Encoder | str | Path | None
-    directory: IndexDirectory | None
+    keeper: IndexKeeper | None
     cache: VectorCache
     note: Callable[[str], None]
 
@@ -47,9 +48,9 @@ class IndexOpener:
             self.note(f"indexed by keyword only: {error}")
             return self._following(None, stored)
 
-    def save(self, directory: IndexDirectory, snapshot: CatalogSnapshot, index: ToolSearchIndex) -> None:
+    def save(self, keeper: IndexKeeper, snapshot: CatalogSnapshot, index: ToolSearchIndex) -> None:
         """Write *index*, which holds *snapshot*. Raises IndexStoreError."""
-        directory.save(snapshot, index, refused=self.catalog.refused, encoder_spec=self._encoder_spec)
+        keeper.save(snapshot, index, refused=self.catalog.refused, encoder_spec=self._encoder_spec)
 
     @property
     def _encoder_spec(self) -> str | None:
@@ -76,7 +77,7 @@ class IndexOpener:
         self, encoder: Encoder | None, stored: Generation | None
     ) -> tuple[ToolSearchIndex, CatalogSnapshot | None]:
         """Return an index, and what it already holds of the catalog."""
-        if self.directory is None:
+        if self.keeper is None:
             return ToolSearchIndex(encoder=encoder, cache=self.cache), None
         snapshot = self.catalog.snapshot()
         if stored is not None:
@@ -85,14 +86,16 @@ class IndexOpener:
             except IndexStoreError as error:
                 self.note(f"the stored index is not used, a new one is built: {error}")
                 return ToolSearchIndex(encoder=encoder, cache=self.cache), None
-        index, is_saved = self.directory.index_for(
+        index, is_saved = self.keeper.index_for(
             snapshot, encoder=encoder, encoder_spec=self._encoder_spec, cache=self.cache
         )
         if not is_saved:
-            self.save(self.directory, snapshot, index)
+            self.save(self.keeper, snapshot, index)
         return index, snapshot
 
 
-def own_cache(directory: IndexDirectory | None, encoder: Encoder | str | Path | None) -> VectorCache:
-    """A cache of vectors for one engine: kept in *directory*, unless *encoder* is so fast that it is not worth it."""
-    return directory.vector_cache() if directory and encoder not in (None, BUILT_IN) else VectorCache()
+def own_cache(keeper: IndexKeeper | None, encoder: Encoder | str | Path | None) -> VectorCache:
+    """A cache of vectors for one engine: kept in its directory, unless *encoder* is so fast that it is not worth it."""
+    if isinstance(keeper, IndexDirectory) and encoder not in (None, BUILT_IN):
+        return keeper.vector_cache()
+    return VectorCache()

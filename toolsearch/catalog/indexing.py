@@ -13,6 +13,7 @@ from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.tools.definition import ToolDefinition, ToolReference
 from toolsearch.tools.summaries import summary_of
 from toolsearch_indexes.documents import Hit, ToolDocument
+from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.schema_text import document_from_schema
 from toolsearch_indexes.selection import Selection
 from toolsearch_indexes.strategies import Strategy
@@ -31,6 +32,20 @@ def document_of(definition: ToolDefinition) -> ToolDocument:
         tags=definition.tags,
         local_name=definition.local_name,
     )
+
+
+def bring_up_to_date(index: ToolSearchIndex, snapshot: CatalogSnapshot, indexed: Mapping[str, str]) -> bool:
+    """Change *index*, which holds the definitions of the fingerprints *indexed*, by what differs in *snapshot*.
+
+    Returns whether anything did. Raises EncoderError.
+    """
+    prints, names = snapshot.tool_fingerprints(), list(index.names())
+    current = {name for name in names if indexed.get(name, "") == prints.get(name)}
+    changed = [document_of(snapshot.tools[name].definition) for name in prints if name not in current]
+    gone = [name for name in names if name not in prints]
+    if changed or gone:
+        index.update(changed, gone)
+    return bool(changed or gone)
 
 
 class CatalogIndex:

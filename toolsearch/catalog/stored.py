@@ -10,13 +10,13 @@ import json
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable
 from contextlib import closing
-from copy import copy
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from toolsearch.catalog.lazy_tools import LazyTools
 from toolsearch.catalog.reopening import ReopenedCallback, ReopenedSources
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.errors import IndexStoreError
@@ -67,19 +67,18 @@ def save_catalog(snapshot: CatalogSnapshot, folder: Path, *, refused: Iterable[R
         raise IndexStoreError(f"the catalog cannot be written to {folder}: {error}") from error
 
 
-class StoredTools(MutableMapping[str, Tool]):
-    """The tools of a stored catalog, each read when it is first asked for; changes are to memory only."""
+class StoredTools(LazyTools):
+    """The tools of a stored catalog."""
 
     def __init__(self, folder: Path) -> None:
         self.sources = ReopenedSources()
         self._folder = folder
-        self._tools: dict[str, Tool | None] = {}  # None: not read yet
         try:
             self._file = _OpenFile(folder / CATALOG_FILE)
         except (OSError, sqlite3.Error) as error:
             raise self._damaged(error) from error
         facts = dict(self._rows("select name, value from facts"))
-        self._tools = {name: None for (name,) in self._rows("select name from tools order by position")}
+        super().__init__(name for (name,) in self._rows("select name from tools order by position"))
         if facts.get("format") != str(FORMAT) or "fingerprint" not in facts:
             raise IndexStoreError(
                 f"the catalog in {folder} has format {facts.get('format')}, this version reads {FORMAT}"
@@ -97,33 +96,6 @@ class StoredTools(MutableMapping[str, Tool]):
 
     def refused(self) -> list[Refusal]:
         return [Refusal(*row) for row in self._rows("select name, source, reason from refused")]
-
-    def __getitem__(self, name: str) -> Tool:
-        tool = self._tools[name]
-        if tool is None:
-            tool = self._tools[name] = self._read(name)
-        return tool
-
-    def __setitem__(self, name: str, tool: Tool) -> None:
-        self._tools[name] = tool
-
-    def __delitem__(self, name: str) -> None:
-        del self._tools[name]
-
-    def copy(self) -> StoredTools:
-        """Another view of the same file, with the changes made so far."""
-        other = copy(self)
-        other._tools = dict(self._tools)
-        return other
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tools)
-
-    def __len__(self) -> int:
-        return len(self._tools)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._tools
 
     def _rows(self, query: str, *parameters: str) -> list[Any]:
         """Raises IndexStoreError."""

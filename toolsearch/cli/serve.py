@@ -34,7 +34,7 @@ def serve(
     storage = SqliteStorage(data / "toolsearch.db")
     try:
         seal = open_seal(os.environ, data, storage.records, clock=time.time)
-        service = Service(ServiceSettings.from_environment(os.environ), storage, seal=seal)
+        service = Service(ServiceSettings.from_environment(os.environ), storage, seal=seal, indexes=data / "indexes")
         if (key := service.keys.first_key()) is not None:
             typer.echo(f"The administrator's key, which is shown only now: {key}")
         app = make_app(service, host=host, port=int(port))

@@ -55,6 +55,5 @@ class Catalogs:
         report = await asyncio.to_thread(JsonListingSource(list(entries), description=f"catalog {name}").load)
         good, refused = sift(report.tools, name)
         rows = [to_row(tool) for tool in good]
-        revision = await asyncio.to_thread(self.storage.contents.change, tenant, name, put=rows)
-        await self.corpora.changed(CorpusRef(tenant, "catalog", name), put=rows)
+        revision = await self.corpora.change(CorpusRef(tenant, CATALOG, name), put=rows)
         return Written(tuple(row.name for row in rows), (*report.refused, *refused), revision)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import cast
 
 from fastapi import Request
@@ -28,6 +29,9 @@ class Service:
     """Built once; the application runs it. *clock* gives seconds since 1970. *storage* is closed by who made it.
 
     Without *seal*, what is sealed can be opened until this process ends.
+
+    indexes  the folder where indexes are kept between starts, which may be deleted while no service runs; None keeps
+             them in memory only
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class Service:
         *,
         seal: Seal | None = None,
         clock: Callable[[], float] = time.time,
+        indexes: Path | None = None,
     ) -> None:
         self.settings = settings
         self.storage = storage
@@ -47,7 +52,7 @@ class Service:
         self.limits = Limits(settings.rates, settings.quotas, storage, clock)
         self.audit = Audit(storage.audit, clock)
         self.idempotency = Idempotency(storage.records, self.seal, clock)
-        self.corpora = Corpora(storage, settings, lambda _tenant: lambda _row, _execution: None)
+        self.corpora = Corpora(storage, settings, lambda _tenant: lambda _row, _execution: None, indexes=indexes)
         self.catalogs = Catalogs(storage, self.corpora, clock)
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
 

@@ -3,41 +3,72 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import logging
+import shutil
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Collection, Coroutine, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
-from toolsearch.catalog.catalog import Catalog
-from toolsearch.engine import ToolSearch
-from toolsearch.errors import UnknownRecordError
-from toolsearch.gateway.gateway import Gateway
-from toolsearch.gateway.settings import GatewayConfig, GatewaySettings
-from toolsearch.service.corpora.corpus import Corpus, CorpusRef
+from toolsearch.errors import ToolSearchError
+from toolsearch.service.corpora.corpus import Corpus, CorpusRef, tenant_folder
+from toolsearch.service.corpora.opening import CallbacksOf, CorpusOpener
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.service.stored_tools import MakeCallback, to_tool
 from toolsearch.storage.contents import StoredTool
 from toolsearch.storage.storage import Storage
-from toolsearch.tools.definition import Tool
-from toolsearch.wiring import build_engine
+from toolsearch.threads import in_thread
 
-_PAGE = 1_000
+logger = logging.getLogger(__name__)
+
+_MEASURE_AGAIN_S: Final = 1.0  # searches make an index remember things, so that its size is looked at now and then
+_UNSAVED_SHARE: Final = 0.1  # of the tools of a corpus: after so many changes its index is written again
+_UNSAVED_TOOLS: Final = 200  # but not after fewer than these
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(eq=False, slots=True)
+class _Place:
+    """Room for one corpus. Whoever opens, changes, saves or closes it has the *lock*."""
+
+    ref: CorpusRef
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    corpus: Corpus | None = None
+    opening: asyncio.Task[Corpus] | None = None
+    users: int = 0
+    bytes: int = 0
+    measured_s: float = 0.0
+    unsaved: int = 0
+    is_closing: bool = False
+    is_dropped: bool = False
 
 
 class Corpora:
-    """Use it within one event loop; enter it before, and leave it at the end, which closes everything.
+    """Use it within one event loop; `aclose` closes everything at the end.
+
+    Corpora do not wait for each other: not while one is opened, changed or closed. What has begun, such as a change,
+    goes on to its end when whoever asked for it has gone.
 
     callbacks_of  gives, for a tenant, what runs its stored tools
+    indexes       the folder of all indexes, which may be deleted while no service runs; None keeps them in memory only
     """
 
     def __init__(
-        self, storage: Storage, settings: ServiceSettings, callbacks_of: Callable[[str], MakeCallback]
+        self,
+        storage: Storage,
+        settings: ServiceSettings,
+        callbacks_of: CallbacksOf,
+        *,
+        indexes: Path | None = None,
     ) -> None:
-        self._storage = storage
-        self._settings = settings
-        self._callbacks_of = callbacks_of
-        self._open: dict[CorpusRef, Corpus] = {}
-        self._opening = asyncio.Lock()
-        self._stack = AsyncExitStack()
+        self._contents = storage.contents
+        self._most_bytes = settings.memory.index_bytes
+        self._opener = CorpusOpener(storage, settings, callbacks_of, indexes=indexes)
+        self._indexes = indexes
+        self._places: OrderedDict[CorpusRef, _Place] = OrderedDict()  # the least recently used first
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     @asynccontextmanager
     async def using(self, ref: CorpusRef) -> AsyncGenerator[Corpus]:
@@ -45,43 +76,228 @@ class Corpora:
 
         Raises UnknownRecordError if there is none, with the same words whether it is unknown or of another tenant.
         """
-        async with self._opening:
-            corpus = self._open.get(ref)
-            if corpus is None:
-                corpus = self._open[ref] = await self._opened(ref)
-        yield corpus
+        with self._held(ref) as place:
+            yield place.corpus or await self._opened(place)
+
+    async def change(
+        self,
+        ref: CorpusRef,
+        *,
+        put: Sequence[StoredTool] = (),
+        remove: Collection[str] = (),
+        over: int | None = None,
+    ) -> int:
+        """Change a catalog, as `CatalogContents.change`: in the store, and in memory if it is there.
+
+        Once this returns, searches find what was put, and nothing of what was removed.
+        """
+        return await self._to_its_end(self._change(ref, put, remove, over))
 
     async def changed(self, ref: CorpusRef, *, put: Sequence[StoredTool] = (), remove: Collection[str] = ()) -> None:
-        """Bring the index up to date after a change of the store, if the corpus is in memory."""
-        corpus = self._open.get(ref)
-        if corpus is not None:
-            await asyncio.to_thread(self._apply, corpus, put, remove)
+        """Bring a catalog that is in memory up to date after somebody has changed it in the store.
+
+        What the store has by now is what counts: others may have written meanwhile.
+        """
+        if ref in self._places:
+            await self._to_its_end(self._apply(ref, {*(row.name for row in put), *remove}))
+
+    async def drop(self, ref: CorpusRef) -> None:
+        """Forget a corpus that was deleted from the store, with its index. It is closed once nobody uses it."""
+        await self._to_its_end(self._drop(ref))
+
+    async def drop_tenant(self, tenant: str) -> None:
+        """Forget all corpora of a tenant that was deleted, as `drop`."""
+        for ref in [ref for ref in self._places if ref.tenant == tenant]:
+            await self.drop(ref)
+        if self._indexes is not None:
+            await in_thread(shutil.rmtree, tenant_folder(self._indexes, tenant), ignore_errors=True)
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory the corpora take."""
+        return sum(place.bytes for place in self._places.values())
+
+    @property
+    def refs(self) -> list[CorpusRef]:
+        """Those in memory, the least recently used first."""
+        return [ref for ref, place in self._places.items() if place.corpus is not None]
 
     async def aclose(self) -> None:
-        self._open.clear()
-        await self._stack.aclose()
+        """Close all, whoever uses them, and keep their indexes."""
+        await self._settled()
+        for place in sorted(self._places.values(), key=lambda each: each.ref.kind == "catalog"):  # toolsets hold these
+            async with place.lock:
+                await self._close(place)
+        await self._settled()
+        self._places.clear()
+        self._opener.close()
 
-    async def _opened(self, ref: CorpusRef) -> Corpus:
-        engine, revision = await asyncio.to_thread(self._engine, ref)
-        gateway = Gateway(GatewayConfig(str(ref), (), GatewaySettings()), engine=engine)
-        await self._stack.enter_async_context(gateway)
-        return Corpus(ref, engine, gateway, revision)
+    # Who holds what
 
-    def _engine(self, ref: CorpusRef) -> tuple[ToolSearch, int]:
-        records, contents = self._storage.records, self._storage.contents
-        if records.get(ref.tenant, ref.kind, ref.name, at_s=time.time()) is None:
-            raise UnknownRecordError(ref.kind, ref.name)
-        revision, rows = contents.revision(ref.tenant, ref.name), list[StoredTool]()
-        while page := contents.page(ref.tenant, ref.name, after=rows[-1].name if rows else "", limit=_PAGE):
-            rows += page
-        catalog = Catalog(self._tools(ref, rows))
-        return build_engine(self._settings, catalog, persistence=self._storage.sessions(ref.tenant)), revision
+    @contextmanager
+    def _held(self, ref: CorpusRef) -> Generator[_Place]:
+        """Give the place of *ref*, which stays while the block runs."""
+        place = self._places.get(ref)
+        if place is None:
+            place = self._places[ref] = _Place(ref)
+        self._places.move_to_end(ref)
+        place.users += 1
+        try:
+            yield place
+        finally:
+            place.users -= 1
+            self._released(place)
 
-    def _apply(self, corpus: Corpus, put: Sequence[StoredTool], remove: Collection[str]) -> None:
-        catalog = corpus.engine.catalog
-        catalog.put(*self._tools(corpus.ref, put))
-        catalog.remove(*(name for name in remove if name in catalog))
+    def _released(self, place: _Place) -> None:
+        if place.users:
+            return
+        if place.is_dropped:
+            self._spawn(self._close_unused(place))
+        elif place.corpus is None:
+            self._forget(place)
+        else:
+            self._measure(place)
+            self._evict()
 
-    def _tools(self, ref: CorpusRef, rows: Sequence[StoredTool]) -> list[Tool]:
-        make_callback = self._callbacks_of(ref.tenant)
-        return [to_tool(row, make_callback) for row in rows]
+    def _forget(self, place: _Place) -> None:
+        if not place.users and place.corpus is None and not place.is_closing and self._places.get(place.ref) is place:
+            del self._places[place.ref]
+
+    async def _opened(self, place: _Place) -> Corpus:
+        """All who wait get the same corpus, or the same error."""
+        if place.opening is None:
+            place.opening = self._spawn(self._open(place))
+        return await asyncio.shield(place.opening)
+
+    async def _open(self, place: _Place) -> Corpus:
+        place.users += 1
+        try:
+            async with place.lock:
+                if place.corpus is None:
+                    place.corpus = await self._opener.open(place.ref)
+                    self._measure(place, at_once=True)
+                return place.corpus
+        finally:
+            place.opening = None
+            place.users -= 1
+            self._released(place)
+
+    # Changes
+
+    async def _change(
+        self, ref: CorpusRef, put: Sequence[StoredTool], remove: Collection[str], over: int | None
+    ) -> int:
+        with self._held(ref) as place:
+            async with place.lock:
+                return await in_thread(self._write, place, put, remove, over)
+
+    def _write(self, place: _Place, put: Sequence[StoredTool], remove: Collection[str], over: int | None) -> int:
+        ref, corpus = place.ref, place.corpus
+        if corpus is not None:
+            for name in (*(row.name for row in put), *remove):
+                corpus.engine.catalog.find(name)  # so that whoever still sees the old tool need not read it later
+        revision = self._contents.change(ref.tenant, ref.name, put=put, remove=remove, over=over)
+        self._bring(place, revision, put, remove)
+        return revision
+
+    async def _apply(self, ref: CorpusRef, names: Collection[str]) -> None:
+        with self._held(ref) as place:
+            async with place.lock:
+                await in_thread(self._read_again, place, names)
+
+    def _read_again(self, place: _Place, names: Collection[str]) -> None:
+        tenant, name = place.ref.tenant, place.ref.name
+        revision = self._contents.revision(tenant, name)
+        rows = self._contents.get(tenant, name, names)
+        self._bring(place, revision, rows, set(names) - {row.name for row in rows})
+
+    def _bring(self, place: _Place, revision: int, put: Sequence[StoredTool], remove: Collection[str]) -> None:
+        if place.corpus is None:
+            return
+        self._opener.apply(place.corpus, revision, put, remove)
+        place.unsaved += len(put) + len(remove)
+        place.measured_s = 0.0
+
+    # Out of memory
+
+    def _measure(self, place: _Place, *, at_once: bool = False) -> None:
+        now_s = asyncio.get_running_loop().time()
+        if place.corpus is None or not (at_once or now_s - place.measured_s >= _MEASURE_AGAIN_S):
+            return
+        place.bytes, place.measured_s = place.corpus.bytes, now_s
+        if place.unsaved >= max(_UNSAVED_TOOLS, _UNSAVED_SHARE * len(place.corpus.engine.catalog)):
+            place.unsaved = 0
+            self._spawn(self._save(place))
+
+    def _evict(self) -> None:
+        """Begin to close the least recently used until the rest fits. The last one stays, however large it is."""
+        places = [place for place in self._places.values() if place.corpus is not None and not place.is_closing]
+        over = sum(place.bytes for place in places) - self._most_bytes
+        for place in places[:-1]:
+            if over <= 0:
+                return
+            if not place.users:
+                over -= place.bytes
+                place.is_closing = True
+                self._spawn(self._close_unused(place))
+
+    async def _close_unused(self, place: _Place) -> None:
+        async with place.lock:
+            try:
+                if not place.users:  # else somebody has come meanwhile
+                    await self._close(place)
+            finally:
+                place.is_closing = False
+        self._forget(place)
+
+    async def _close(self, place: _Place) -> None:
+        """What fails is logged: nobody waits for it."""
+        corpus, place.corpus, place.bytes, place.unsaved = place.corpus, None, 0, 0
+        if corpus is None:
+            return
+        if not place.is_dropped:
+            await self._saved(corpus)
+        for close in (corpus.gateway.aclose, lambda: in_thread(corpus.engine.close), corpus.resources.aclose):
+            try:
+                await close()
+            except Exception:
+                logger.exception("%s could not be closed properly", corpus.ref)
+
+    async def _save(self, place: _Place) -> None:
+        async with place.lock:
+            if place.corpus is not None and not place.is_dropped:
+                await self._saved(place.corpus)
+
+    async def _saved(self, corpus: Corpus) -> None:
+        try:
+            await in_thread(corpus.save)
+        except ToolSearchError as error:
+            logger.warning("the index of %s is not kept: %s", corpus.ref, error)
+
+    async def _drop(self, ref: CorpusRef) -> None:
+        place = self._places.pop(ref, None)
+        if place is not None:
+            place.is_dropped = True
+            await self._close_unused(place)
+        if self._indexes is not None:
+            await in_thread(shutil.rmtree, ref.folder(self._indexes), ignore_errors=True)
+
+    # Tasks
+
+    async def _settled(self) -> None:
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _to_its_end(self, work: Coroutine[Any, Any, _Value]) -> _Value:
+        return await asyncio.shield(self._spawn(work))
+
+    def _spawn(self, work: Coroutine[Any, Any, _Value]) -> asyncio.Task[_Value]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # so that it counts as seen, if whoever waited for it has gone

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+import hashlib
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
 
+from toolsearch.catalog.index_cache import IndexCache
 from toolsearch.engine import ToolSearch
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.service.corpora.stored_catalog import Tally
+from toolsearch.tools.definition import legal_name
+from toolsearch_indexes.footprint import index_bytes
+from toolsearch_indexes.index import ToolSearchIndex
 
 CorpusKind: TypeAlias = Literal["catalog", "toolset"]
+
+_BASE_BYTES: Final = 200_000  # of an engine and a gateway without tools
+_SHOWN_CHARACTERS: Final = 40  # of a name, in the name of a folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +34,22 @@ class CorpusRef:
         """As receipts, misses and figures name it within its tenant: ``catalog/default``."""
         return f"{self.kind}/{self.name}"
 
+    def folder(self, indexes: Path) -> Path:
+        """Where its index is kept: a folder of its own, whatever characters the names have."""
+        return tenant_folder(indexes, self.tenant) / _safe(f"{self.kind}-{self.name}")
 
-@dataclass(frozen=True, slots=True)
+
+def tenant_folder(indexes: Path, tenant: str) -> Path:
+    return indexes / _safe(tenant)
+
+
+def _safe(name: str) -> str:
+    """A name for a folder, which no other *name* has, on file systems that fold case too."""
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:16]
+    return f"{legal_name(name)[:_SHOWN_CHARACTERS].lower()}-{digest}"
+
+
+@dataclass(eq=False, slots=True)
 class Corpus:
     """*revision* is that of the store which the index holds.
 
@@ -35,3 +60,17 @@ class Corpus:
     engine: ToolSearch
     gateway: Gateway
     revision: int
+    tally: Tally = field(default_factory=Tally)
+    cache: IndexCache | None = None
+    resources: AsyncExitStack = field(default_factory=AsyncExitStack)  # what is held open for it
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes. Sessions do not count."""
+        index = self.engine.index
+        return _BASE_BYTES + self.tally.total + (index_bytes(index) if isinstance(index, ToolSearchIndex) else 0)
+
+    def save(self) -> None:
+        """Write the index to where it is kept, unless it is there already. Raises IndexStoreError."""
+        if self.cache is not None and not self.cache.holds(self.engine.index):
+            self.engine.save()

@@ -1,0 +1,60 @@
+"""Tools that are read when they are first asked for, so that opening many costs reading their names."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from copy import copy
+from typing import Protocol, Self, runtime_checkable
+
+from toolsearch.tools.definition import Tool
+
+
+@runtime_checkable
+class KnowsFingerprints(Protocol):
+    """A mapping of tools that knows the fingerprints of definitions that it has not read."""
+
+    def unread_fingerprints(self) -> Mapping[str, str]:
+        """By name, of some of the tools."""
+        ...
+
+
+class LazyTools(MutableMapping[str, Tool]):
+    """Tools by name, each read once for all copies; changes are to memory only. Safe to share between threads."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._tools: dict[str, Tool | None] = dict.fromkeys(names)  # None: as it is stored
+        self._as_stored: dict[str, Tool] = {}  # what was read so far, by this object or a copy of it
+
+    @abstractmethod
+    def _read(self, name: str) -> Tool:
+        """Read one that is stored. Raises KeyError if it is not there any more."""
+
+    def __getitem__(self, name: str) -> Tool:
+        tool = self._tools[name] or self._as_stored.get(name)
+        return tool or self._as_stored.setdefault(name, self._read(name))
+
+    def __setitem__(self, name: str, tool: Tool) -> None:
+        self._tools[name] = tool
+
+    def __delitem__(self, name: str) -> None:
+        del self._tools[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def copy(self) -> Self:
+        """Another view of what is stored, with the changes made so far."""
+        other = copy(self)
+        other._tools = dict(self._tools)
+        return other
+
+    def unread(self) -> list[str]:
+        """The names of the tools that are as they are stored, and were not asked for so far."""
+        return [name for name, tool in self._tools.items() if tool is None and name not in self._as_stored]
