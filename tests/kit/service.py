@@ -74,7 +74,9 @@ async def serving(
     clock = Clock(NOW_S)
     storage = SqliteStorage(folder / "toolsearch.db")
     try:
-        service = Service(ServiceSettings.model_validate(sections), wrap(storage), clock=clock)
+        service = Service(
+            ServiceSettings.model_validate(sections), wrap(storage), clock=clock, indexes=folder / "indexes"
+        )
         operator = service.keys.first_key() or ""
         app = make_app(service, host=HOST, port=PORT)
         if prepare is not None:

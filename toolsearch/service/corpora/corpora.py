@@ -124,11 +124,11 @@ class Corpora:
 
     async def aclose(self) -> None:
         """Close all, whoever uses them, and keep their indexes."""
-        await self._settled()
+        await self.settled()
         for place in sorted(self._places.values(), key=lambda each: each.ref.kind == "catalog"):  # toolsets hold these
             async with place.lock:
                 await self._close(place)
-        await self._settled()
+        await self.settled()
         self._places.clear()
         self._opener.close()
 
@@ -284,7 +284,8 @@ class Corpora:
 
     # Tasks
 
-    async def _settled(self) -> None:
+    async def settled(self) -> None:
+        """Wait until nothing is being opened, changed, saved or closed."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
