@@ -15,7 +15,7 @@ from toolsearch.service.corpora.corpus import Corpus
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.corpus_choice import CorpusName, choices, ref_of
 from toolsearch.service.pages.routing import PageRoute, visit_with
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import ToolReference
@@ -24,7 +24,7 @@ from toolsearch_indexes.strategies import Ranking
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Searcher = Annotated[Visit, Depends(visit_with("search"))]
 _Words = Annotated[str, Query(max_length=2_000)]
 _Limit = Annotated[int, Query(ge=1, le=25)]

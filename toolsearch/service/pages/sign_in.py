@@ -22,7 +22,7 @@ from toolsearch.service.pages.routing import (
     text_of,
     visit_of,
 )
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, service_of, the_service
 from toolsearch.service.visits import VISIT_COOKIE, form_token
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -30,7 +30,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _FORM_COOKIE: Final = "toolsearch_form"  # of a browser that has not signed in, for the tokens of its forms
 _REFUSED: Final = "This key is not accepted. It may have expired or been revoked, or a part of it is missing."
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 
 
 @router.get("")

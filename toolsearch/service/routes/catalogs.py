@@ -8,12 +8,12 @@ from fastapi import APIRouter, Depends
 
 from toolsearch.api.catalogs import CatalogBody, NewCatalog, ToolsWritten, Unwritten
 from toolsearch.service.callers import ServiceCaller, caller_with
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 from toolsearch.tools.json_types import JsonObject
 
 router = APIRouter(tags=["catalogs"])
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Writer = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
 
 

@@ -12,13 +12,13 @@ from toolsearch.api.search import ExplainedTool, FoundTool, QueryAnswer, SearchA
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.routes.corpus_asked import corpus_asked
 from toolsearch.service.searching import Answered, AnsweredQuery, Asked, answer
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import ToolReference
 
 router = APIRouter(tags=["search"])
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Searcher = Annotated[ServiceCaller, Depends(caller_with("search"))]
 
 

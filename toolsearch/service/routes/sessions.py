@@ -31,7 +31,7 @@ from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.public_urls import public_url
 from toolsearch.service.routes.corpus_asked import corpus_asked
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 from toolsearch.service.sessions import KeptSession, SessionFigures, SessionPlan
 from toolsearch.sessions import choices
 from toolsearch.sessions.answering import Answered, answered_in
@@ -42,7 +42,7 @@ from toolsearch.wire.formats import WireFormat
 
 router = APIRouter(tags=["sessions"])
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Searcher = Annotated[ServiceCaller, Depends(caller_with("search"))]
 _After = Annotated[str, Query(max_length=200, description="The `next` of the page before.")]
 _Limit = Annotated[int, Query(ge=1, le=200)]
