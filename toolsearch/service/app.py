@@ -18,6 +18,7 @@ from toolsearch.service.middleware.failures import Failures
 from toolsearch.service.middleware.headers import SecureHeaders
 from toolsearch.service.middleware.repeats import Repeats
 from toolsearch.service.middleware.request_ids import RequestIds
+from toolsearch.service.middleware.url_tokens import UrlTokens
 from toolsearch.service.pages.router import add_pages
 from toolsearch.service.paths import OPEN
 from toolsearch.service.problems import add_problem_handlers, problem
@@ -59,6 +60,7 @@ def _middleware(service: Service, host: str, port: int | None) -> list[Middlewar
     """Outermost first; `toolsearch.service.middleware` says what each is for."""
     serve = service.settings.serve
     return [
+        Middleware(UrlTokens),
         Middleware(RequestIds),
         Middleware(SecureHeaders, is_https=(serve.public_url or "").startswith("https://")),
         Middleware(Failures),

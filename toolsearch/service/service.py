@@ -19,6 +19,7 @@ from toolsearch.service.keys import Keys
 from toolsearch.service.limits import Limits
 from toolsearch.service.retention import pruning
 from toolsearch.service.seal import Seal
+from toolsearch.service.session_tokens import SessionTokens, is_session_token
 from toolsearch.service.sessions import Sessions
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.visits import Visits
@@ -48,6 +49,7 @@ class Service:
         self.clock = clock
         self.seal = seal or Seal.until_restart()
         self.keys = Keys(storage.keys, storage.records, clock)
+        self.tokens = SessionTokens(self.keys, self.seal, clock)
         self.visits = Visits(storage.records, self.keys, clock, visit_s=settings.serve.visit_s)
         self.limits = Limits(settings.rates, settings.quotas, storage, clock)
         self.audit = Audit(storage.audit, clock)
@@ -58,7 +60,7 @@ class Service:
 
     async def of_token(self, token: str) -> Grant | None:
         """What a bearer token allows; None if it is not accepted."""
-        return await self.keys.of_token(token)
+        return await (self.tokens.read(token) if is_session_token(token) else self.keys.of_token(token))
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:

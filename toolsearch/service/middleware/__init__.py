@@ -1,5 +1,6 @@
 """What every request passes before a route runs, outermost first: `toolsearch.service.app` puts them in this order.
 
+    url_tokens.py      the token of a session is taken out of the address
     request_ids.py     each request has an id, which is in its answer and in the log
     headers.py         headers that tell browsers to be strict
     failures.py        whatever is raised becomes a problem document

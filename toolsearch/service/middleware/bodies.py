@@ -10,7 +10,7 @@ import numpy as np
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolsearch.service.paths import API, MCP, is_under
+from toolsearch.service.paths import API, is_under
 from toolsearch.service.refusals import bad_request, too_large, unsupported_media
 
 JSON_LINES: Final = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
@@ -47,7 +47,7 @@ class Bodies:
         await self._app(scope, replay(body, receive), send)
 
     def _limit(self, scope: Scope) -> int:
-        if scope["state"].get("caller") is not None or is_under(MCP, scope["path"]):
+        if scope["state"].get("caller") is not None:
             return self._max_bytes
         return min(self._max_bytes, _MAX_UNKNOWN_BYTES)
 

@@ -7,7 +7,7 @@ import asyncio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolsearch.service.paths import MCP, is_under
+from toolsearch.service.paths import is_mcp
 from toolsearch.service.refusals import timed_out
 
 
@@ -22,7 +22,7 @@ class Deadline:
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or is_under(MCP, scope["path"]):
+        if scope["type"] != "http" or is_mcp(scope["path"]):
             await self._app(scope, receive, send)
             return
         limit = asyncio.timeout(self._seconds)

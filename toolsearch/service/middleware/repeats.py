@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.idempotency import Answer, Attempt, Idempotency
 from toolsearch.service.middleware.bodies import read_body, replay
-from toolsearch.service.paths import API, is_under
+from toolsearch.service.paths import API, is_mcp, is_under
 
 _WRITING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _KEPT_HEADERS: Final = ("content-type", "etag", "location")
@@ -58,7 +58,8 @@ class Repeats:
 
 
 def _key(scope: Scope) -> str | None:
-    is_write = scope["type"] == "http" and scope["method"] in _WRITING and is_under(API, scope["path"])
+    is_write = scope["type"] == "http" and scope["method"] in _WRITING
+    is_write = is_write and is_under(API, scope["path"]) and not is_mcp(scope["path"])
     return Headers(scope=scope).get("idempotency-key") if is_write else None
 
 

@@ -29,6 +29,7 @@ from toolsearch.api.sessions import (
 )
 from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.service.callers import ServiceCaller, caller_with
+from toolsearch.service.paths import mcp_path
 from toolsearch.service.public_urls import public_url
 from toolsearch.service.routes.corpus_asked import corpus_asked
 from toolsearch.service.service import Service, the_service
@@ -55,11 +56,11 @@ async def create(body: NewSession, request: Request, service: _Service, caller: 
         corpus, tuple(body.allow), tuple(body.deny), body.budget.tools, body.budget.tokens, body.exposure
     )
     kept = await service.sessions.create(caller, plan, pins=tuple(body.pins), ttl_s=body.ttl_s)
-    path = f"/v1/sessions/{kept.id}"
+    token = service.tokens.make(caller.tenant, kept.id, caller.key_id, kept.expires_s) if body.url_token else ""
     return SessionCreated(
         id=kept.id,
-        mcp_url=public_url(request, f"{path}/mcp"),
-        tools_url=public_url(request, f"{path}/tools"),
+        mcp_url=public_url(request, mcp_path(kept.id, token)),
+        tools_url=public_url(request, f"/v1/sessions/{kept.id}/tools"),
         expires_at=_time(kept.expires_s),
     )
 
