@@ -20,6 +20,7 @@ from toolsearch.service.imports.imports import Imports
 from toolsearch.service.imports.refused import RefusedTools
 from toolsearch.service.imports.sources import CatalogSource, Sources, SourceSecrets
 from toolsearch.service.jobs import Job, Jobs
+from toolsearch.service.seal import Seal
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.sqlite.storage import SqliteStorage
 from toolsearch.tokens import HeuristicTokenCounter
@@ -27,16 +28,6 @@ from toolsearch.tools.json_types import Json
 
 TENANT = "acme"
 NOW_S = 1_800_000_000.0
-
-
-class Reversed:
-    """A seal that hides nothing and is easily told from what it seals."""
-
-    def seal(self, text: str) -> str:
-        return text[::-1]
-
-    def open(self, sealed: str) -> str:
-        return sealed[::-1]
 
 
 @dataclass
@@ -103,7 +94,7 @@ async def importing(folder: Path, *, max_document_bytes: int = 100_000) -> Async
     async def require_room(tenant: str, catalog: str, more: int) -> None:
         await kit.require_room(tenant, catalog, more)
 
-    sources = Sources(storage.records, Reversed(), clock)
+    sources = Sources(storage.records, Seal.until_restart(), clock)
     parts = Importing(
         storage.contents,
         sources,

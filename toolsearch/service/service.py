@@ -14,9 +14,14 @@ from toolsearch.access.principals import Grant
 from toolsearch.service.audit import Audit
 from toolsearch.service.catalogs import Catalogs
 from toolsearch.service.corpora.corpora import Corpora
+from toolsearch.service.executions import Executions
+from toolsearch.service.http_tools import HttpTools
 from toolsearch.service.idempotency import Idempotency
+from toolsearch.service.imports.making import make_imports
+from toolsearch.service.imports.sources import Sources
 from toolsearch.service.keys import Keys
 from toolsearch.service.limits import Limits
+from toolsearch.service.outbound import open_client
 from toolsearch.service.retention import pruning
 from toolsearch.service.seal import Seal
 from toolsearch.service.session_tokens import SessionTokens, is_session_token
@@ -54,8 +59,20 @@ class Service:
         self.limits = Limits(settings.rates, settings.quotas, storage, clock)
         self.audit = Audit(storage.audit, clock)
         self.idempotency = Idempotency(storage.records, self.seal, clock)
-        self.corpora = Corpora(storage, settings, lambda _tenant: lambda _row, _execution: None, indexes=indexes)
+        sources = Sources(storage.records, self.seal, clock)
+        executions = Executions(HttpTools(sources, open_client, settings.http_tools))
+        self.corpora = Corpora(storage, settings, executions.of_tenant, indexes=indexes)
         self.catalogs = Catalogs(storage, self.corpora, clock)
+        self.imports = make_imports(
+            sources,
+            storage,
+            settings,
+            catalogs=self.catalogs,
+            corpora=self.corpora,
+            limits=self.limits,
+            open_client=open_client,
+            clock=clock,
+        )
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
 
     async def of_token(self, token: str) -> Grant | None:
@@ -69,6 +86,7 @@ class Service:
             async with pruning(self.storage, self.settings.retention, self.clock):
                 yield
         finally:
+            await self.imports.aclose()
             await self.corpora.aclose()
 
 

@@ -6,9 +6,10 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from toolsearch.errors import UnknownRecordError
+from toolsearch.service.seal import Seal
 from toolsearch.storage.records import Record, RecordStore
 from toolsearch.tools.json_types import JsonObject
 
@@ -16,16 +17,6 @@ SOURCE: Final = "source"  # the kind of their records
 SourceKind: TypeAlias = Literal["openapi", "listing", "mcp"]
 
 _ENOUGH = 10_000  # sources of one catalog; the quota of a tenant is far below
-
-
-class Seal(Protocol):
-    """Encrypts what the store must not show."""
-
-    def seal(self, text: str) -> str: ...
-
-    def open(self, sealed: str) -> str:
-        """Raises ToolSearchError if it was sealed with a key that is not known any more."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,48 @@
+"""Puts imports together, for one service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from toolsearch.service.catalogs import Catalogs
+from toolsearch.service.corpora.corpora import Corpora
+from toolsearch.service.imports.fetching import Fetcher, OpenClient
+from toolsearch.service.imports.importing import Importing
+from toolsearch.service.imports.imports import Imports
+from toolsearch.service.imports.refused import RefusedTools
+from toolsearch.service.imports.sources import Sources
+from toolsearch.service.jobs import Jobs
+from toolsearch.service.limits import Limits
+from toolsearch.service.settings import ServiceSettings
+from toolsearch.storage.storage import Storage
+from toolsearch.tokens import default_counter
+
+
+def make_imports(
+    sources: Sources,
+    storage: Storage,
+    settings: ServiceSettings,
+    *,
+    catalogs: Catalogs,
+    corpora: Corpora,
+    limits: Limits,
+    open_client: OpenClient,
+    clock: Callable[[], float],
+) -> Imports:
+    async def require_catalog_with_room(tenant: str, catalog: str, more: int) -> None:
+        await catalogs.get(tenant, catalog)  # it may have been deleted since the import began
+        if more > 0:
+            await limits.require_room(tenant, "tools", more)
+
+    importing = Importing(
+        storage.contents,
+        sources,
+        RefusedTools(storage.records, clock),
+        corpora,
+        Fetcher(open_client, settings.imports.max_document_bytes, settings.imports.fetch_timeout_s),
+        default_counter(),
+        require_catalog_with_room,
+        clock,
+    )
+    jobs = Jobs(storage.records, clock, retention_s=settings.retention.jobs_s, most_at_once=settings.imports.at_once)
+    return Imports(importing, jobs)

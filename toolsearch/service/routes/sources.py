@@ -1,0 +1,125 @@
+"""What catalogs import from: ``/v1/catalogs/{catalog}/sources``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Depends, Request
+
+from toolsearch.api.base import Page
+from toolsearch.api.imports import ErrorBody, NewSource, RefusedTool, SourceBody, SourceStarted, SourceState
+from toolsearch.errors import BadSettingError
+from toolsearch.service.callers import ServiceCaller, caller_with
+from toolsearch.service.cursors import Paging, paging
+from toolsearch.service.imports.new_sources import new_source
+from toolsearch.service.imports.sources import CatalogSource, LastImport
+from toolsearch.service.jobs import Job
+from toolsearch.service.routes.jobs import job_body
+from toolsearch.service.service import Service, service_of
+from toolsearch.tools.refusal import Refusal
+
+router = APIRouter(tags=["sources"])
+
+_Service = Annotated[Service, Depends(service_of)]
+_Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
+_Writer = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
+_DOCUMENTS = ("application/json", "application/x-ndjson", "application/yaml")
+_Paging = Annotated[Paging, Depends(paging)]
+
+
+@router.post("/catalogs/{catalog}/sources", status_code=202, summary="Add a source and import it")
+async def create(catalog: str, body: Annotated[NewSource, Body()], service: _Service, caller: _Writer) -> SourceStarted:
+    await service.catalogs.get(caller.tenant, catalog)
+    await service.limits.require_room(caller.tenant, "sources")
+    source, secrets = new_source(body, caller.tenant, catalog, service.clock())
+    return _started(service, *await service.imports.create(source, secrets, body.document))
+
+
+@router.get("/catalogs/{catalog}/sources", summary="List the sources of a catalog")
+async def list_sources(catalog: str, service: _Service, caller: _Reader, paging: _Paging) -> Page[SourceBody]:
+    await service.catalogs.get(caller.tenant, catalog)
+    sources = await service.imports.sources.of_catalog(caller.tenant, catalog)
+    following = [each for each in sources if each.name > paging.after]
+    return paging.page(following[: paging.fetch], lambda each: each.name, lambda each: _body(service, each))
+
+
+@router.get("/catalogs/{catalog}/sources/{source}", summary="Get a source")
+async def get(catalog: str, source: str, service: _Service, caller: _Reader) -> SourceBody:
+    return _body(service, await service.imports.sources.get(caller.tenant, catalog, source))
+
+
+@router.put(
+    "/catalogs/{catalog}/sources/{source}/document",
+    status_code=202,
+    summary="Upload the document of a source and import it",
+    openapi_extra={"requestBody": {"required": True, "content": {media: {} for media in _DOCUMENTS}}},
+)
+async def upload(catalog: str, source: str, request: Request, service: _Service, caller: _Writer) -> SourceStarted:
+    try:
+        text = (await request.body()).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadSettingError("the document is not UTF-8; send it as text, whatever its format") from None
+    return _started(service, *await service.imports.upload(caller.tenant, catalog, source, text))
+
+
+@router.post(
+    "/catalogs/{catalog}/sources/{source}/refresh", status_code=202, summary="Import a source again from its URL"
+)
+async def refresh(catalog: str, source: str, service: _Service, caller: _Writer) -> SourceStarted:
+    return _started(service, *await service.imports.refresh(caller.tenant, catalog, source))
+
+
+@router.delete("/catalogs/{catalog}/sources/{source}", status_code=204, summary="Delete a source and its tools")
+async def delete(catalog: str, source: str, service: _Service, caller: _Writer) -> None:
+    await service.imports.delete(caller.tenant, catalog, source)
+
+
+@router.get("/catalogs/{catalog}/refused", summary="List the tools that imports refused, and why")
+async def refused(catalog: str, service: _Service, caller: _Reader, paging: _Paging) -> Page[RefusedTool]:
+    """By source. A source imported again has the refusals of that import alone."""
+    await service.catalogs.get(caller.tenant, catalog)
+    found: list[tuple[str, Refusal]] = []  # with its place in the list
+    for source in await service.imports.sources.of_catalog(caller.tenant, catalog):
+        of_source = await service.imports.refused.of_source(source)
+        found += [(f"{source.name}/{place:06}", each) for place, each in enumerate(of_source)]
+    following = [each for each in found if each[0] > paging.after]
+    return paging.page(following[: paging.fetch], lambda each: each[0], _refused)
+
+
+def _refused(found: tuple[str, Refusal]) -> RefusedTool:
+    _, refusal = found
+    return RefusedTool(source=refusal.source, name=refusal.name, reason=refusal.reason)
+
+
+def _started(service: Service, source: CatalogSource, job: Job | None) -> SourceStarted:
+    return SourceStarted(source=_body(service, source), job=job_body(job) if job else None)
+
+
+def _body(service: Service, source: CatalogSource) -> SourceBody:
+    last = source.last or LastImport(0)
+    return SourceBody(
+        name=source.name,
+        kind=source.kind,
+        state=_state(service, source),
+        url=source.shown_url or None,
+        prefix=source.prefix,
+        origin=source.origin or None,
+        credentials=list(source.credential_names),
+        tools=last.tools,
+        tokens=last.tokens,
+        refused=last.refused,
+        created_at=datetime.fromtimestamp(source.created_s, UTC),
+        imported_at=datetime.fromtimestamp(last.at_s, UTC) if source.last else None,
+        error=ErrorBody(code=last.code, detail=last.error) if last.error else None,
+        job=source.job or None,
+        version=source.version,
+    )
+
+
+def _state(service: Service, source: CatalogSource) -> SourceState:
+    if not source.is_settled:
+        return "importing" if service.imports.jobs.is_running(source.job) else "unfinished"
+    if source.last is None:
+        return "awaiting document"
+    return "failed" if source.last.error else "ready"
