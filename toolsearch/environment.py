@@ -9,4 +9,6 @@ NESTED: Final = "__"  # between a section and a name in it
 GATEWAY_TOKEN: Final = "TOOLSEARCH_GATEWAY_TOKEN"  # noqa: S105  the name of the variable
 SECRET_KEY: Final = "TOOLSEARCH_SECRET_KEY"  # noqa: S105  what a service seals credentials with
 SECRET_KEY_FILE: Final = "TOOLSEARCH_SECRET_KEY_FILE"  # noqa: S105
-NO_SETTINGS: Final = frozenset({GATEWAY_TOKEN, SECRET_KEY, SECRET_KEY_FILE})
+SERVICE_URL: Final = "TOOLSEARCH_URL"  # where clients reach a service
+SERVICE_KEY: Final = "TOOLSEARCH_KEY"  # and what they say who they are by
+NO_SETTINGS: Final = frozenset({GATEWAY_TOKEN, SECRET_KEY, SECRET_KEY_FILE, SERVICE_URL, SERVICE_KEY})

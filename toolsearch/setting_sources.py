@@ -147,7 +147,7 @@ def _read(value: Any, setting: Setting) -> Any:
     text, annotation = value.strip(), setting.field.annotation
     if setting.is_table:
         return json.loads(text)
-    if get_origin(annotation) is frozenset:
+    if get_origin(annotation) in (frozenset, tuple):
         return json.loads(text) if text.startswith("[") else [part.strip() for part in text.split(",") if part.strip()]
     return _without_none(value) if NoneType in get_args(annotation) else value
 

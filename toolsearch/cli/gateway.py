@@ -7,10 +7,11 @@ import signal
 from collections.abc import Coroutine
 from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolsearch.cli.addresses import read_address
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.gateway_approve import approve
 from toolsearch.cli.gateway_check import check
@@ -18,14 +19,11 @@ from toolsearch.cli.gateway_import import import_servers
 from toolsearch.cli.gateway_login import login
 from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.gateway_status import status
-from toolsearch.cli.logs import log_from
+from toolsearch.cli.logs import LogLevel, log_from
 from toolsearch.cli.output import warn
-from toolsearch.errors import BadSettingError
 
 if TYPE_CHECKING:
     from toolsearch.gateway.gateway import Gateway
-
-_LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 gateway = typer.Typer(invoke_without_command=True, help="Serve the tools of many MCP servers through one.")
 
@@ -38,13 +36,13 @@ def serve(
     http: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve over HTTP, at /mcp, instead of stdin and stdout.")
     ] = None,
-    log_level: Annotated[_LogLevel, typer.Option(help="What is logged, on stderr.")] = "warning",
+    log_level: Annotated[LogLevel, typer.Option(help="What is logged, on stderr.")] = "warning",
 ) -> int:
     """Serve the tools of many MCP servers through one: 'toolsearch gateway --config mcp.json' as a client's server."""
     if context.invoked_subcommand is not None:
         return ExitCode.OK
     log_from(log_level)
-    address = None if http is None else _address(http)
+    address = None if http is None else read_address(http, "--http")
     read = read_config(config)
     from toolsearch.gateway.gateway import Gateway
 
@@ -90,11 +88,3 @@ async def _until_terminated(serving: Coroutine[None, None, None]) -> None:
     except asyncio.CancelledError:
         if (own := asyncio.current_task()) is not None and own.cancelling():  # cancelled by Ctrl-C, which is reported
             raise
-
-
-def _address(text: str) -> tuple[str, int]:
-    """Read ``HOST:PORT``, ``[::1]:PORT`` or ``:PORT``, which is loopback."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65_535:
-        raise BadSettingError(f"--http wants HOST:PORT, such as 127.0.0.1:8080, not {text!r}")
-    return host.strip("[]") or "127.0.0.1", int(port)

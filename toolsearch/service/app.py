@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Response
 from starlette.middleware import Middleware
 
-from toolsearch.gateway.http_guard import HostGuard, HostPort, served_hosts
+from toolsearch.gateway.http_guard import HostGuard
+from toolsearch.service.hosts import named_hosts
 from toolsearch.service.middleware.auditing import Audited
 from toolsearch.service.middleware.authentication import Authentication
 from toolsearch.service.middleware.bodies import Bodies
@@ -22,9 +22,9 @@ from toolsearch.service.middleware.url_tokens import UrlTokens
 from toolsearch.service.pages.router import add_pages
 from toolsearch.service.paths import OPEN
 from toolsearch.service.problems import add_problem_handlers, problem
-from toolsearch.service.routes import catalogs, jobs, search, sessions, sources
+from toolsearch.service.routes import catalogs, jobs, operations, search, sessions, sources
 from toolsearch.service.service import Service
-from toolsearch.service.settings import ServeSettings
+from toolsearch.service.shutdown import EndlessStreams
 
 _ROUTERS = (catalogs.router, sources.router, jobs.router, search.router, sessions.router)
 
@@ -52,6 +52,7 @@ def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = No
     add_problem_handlers(app)
     for router in _ROUTERS:
         app.include_router(router, prefix="/v1")
+    app.include_router(operations.router)
     add_pages(app)
     return app
 
@@ -64,18 +65,14 @@ def _middleware(service: Service, host: str, port: int | None) -> list[Middlewar
         Middleware(RequestIds),
         Middleware(SecureHeaders, is_https=(serve.public_url or "").startswith("https://")),
         Middleware(Failures),
-        Middleware(HostGuard, hosts=_hosts(serve, host, port), origins=(), open_paths=OPEN, refuse=_refusal),
+        Middleware(HostGuard, hosts=named_hosts(serve, host, port), origins=(), open_paths=OPEN, refuse=_refusal),
         Middleware(Authentication, of_token=service.of_token, limits=service.limits),
+        Middleware(EndlessStreams, shutdown=service.shutdown),
         Middleware(Deadline, seconds=serve.request_timeout_s),
         Middleware(Bodies, max_bytes=serve.max_body_bytes, max_depth=serve.max_depth),
         Middleware(Audited, audit=service.audit),
         Middleware(Repeats, idempotency=service.idempotency),
     ]
-
-
-def _hosts(serve: ServeSettings, host: str, port: int | None) -> list[HostPort]:
-    public = urlsplit(serve.public_url or "").netloc
-    return served_hosts((*serve.allowed_hosts, *([public] if public else [])), host, port, setting="serve.allowedHosts")
 
 
 def _refusal(detail: str, status: int) -> Response:

@@ -31,16 +31,24 @@ def open_seal(environ: Mapping[str, str], folder: Path, records: RecordStore, *,
     The first start makes the file if there are none. Raises BadSettingError for what is no key, and SealError if the
     data were sealed with a key that is not among them.
     """
+    seal = checked_seal(environ, folder, records, clock=clock) or Seal([_made(folder / KEY_FILE)])
+    if records.get(THE_SERVICE, PROOF, PROOF, at_s=clock()) is None:
+        records.put(THE_SERVICE, PROOF, PROOF, {"sealed": seal.seal(PROOF)}, over=None, at_s=clock())
+    return seal
+
+
+def checked_seal(
+    environ: Mapping[str, str], folder: Path, records: RecordStore, *, clock: Callable[[], float]
+) -> Seal | None:
+    """As `open_seal`, but nothing is written; None if the first start has yet to make a key."""
     proof = records.get(THE_SERVICE, PROOF, PROOF, at_s=clock())
     keys = _given(environ, folder)
     if keys is None:
         if proof is not None:
             raise SealError
-        keys = [_made(folder / KEY_FILE)]
+        return None
     seal = Seal(keys)
-    if proof is None:
-        records.put(THE_SERVICE, PROOF, PROOF, {"sealed": seal.seal(PROOF)}, over=None, at_s=clock())
-    else:
+    if proof is not None:
         seal.open(str(proof.document.get("sealed")))
     return seal
 

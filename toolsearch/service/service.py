@@ -27,6 +27,7 @@ from toolsearch.service.seal import Seal
 from toolsearch.service.session_tokens import SessionTokens, is_session_token
 from toolsearch.service.sessions import Sessions
 from toolsearch.service.settings import ServiceSettings
+from toolsearch.service.shutdown import Shutdown
 from toolsearch.service.visits import Visits
 from toolsearch.storage.storage import Storage
 
@@ -53,6 +54,7 @@ class Service:
         self.storage = storage
         self.clock = clock
         self.seal = seal or Seal.until_restart()
+        self.shutdown = Shutdown()
         self.keys = Keys(storage.keys, storage.records, clock)
         self.tokens = SessionTokens(self.keys, self.seal, clock)
         self.visits = Visits(storage.records, self.keys, clock, visit_s=settings.serve.visit_s)

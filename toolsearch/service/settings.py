@@ -23,6 +23,16 @@ class ServeSettings(SettingsSection):
     max_body_bytes: Count = Field(default=16 * 1024 * 1024, description="Bytes of one request.")
     max_depth: Count = Field(default=64, description="How deep the JSON of a request may be nested.")
     request_timeout_s: Seconds = Field(default=60.0, description="How long a request may take; imports go on behind.")
+    arrival_timeout_s: Seconds = Field(
+        default=30.0, description="How long a request may take to arrive whole, headers and body."
+    )
+    max_connections: Count = Field(
+        default=10_000,
+        description="Connections at once; never more than half of the files that the process may have open.",
+    )
+    shutdown_timeout_s: Count = Field(
+        default=30, description="Whole seconds that requests have to end, once the service is asked to."
+    )
     session_ttl_s: Seconds = Field(default=_DAY_S, description="How long a session lasts unless the request says.")
     visit_s: Seconds = Field(default=_DAY_S / 3, description="How long a browser stays signed in to the pages.")
 

@@ -7,6 +7,7 @@
     (HostGuard)        requests for other hosts and from foreign pages are refused: `toolsearch.gateway.http_guard`
     authentication.py  who asks, and whether that is not too often
     deadline.py        how long it may take
+    (EndlessStreams)   streams that would never end are ended when the service does: `toolsearch.service.shutdown`
     bodies.py          how large and how deeply nested a body may be
     auditing.py        writes are recorded before they are acknowledged
     repeats.py         a repeated request with an Idempotency-Key gets the answer of the first

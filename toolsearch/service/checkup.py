@@ -1,0 +1,120 @@
+"""What `toolsearch serve --check` looks at before a start: nothing is changed, and every finding is reported."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from toolsearch.access.keys import is_loopback
+from toolsearch.errors import BadSettingError, StorageError, ToolSearchError
+from toolsearch.service.data_folder import STORE_FILE
+from toolsearch.service.hosts import named_hosts
+from toolsearch.service.secret_keys import checked_seal
+from toolsearch.service.settings import ServiceSettings
+from toolsearch.storage.sqlite.inspection import inspected
+from toolsearch.storage.sqlite.schema import VERSION
+from toolsearch.storage.sqlite.storage import SqliteStorage
+
+Level: TypeAlias = Literal["ok", "warning", "error"]
+
+_LITTLE_SPACE: Final = 1024**3  # bytes; less is a reason to look at the disk soon
+_NO_SPACE: Final = 64 * 1024**2
+_NOT_THERE: Final = "not there yet; the first start makes it"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. *error* is what a start would end with."""
+
+    subject: str
+    level: Level
+    text: str
+    error: ToolSearchError | None = None
+
+
+def check_up(
+    settings: ServiceSettings,
+    environ: Mapping[str, str],
+    data: Path,
+    host: str,
+    port: int,
+    *,
+    clock: Callable[[], float],
+) -> list[Finding]:
+    """Everything that can be told without starting: the folder, the store, the disk and the address."""
+    return [
+        Finding("settings", "ok", "can be used"),
+        _finding("folder", lambda: _folder(data)),
+        _finding("store", lambda: _store(data)),
+        _finding("secret key", lambda: _secret_key(environ, data, clock)),
+        *_disk(data),
+        _finding("address", lambda: _address(settings, host, port)),
+        *_transport(settings, host),
+    ]
+
+
+def _finding(subject: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(subject, "ok", look())
+    except ToolSearchError as error:
+        return Finding(subject, "error", str(error), error)
+
+
+def _folder(data: Path) -> str:
+    nearest = _existing(data)
+    if not nearest.is_dir():
+        raise BadSettingError(f"{nearest} is not a folder; name another one by --data")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise StorageError(f"{nearest} cannot be written to by this user")
+    return f"{data} can be written to" if nearest == data else f"{data} is {_NOT_THERE}"
+
+
+def _store(data: Path) -> str:
+    version = inspected(data / STORE_FILE)
+    if version is None:
+        return f"{data / STORE_FILE} is {_NOT_THERE}"
+    return f"version {version}" if version == VERSION else f"version {version}; the next start makes it {VERSION}"
+
+
+def _secret_key(environ: Mapping[str, str], data: Path, clock: Callable[[], float]) -> str:
+    if inspected(data / STORE_FILE) != VERSION:
+        return "not looked at, since the store cannot be opened before a start"
+    with closing(SqliteStorage(data / STORE_FILE)) as storage:
+        seal = checked_seal(environ, data, storage.records, clock=clock)
+    return _NOT_THERE if seal is None else "opens what it has sealed"
+
+
+def _existing(path: Path) -> Path:
+    """*path*, or the nearest folder above it that is there."""
+    return next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
+
+
+def _disk(data: Path) -> Iterator[Finding]:
+    free = shutil.disk_usage(_existing(data)).free
+    told = f"{free / 1024**3:,.1f} GiB are free for {data}"
+    if free < _NO_SPACE:
+        yield Finding("disk", "error", told, StorageError(told))
+    else:
+        yield Finding("disk", "warning" if free < _LITTLE_SPACE else "ok", told)
+
+
+def _address(settings: ServiceSettings, host: str, port: int) -> str:
+    named_hosts(settings.serve, host, port)
+    return f"{host or 'every address'}; every request needs a key"
+
+
+def _transport(settings: ServiceSettings, host: str) -> Iterator[Finding]:
+    """Keys in plain text on a network are no secret."""
+    url = settings.serve.public_url or ""
+    if not is_loopback(host) and not url.startswith("https://"):
+        yield Finding(
+            "encryption",
+            "warning",
+            "other machines reach the service without TLS, which shows them each other's keys: put a proxy with TLS in "
+            "front of it, and set serve.public_url to its https URL",
+        )
