@@ -1,0 +1,111 @@
+"""``toolsearch serve``: what it prints, what it checks, and its exit codes."""
+
+import socket
+import sqlite3
+
+import pytest
+
+from tests.kit.service_process import service_process
+
+
+@pytest.fixture
+def checked(command):
+    """The findings of a check, by what was looked at, and the exit code."""
+
+    def checked(*options):
+        ran = command("serve", "--check", "--json", *options)
+        return {each["subject"]: (each["level"], each["text"]) for each in ran.json}, ran.code
+
+    return checked
+
+
+def test_a_check_before_the_first_start_changes_nothing(checked, tmp_path):
+    findings, code = checked("--data", str(tmp_path / "data"))
+
+    assert code == 0
+    assert {level for level, _ in findings.values()} == {"ok"}
+    assert findings["store"] == ("ok", "not there yet; the first start makes it")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_check_shows_the_same_to_people(command, tmp_path):
+    ran = command("serve", "--check", "--data", str(tmp_path))
+
+    assert ran.code == 0
+    assert "the first start makes it" in ran.out
+
+
+def test_a_check_tells_of_a_store_that_is_damaged(checked, tmp_path):
+    (tmp_path / "toolsearch.db").write_bytes(b"this is no database" * 100)
+    findings, code = checked("--data", str(tmp_path))
+
+    assert (findings["store"][0], code) == ("error", 3)
+    assert "restore it from a backup" in findings["store"][1]
+
+
+def test_a_check_tells_of_a_store_of_a_newer_version(checked, tmp_path):
+    with sqlite3.connect(tmp_path / "toolsearch.db") as database:
+        database.execute("PRAGMA user_version = 1000")
+    database.close()
+    findings, code = checked("--data", str(tmp_path))
+
+    assert (findings["store"][0], code) == ("error", 3)
+    assert "newer toolsearch" in findings["store"][1]
+
+
+def test_a_check_tells_of_a_path_that_is_no_folder(checked, tmp_path):
+    (tmp_path / "data").write_text("")
+    findings, code = checked("--data", str(tmp_path / "data"))
+
+    assert (findings["folder"][0], code) == ("error", 2)
+
+
+def test_bound_to_every_address_it_has_to_know_its_names(checked, command, tmp_path, monkeypatch):
+    everywhere = ("--data", str(tmp_path), "--bind", "0.0.0.0:0")
+    findings, code = checked(*everywhere)
+    assert (findings["address"][0], code) == ("error", 2)
+
+    started = command("serve", *everywhere)
+    assert started.code == 2
+    assert "serve.public_url" in started.err
+
+    monkeypatch.setenv("TOOLSEARCH_SERVE__PUBLIC_URL", "https://tools.example.com")
+    findings, code = checked(*everywhere)
+    assert (findings["address"][0], "encryption" in findings, code) == ("ok", False, 0)
+
+
+def test_other_machines_without_tls_are_a_warning(checked, tmp_path, monkeypatch):
+    monkeypatch.setenv("TOOLSEARCH_SERVE__ALLOWED_HOSTS", "tools.example.com, tools")
+    findings, code = checked("--data", str(tmp_path), "--bind", "0.0.0.0:0")
+
+    assert (findings["encryption"][0], code) == ("warning", 0)
+
+
+@pytest.mark.parametrize("bind", ["8080", "127.0.0.1:", "127.0.0.1:99999"])
+def test_an_address_that_is_none_is_refused(command, bind):
+    ran = command("serve", "--bind", bind)
+
+    assert ran.code == 2
+    assert "--bind wants HOST:PORT" in ran.err
+
+
+def test_an_address_that_is_taken_is_told_and_no_store_is_made(command, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = command("serve", "--data", str(tmp_path / "data"), "--bind", f"127.0.0.1:{taken.getsockname()[1]}")
+
+    assert ran.code == 2
+    assert "--bind" in ran.err
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_second_process_is_kept_out_of_the_folder(command, tmp_path):
+    with service_process(tmp_path):
+        ran = command("serve", "--data", str(tmp_path), "--bind", "127.0.0.1:0")
+
+    assert ran.code == 3
+    assert "another process serves" in ran.err
+
+
+def test_it_says_that_it_is_ready_until_it_ends(tmp_path):
+    with service_process(tmp_path) as started, started.client() as client:
+        assert [client.get(path).json() for path in ("/healthz", "/readyz")] == [{"status": "ok"}] * 2

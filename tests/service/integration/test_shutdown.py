@@ -1,0 +1,98 @@
+"""A service that is asked to end finishes what it has begun, takes nothing new, and leaves with 0."""
+
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.kit.service_process import ServiceProcess, service_process
+
+WAITING = (str(Path(__file__).parents[2] / "kit" / "waiting_service.py"),)
+
+
+@contextmanager
+def waiting(
+    folder: Path, *options: str, **environment: str
+) -> Iterator[tuple[ServiceProcess, Future[httpx2.Response]]]:
+    """A service in which one request waits for the file ``released``, and its answer to come."""
+    query = {"begun": str(folder / "begun"), "released": str(folder / "released")}
+    with (
+        service_process(folder / "data", *options, program=WAITING, **environment) as started,
+        started.client() as client,
+        ThreadPoolExecutor() as threads,
+    ):
+        answer = threads.submit(client.get, "/wait", params=query)
+        while not (folder / "begun").exists():
+            time.sleep(0.01)
+        try:
+            yield started, answer
+        finally:
+            (folder / "released").touch()
+
+
+def refuses(started: ServiceProcess) -> bool:
+    """Wait until it takes no connection any more."""
+    while True:
+        try:
+            httpx2.get(f"{started.url}/healthz")
+        except httpx2.TransportError:
+            return True
+        time.sleep(0.01)
+
+
+def test_a_request_that_runs_is_answered_and_no_new_one_is_taken(tmp_path):
+    with waiting(tmp_path) as (started, answer):
+        started.process.send_signal(signal.SIGTERM)
+
+        assert refuses(started)
+        assert not answer.done()
+        (tmp_path / "released").touch()
+        assert (answer.result().status_code, answer.result().json()) == (200, "done")
+        assert started.process.wait() == 0
+
+
+def test_a_stream_without_an_end_is_ended_whole(tmp_path):
+    with service_process(tmp_path, program=WAITING) as started, started.client() as client:
+        with client.stream("GET", "/stream") as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "data: begun"
+            started.process.send_signal(signal.SIGTERM)
+            assert list(lines) == [""]
+        assert started.process.wait() == 0
+
+
+def test_a_request_that_does_not_end_in_time_is_left_behind(tmp_path):
+    with waiting(tmp_path, TOOLSEARCH_SERVE__SHUTDOWN_TIMEOUT_S="1") as (started, answer):
+        started.process.send_signal(signal.SIGTERM)
+
+        assert started.process.wait() == 0
+        assert answer.result().status_code == 500
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_ends_it_at_once(tmp_path, sent):
+    with waiting(tmp_path) as (started, _):
+        started.process.send_signal(sent)
+        assert refuses(started)
+        started.process.send_signal(sent)
+
+        assert started.process.wait() == -sent
+
+
+def test_the_store_is_there_again_after_it_and_no_second_key_is_made(tmp_path):
+    with service_process(tmp_path) as first, first.client() as client:
+        key = first.key
+        assert client.post("/v1/catalogs", json={"name": "kept"}).status_code == 201
+        first.process.send_signal(signal.SIGTERM)
+        out, _ = first.process.communicate()
+        assert (first.process.returncode, out) == (0, "")
+
+    with service_process(tmp_path) as second:
+        listing = {"name": "kept"}
+        again = httpx2.post(f"{second.url}/v1/catalogs", json=listing, headers={"authorization": f"Bearer {key}"})
+        assert again.status_code == 409
