@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from typing import Any
 
 from anyio import Path
 from fastapi import FastAPI
@@ -15,8 +16,8 @@ from toolsearch.service.service import Service
 make_app = made.make_app
 
 
-def with_waiting(service: Service) -> FastAPI:
-    app = make_app(service)
+def with_waiting(service: Service, **binding: Any) -> FastAPI:
+    app = make_app(service, **binding)
 
     @app.get("/wait")
     async def wait(begun: str, released: str) -> str:

@@ -24,7 +24,7 @@ def test_a_check_before_the_first_start_changes_nothing(checked, tmp_path):
 
     assert code == 0
     assert {level for level, _ in findings.values()} == {"ok"}
-    assert findings["store"] == ("ok", "not there yet; the first start makes it")
+    assert "the first start makes it" in findings["store"][1]
     assert not (tmp_path / "data").exists()
 
 
@@ -109,3 +109,13 @@ def test_a_second_process_is_kept_out_of_the_folder(command, tmp_path):
 def test_it_says_that_it_is_ready_until_it_ends(tmp_path):
     with service_process(tmp_path) as started, started.client() as client:
         assert [client.get(path).json() for path in ("/healthz", "/readyz")] == [{"status": "ok"}] * 2
+
+
+def test_a_check_tells_that_the_secret_key_is_lost(checked, tmp_path):
+    with service_process(tmp_path):
+        pass
+    assert checked("--data", str(tmp_path))[0]["secret key"] == ("ok", "opens what it has sealed")
+
+    (tmp_path / "secret.key").unlink()
+    findings, code = checked("--data", str(tmp_path))
+    assert (findings["secret key"][0], code != 0) == ("error", True)
