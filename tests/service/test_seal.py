@@ -9,7 +9,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from toolsearch.errors import BadSettingError, SealError
-from toolsearch.service.resealing import Resealed, forget_lost_key, reseal
+from toolsearch.service.resealing import Resealed, forget_lost_key, reseal_all
 from toolsearch.service.seal import Seal, is_sealed
 from toolsearch.service.secret_keys import KEY_FILE, open_seal
 from toolsearch.storage.records import THE_SERVICE
@@ -170,8 +170,8 @@ def test_after_everything_was_sealed_anew_the_old_key_is_not_needed(storage: Sql
     plain = storage.records.get("t0", "toolset", "plain", at_s=1.0)
 
     both = opened(storage, key=f"{NEW_TEXT},{OLD_TEXT}")
-    assert reseal(storage, both) == Resealed(251, 0)
-    assert reseal(storage, both) == Resealed(251, 0)
+    assert reseal_all(storage, both) == Resealed(251, 0)
+    assert reseal_all(storage, both) == Resealed(251, 0)
 
     new = opened(storage, key=NEW_TEXT)
     for number in range(250):
@@ -187,7 +187,7 @@ def test_what_cannot_be_opened_any_more_is_counted_and_left(storage: SqliteStora
     lost, good = Seal([OLD]).seal("x"), Seal([NEW]).seal("y")
     storage.records.put("a", "source", "x", {"one": lost, "two": good}, over=0, at_s=1.0)
 
-    assert reseal(storage, Seal([NEW])) == Resealed(1, 1)
+    assert reseal_all(storage, Seal([NEW])) == Resealed(1, 1)
     record = storage.records.get("a", "source", "x", at_s=1.0)
     assert record is not None
     assert record.document["one"] == lost

@@ -17,6 +17,7 @@ from toolsearch.cli.serve import serve
 from toolsearch.cli.show import show
 from toolsearch.cli.sources import sources
 from toolsearch.cli.tokens import tokens
+from toolsearch.cli.upkeep import backup, reseal, restore
 from toolsearch.cli.usage import usage
 
 app = typer.Typer(
@@ -52,7 +53,7 @@ def toolsearch(
     """
 
 
-for command in (demo, index, search, show, call, sources, tokens, evaluate, serve):
+for command in (demo, index, search, show, call, sources, tokens, evaluate, serve, backup, restore, reseal):
     app.command()(command)
 app.add_typer(usage, name="usage")
 app.add_typer(gateway, name="gateway")

@@ -23,7 +23,7 @@ class Resealed:
     unreadable: int
 
 
-def reseal(storage: Storage, seal: Seal) -> Resealed:
+def reseal_all(storage: Storage, seal: Seal) -> Resealed:
     """Also while a service runs that has the same keys. What cannot be opened stays as it is.
 
     All sealed texts are in records; this has to look elsewhere as well once that changes.

@@ -14,7 +14,8 @@ from toolsearch.storage.private_files import make_private
 def copy_to_new_file(database: sqlite3.Connection, path: Path) -> None:
     """Write what *database* has at this moment to *path*: complete or not at all, its owner's alone, without a log.
 
-    Raises sqlite3.Error, and OSError, which is FileExistsError if there is something at *path*.
+    The copy is read through before it gets its name. Raises sqlite3.Error, and OSError, which is FileExistsError if
+    there is something at *path*.
     """
     if path.exists():
         raise FileExistsError(f"{path} exists; name another file")
@@ -24,6 +25,9 @@ def copy_to_new_file(database: sqlite3.Connection, path: Path) -> None:
         with closing(sqlite3.connect(new, isolation_level=None)) as copy:
             database.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, and no write-ahead log beside it
+            damage = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if damage != "ok":
+            raise sqlite3.DatabaseError(f"what would be copied is damaged: {damage}")
         _to_disk(new)
         new.rename(path)
     _to_disk(path.parent)

@@ -18,8 +18,8 @@ _RETRY_S = 0.01
 
 
 class SqliteFile:
-    """Keeps one kind of data in the file at *place*, created if it does not exist, and closed at the latest when this
-    object is collected; or in the open database *place*, which who opened it closes.
+    """Keeps one kind of data in the file at *path*, created if it does not exist, and closed at the latest when this
+    object is collected. Over *_shared*, an open database, it leaves closing to who has opened that.
 
     A subclass says in *contents* what it keeps there, in the plural, for messages, in *error_class* which error it
     raises, and in *durability* what a power cut may cost. Objects of several subclasses may use one file.
@@ -29,11 +29,11 @@ class SqliteFile:
     error_class: ClassVar[type[StorageError]]
     durability: ClassVar[Durability] = "NORMAL"  # a power cut may cost the last writes, not the file
 
-    def __init__(self, place: str | Path | SqliteDatabase) -> None:
-        self._owns_database = not isinstance(place, SqliteDatabase)
-        self._path = place.path if isinstance(place, SqliteDatabase) else place
+    def __init__(self, path: str | Path, *, _shared: SqliteDatabase | None = None) -> None:
+        self._path = path
+        self._owns_database = _shared is None
         with self._translated():
-            self.database = place if isinstance(place, SqliteDatabase) else SqliteDatabase(place, prepare=self._prepare)
+            self.database = _shared or SqliteDatabase(path, prepare=self._prepare)
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:

@@ -40,18 +40,18 @@ class _PinFile(SqliteFile):
 
 
 class SqlitePins(_PinFile):
-    """A `PinPersistence` in the file at *place*, which is its owner's alone, and so is the folder if it is made.
+    """A `PinPersistence` in the file at *path*, which is its owner's alone, and so is the folder if it is made.
 
     *tenant* is whose approvals these are in a service for many.
     """
 
-    def __init__(self, place: Path | SqliteDatabase, *, tenant: str = "") -> None:
+    def __init__(self, path: Path, *, tenant: str = "", _shared: SqliteDatabase | None = None) -> None:
         self._tenant = tenant
-        if isinstance(place, Path):
-            self._path = place
+        if _shared is None:
+            self._path = path
             with self._translated():
-                _make(place)
-        super().__init__(place)
+                _make(path)
+        super().__init__(path, _shared=_shared)
 
     def version(self) -> int:
         with self.reading() as database:

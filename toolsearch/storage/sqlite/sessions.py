@@ -23,8 +23,8 @@ class SqliteSessionPersistence(SqliteFile):
     contents = "sessions"
     error_class = SessionStoreError
 
-    def __init__(self, place: str | Path | SqliteDatabase, *, tenant: str = "") -> None:
-        super().__init__(place)
+    def __init__(self, path: str | Path, *, tenant: str = "", _shared: SqliteDatabase | None = None) -> None:
+        super().__init__(path, _shared=_shared)
         self._tenant = tenant
 
     def load(self, session_id: str) -> StoredSession | None:

@@ -40,20 +40,20 @@ class SqliteStorage:
         self.path = path
         self._file = _ServiceFile(path)
         database = self._file.database
-        self.records = SqliteRecordStore(database)
-        self.keys = SqliteKeyStore(database)
-        self.contents = SqliteCatalogContents(database)
-        self.receipts = SqliteReceiptLog(database)
-        self.figures = SqliteFigureLog(database)
-        self.misses = SqliteMissLog(database)
-        self.audit = SqliteAuditLog(database)
-        self.usage = SqliteUsageStore(database)
+        self.records = SqliteRecordStore(path, _shared=database)
+        self.keys = SqliteKeyStore(path, _shared=database)
+        self.contents = SqliteCatalogContents(path, _shared=database)
+        self.receipts = SqliteReceiptLog(path, _shared=database)
+        self.figures = SqliteFigureLog(path, _shared=database)
+        self.misses = SqliteMissLog(path, _shared=database)
+        self.audit = SqliteAuditLog(path, _shared=database)
+        self.usage = SqliteUsageStore(path, _shared=database)
 
     def sessions(self, tenant: str) -> SqliteSessionPersistence:
-        return SqliteSessionPersistence(self._file.database, tenant=tenant)
+        return SqliteSessionPersistence(self.path, tenant=tenant, _shared=self._file.database)
 
     def pins(self, tenant: str) -> SqlitePins:
-        return SqlitePins(self._file.database, tenant=tenant)
+        return SqlitePins(self.path, tenant=tenant, _shared=self._file.database)
 
     def snapshot(self) -> AbstractContextManager[object]:
         return self._file.snapshot()
