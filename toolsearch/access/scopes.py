@@ -10,6 +10,6 @@ SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
 AGENT_SCOPES: Final[tuple[Scope, ...]] = ("search", "call", "feedback")  # what an agent needs
 
 
-def includes(scopes: frozenset[str], needed: Scope) -> bool:
+def includes(scopes: frozenset[str], needed: str) -> bool:
     """Whether *scopes* allow what needs *needed*. ``admin`` allows everything in its tenant."""
     return needed in scopes or "admin" in scopes

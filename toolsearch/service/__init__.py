@@ -5,7 +5,8 @@
     pages/            what people look at
     mcp_face.py       the MCP face of a session
     service.py        everything that the routes need, as one object
-    keys.py  catalogs.py  toolsets.py  sessions.py  imports.py  activity.py    what can be done, whoever asks
+    keys.py  tenants.py  catalogs.py  toolsets.py  sessions.py  imports.py  activity.py
+                      what can be done, whoever asks
     corpora/          which catalogs and toolsets are in memory, with their indexes
     middleware/       what every request passes before a route runs: who asks, limits, bodies, the audit
     callers.py        who makes a request, and what the credential allows

@@ -22,11 +22,14 @@ from toolsearch.service.middleware.url_tokens import UrlTokens
 from toolsearch.service.pages.router import add_pages
 from toolsearch.service.paths import OPEN
 from toolsearch.service.problems import add_problem_handlers, problem
-from toolsearch.service.routes import catalogs, jobs, operations, search, sessions, sources
+from toolsearch.service.routes import audit, catalogs, jobs, keys, operations, search, sessions, sources, tenants
 from toolsearch.service.service import Service
 from toolsearch.service.shutdown import EndlessStreams
 
-_ROUTERS = (catalogs.router, sources.router, jobs.router, search.router, sessions.router)
+_ROUTERS = (
+    *(catalogs.router, sources.router, jobs.router, search.router, sessions.router),
+    *(keys.router, tenants.router, audit.router),
+)
 
 
 def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = None) -> FastAPI:

@@ -38,6 +38,14 @@ class ServiceCaller:
             raise NotPermittedError(scope)
 
 
+def known_caller(request: Request) -> ServiceCaller:
+    """The caller of *request*. Raises NotAuthenticatedError."""
+    found = cast("ServiceCaller | None", getattr(request.state, "caller", None))
+    if found is None:
+        raise NotAuthenticatedError
+    return found
+
+
 def caller_with(*scopes: Scope) -> Callable[[Request], Awaitable[ServiceCaller]]:
     """A dependency that gives the caller of a request, whose key must have all of *scopes*.
 
@@ -45,12 +53,20 @@ def caller_with(*scopes: Scope) -> Callable[[Request], Awaitable[ServiceCaller]]
     """
 
     async def caller(request: Request) -> ServiceCaller:
-        found = cast("ServiceCaller | None", getattr(request.state, "caller", None))
         request.state.needed_scopes = scopes
-        if found is None:
-            raise NotAuthenticatedError
+        found = known_caller(request)
         for scope in scopes:
             found.require(scope)
         return found
 
     return caller
+
+
+async def operator(request: Request) -> ServiceCaller:
+    """A dependency that gives the caller of a request, who must look after the whole service."""
+    request.state.needed_scopes = ("admin",)
+    found = known_caller(request)
+    found.require("admin")
+    if not found.is_operator:
+        raise NotPermittedError("operator")
+    return found

@@ -1,43 +1,86 @@
-"""API keys: how they are made and withdrawn, and how the principal of a request is found by one."""
+"""API keys: how they are made, exchanged and withdrawn, and how the principal of a request is found by one."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.access.scopes import SCOPES, Scope
 from toolsearch.access.token_hashes import token_sha256
+from toolsearch.errors import KeyStoreError, UnknownRecordError
 from toolsearch.storage.keys import KeyStore, StoredKey
 from toolsearch.storage.records import THE_SERVICE, RecordStore
 
+logger = logging.getLogger(__name__)
+
 FIRST_TENANT: Final = "default"
 TENANT: Final = "tenant"  # the kind of their records
-_START: Final = "ts_"  # so that scanners for leaked secrets know a key when they see one
+KEY_START: Final = "ts_"  # so that scanners for leaked secrets know a key when they see one
 _SHOWN_CHARACTERS: Final = 10
 _SECRET_BYTES: Final = 32
+_FRESH_S: Final = 5.0  # how long a key counts as good without being read again; another process may revoke it
+_MOST_FRESH: Final = 10_000
+_NOTED_EVERY_S: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
 class Keys:
-    """A `PrincipalDirectory` of the keys in *store*. *clock* gives seconds since 1970."""
+    """A `PrincipalDirectory` of the keys in *store*. *clock* gives seconds since 1970. Use it within one event loop.
 
-    store: KeyStore
-    records: RecordStore
-    clock: Callable[[], float]
+    A key that was read stays good for some seconds, except that what this object revokes is not accepted from then on.
+    """
 
     required_scopes: tuple[str, ...] = ()
 
+    def __init__(self, store: KeyStore, records: RecordStore, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._records = records
+        self._clock = clock
+        self._fresh: OrderedDict[str, tuple[StoredKey, Grant, float]] = OrderedDict()  # by hash; read when
+        self._changes = 0  # what was read before the last one is not kept
+        self._noted_s: dict[str, float] = {}  # of each key that is fresh
+        self._noting: set[asyncio.Task[None]] = set()
+
     async def of_token(self, token: str) -> Grant | None:
-        return await asyncio.to_thread(self._grant, token)
+        """Unknown, revoked and expired keys are read in the same way, and answered alike."""
+        sha256, now_s = token_sha256(token), self._clock()
+        known = self._fresh.get(sha256)
+        if known is not None and 0 <= now_s - known[2] < _FRESH_S:
+            key, grant, _ = known
+        else:
+            changes = self._changes
+            found = await asyncio.to_thread(self._store.by_hash, sha256)
+            grant_read = _granted(found, now_s)
+            if found is None or grant_read is None:
+                return None
+            key, grant = found, grant_read
+            if changes == self._changes:
+                self._keep(key, grant, now_s)
+        if not key.is_accepted(now_s):
+            return None
+        self._note_use(key, now_s)
+        return grant
 
     async def of_id(self, tenant: str, key_id: str) -> Grant | None:
         """What the key of that id allows now, for who has shown it before; None if it is not accepted any more."""
-        return await asyncio.to_thread(lambda: self._granted(self.store.get(tenant, key_id)))
+        found = await asyncio.to_thread(self._store.get, tenant, key_id)
+        return _granted(found, self._clock())
+
+    async def get(self, tenant: str, key_id: str) -> StoredKey:
+        """Raises UnknownRecordError."""
+        found = await asyncio.to_thread(self._store.get, tenant, key_id)
+        if found is None:
+            raise UnknownRecordError("key", key_id)
+        return found
+
+    async def page(self, tenant: str, *, after: str, limit: int) -> list[StoredKey]:
+        return await asyncio.to_thread(self._store.page, tenant, after=after, limit=limit)
 
     def make(
         self,
@@ -50,39 +93,117 @@ class Keys:
         expires_s: float | None = None,
         is_operator: bool = False,
     ) -> tuple[str, StoredKey]:
-        """Return a new key, which nobody can be told again, and what is kept of it."""
+        """Return a new key, which nobody can be told again, and what is kept of it.
+
+        Raises BadSettingError for a rule that cannot be used.
+        """
         Reach.parse(allow, deny)
-        token = _START + secrets.token_urlsafe(_SECRET_BYTES)
-        key = StoredKey(
-            id=f"key_{secrets.token_hex(8)}",
+        draft = StoredKey(
+            id="",
             tenant=tenant,
             name=name,
-            prefix=token[:_SHOWN_CHARACTERS],
-            sha256=token_sha256(token),
+            prefix="",
+            sha256="",
             scopes=tuple(scopes),
-            created_s=self.clock(),
+            created_s=0.0,
             allow=tuple(allow),
             deny=tuple(deny),
             is_operator=is_operator,
             expires_s=expires_s,
         )
-        self.store.add(key)
-        return token, key
+        return self._add(draft)
+
+    async def issue(
+        self,
+        tenant: str,
+        name: str,
+        scopes: Sequence[Scope],
+        *,
+        allow: Sequence[str],
+        deny: Sequence[str],
+        expires_s: float | None,
+        is_operator: bool,
+    ) -> tuple[str, StoredKey]:
+        """`make`, without holding up the event loop."""
+        return await asyncio.to_thread(
+            self.make, tenant, name, scopes, allow=allow, deny=deny, expires_s=expires_s, is_operator=is_operator
+        )
+
+    async def end_s(self, tenant: str, key_id: str) -> float | None:
+        """When that key will not be accepted any more; None: never, or it is no key but a token of an issuer."""
+        key = await asyncio.to_thread(self._store.get, tenant, key_id)
+        ends_s = (key.expires_s, key.revoked_s) if key else ()
+        return min((end_s for end_s in ends_s if end_s is not None), default=None)
+
+    async def rotate(self, old: StoredKey, *, overlap_s: float) -> tuple[str, StoredKey]:
+        """Return a new key that allows what *old* does; *old* is accepted for *overlap_s* seconds more."""
+        made = await asyncio.to_thread(self._add, old)
+        await self.revoke(old.tenant, old.id, in_s=overlap_s)
+        return made
+
+    async def revoke(self, tenant: str, key_id: str, *, in_s: float = 0.0) -> bool:
+        """Return False if there is no such key that is accepted now."""
+        done = await asyncio.to_thread(self._store.revoke, tenant, key_id, at_s=self._clock() + in_s)
+        self.forget(tenant, key_id)
+        return done
+
+    def forget(self, tenant: str, key_id: str | None = None) -> None:
+        """Read the keys of *tenant* again before one is accepted, or one of them."""
+        self._changes += 1
+        for sha256, (key, _, _) in list(self._fresh.items()):
+            if key.tenant == tenant and key_id in (None, key.id):
+                del self._fresh[sha256]
 
     def first_key(self) -> str | None:
         """On the very first start, make the first tenant and a key for its administrator; None later."""
-        if not self.store.is_empty():
+        if not self._store.is_empty():
             return None
-        self.records.put(THE_SERVICE, TENANT, FIRST_TENANT, {"name": FIRST_TENANT}, over=None, at_s=self.clock())
+        self._records.put(THE_SERVICE, TENANT, FIRST_TENANT, {"name": FIRST_TENANT}, over=None, at_s=self._clock())
         return self.make(FIRST_TENANT, "first administrator", SCOPES, is_operator=True)[0]
 
-    def _grant(self, token: str) -> Grant | None:
-        return self._granted(self.store.by_hash(token_sha256(token)))
+    async def aclose(self) -> None:
+        """Wait until the last uses are written down."""
+        await asyncio.gather(*self._noting)
 
-    def _granted(self, key: StoredKey | None) -> Grant | None:
-        now_s = self.clock()
-        if key is None or key.revoked_s is not None or (key.expires_s is not None and key.expires_s <= now_s):
-            return None
-        self.store.note_use(key.id, at_s=now_s)
-        principal = Principal(key.tenant, Reach.parse(key.allow, key.deny))
-        return Grant(principal, key.scopes, key.is_operator, key.id)
+    def _add(self, draft: StoredKey) -> tuple[str, StoredKey]:
+        token = KEY_START + secrets.token_urlsafe(_SECRET_BYTES)
+        key = replace(
+            draft,
+            id=f"key_{secrets.token_hex(8)}",
+            prefix=token[:_SHOWN_CHARACTERS],
+            sha256=token_sha256(token),
+            created_s=self._clock(),
+            revoked_s=None,
+            used_s=None,
+        )
+        self._store.add(key)
+        return token, key
+
+    def _keep(self, key: StoredKey, grant: Grant, now_s: float) -> None:
+        self._fresh[key.sha256] = (key, grant, now_s)
+        self._fresh.move_to_end(key.sha256)
+        while len(self._fresh) > _MOST_FRESH:
+            _, (oldest, _, _) = self._fresh.popitem(last=False)
+            self._noted_s.pop(oldest.id, None)
+
+    def _note_use(self, key: StoredKey, now_s: float) -> None:
+        """Behind the request, and not with each one."""
+        noted_s = self._noted_s.get(key.id, key.used_s)
+        if noted_s is not None and now_s - noted_s < _NOTED_EVERY_S:
+            return
+        self._noted_s[key.id] = now_s
+        task = asyncio.create_task(self._write_use(key.id, now_s))
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+
+    async def _write_use(self, key_id: str, at_s: float) -> None:
+        try:
+            await asyncio.to_thread(self._store.note_use, key_id, at_s=at_s)
+        except KeyStoreError as error:
+            logger.warning("the last use of a key was not written down: %s", error)
+
+
+def _granted(key: StoredKey | None, now_s: float) -> Grant | None:
+    if key is None or not key.is_accepted(now_s):
+        return None
+    return Grant(Principal(key.tenant, Reach.parse(key.allow, key.deny)), key.scopes, key.is_operator, key.id)

@@ -28,6 +28,7 @@ from toolsearch.service.session_tokens import SessionTokens, is_session_token
 from toolsearch.service.sessions import Sessions
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.shutdown import Shutdown
+from toolsearch.service.tenants import Tenants
 from toolsearch.service.visits import Visits
 from toolsearch.storage.storage import Storage
 
@@ -65,6 +66,7 @@ class Service:
         executions = Executions(HttpTools(sources, open_client, settings.http_tools))
         self.corpora = Corpora(storage, settings, executions.of_tenant, indexes=indexes)
         self.catalogs = Catalogs(storage, self.corpora, clock)
+        self.tenants = Tenants(storage, self.keys, self.corpora, clock)
         self.imports = make_imports(
             sources,
             storage,
@@ -90,6 +92,7 @@ class Service:
         finally:
             await self.imports.aclose()
             await self.corpora.aclose()
+            await self.keys.aclose()
 
 
 def service_of(request: Request) -> Service:

@@ -30,6 +30,9 @@ class StoredKey:
     revoked_s: float | None = None
     used_s: float | None = None
 
+    def is_accepted(self, at_s: float) -> bool:
+        return not any(end_s is not None and end_s <= at_s for end_s in (self.expires_s, self.revoked_s))
+
 
 class KeyStore(Protocol):
     """Safe to share between threads. Each method may raise KeyStoreError; no key may be accepted then."""
@@ -47,7 +50,7 @@ class KeyStore(Protocol):
         ...
 
     def revoke(self, tenant: str, key_id: str, *, at_s: float) -> bool:
-        """From *at_s* on the key is not accepted. Return False if there is none, or it was revoked before."""
+        """From *at_s* on the key is not accepted. Return False if there is none, or it ends by then already."""
         ...
 
     def note_use(self, key_id: str, *, at_s: float) -> None: ...

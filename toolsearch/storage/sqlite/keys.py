@@ -45,7 +45,8 @@ class SqliteKeyStore(SqliteFile):
     def revoke(self, tenant: str, key_id: str, *, at_s: float) -> bool:
         with self.transaction() as database:
             done = database.execute(
-                "UPDATE api_keys SET revoked_s = ? WHERE tenant = ? AND id = ? AND revoked_s IS NULL",
+                "UPDATE api_keys SET revoked_s = ?1 WHERE tenant = ?2 AND id = ?3 "
+                "AND (revoked_s IS NULL OR revoked_s > ?1)",
                 (at_s, tenant, key_id),
             )
             return done.rowcount == 1
@@ -56,8 +57,8 @@ class SqliteKeyStore(SqliteFile):
 
     def count(self, tenant: str, *, at_s: float) -> int:
         query = (
-            "SELECT count(*) FROM api_keys WHERE tenant = ? AND revoked_s IS NULL "
-            "AND (expires_s IS NULL OR expires_s > ?)"
+            "SELECT count(*) FROM api_keys WHERE tenant = ?1 AND (revoked_s IS NULL OR revoked_s > ?2) "
+            "AND (expires_s IS NULL OR expires_s > ?2)"
         )
         with self.reading() as database:
             return int(database.execute(query, (tenant, at_s)).fetchone()[0])

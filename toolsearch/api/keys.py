@@ -1,0 +1,77 @@
+"""The bodies about keys, and about who asks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from toolsearch.access.scopes import AGENT_SCOPES, Scope
+from toolsearch.api.base import AnswerBody, RequestBody
+
+_MAX_S = 10 * 365 * 86_400.0
+_MAX_OVERLAP_S = 30 * 86_400.0
+
+Rules: TypeAlias = Annotated[
+    list[Annotated[str, Field(max_length=200)]],
+    Field(max_length=1_000, description="As 'git__*', 'server:git', 'tag:mail' or 'class:read'."),
+]
+Label: TypeAlias = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class NewKey(RequestBody):
+    """A key for an agent or a person. It never may do more than the key that it is made with."""
+
+    name: Label = Field(description="For people, such as who uses it.")
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=10)] = Field(
+        default=list(AGENT_SCOPES), description="What it may be used for. 'admin' is everything in its tenant."
+    )
+    allow: Rules | None = Field(default=None, description="A tool has to fit one of these. Unless given: as your own.")
+    deny: Rules = Field(default=[], description="And none of these.")
+    expires_in_s: Annotated[float, Field(gt=0, le=_MAX_S)] | None = Field(
+        default=None, description="Seconds until it is not accepted any more; null: never."
+    )
+
+
+class NewTenantKey(NewKey):
+    """A key of any tenant, which operators make."""
+
+    operator: bool = Field(default=False, description="May look after the whole service.")
+
+
+class Rotation(RequestBody):
+    overlap_s: Annotated[float, Field(ge=0, le=_MAX_OVERLAP_S)] = Field(
+        default=0.0, description="Seconds for which the old key is still accepted."
+    )
+
+
+class KeyBody(AnswerBody):
+    """A key, without the key itself, of which only a hash is kept."""
+
+    id: str
+    name: str
+    prefix: str = Field(description="The first characters of the key.")
+    scopes: list[str]
+    allow: list[str]
+    deny: list[str]
+    operator: bool
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None = Field(description="From when on it is not accepted; may be in the future.")
+    used_at: datetime | None = Field(description="The last use, give or take a minute.")
+
+
+class KeyMade(KeyBody):
+    key: str = Field(description="Shown this once. Send it as 'Authorization: Bearer ...'.")
+
+
+class Me(AnswerBody):
+    """Who asks, and what the credential allows."""
+
+    tenant: str
+    key_id: str
+    scopes: list[str]
+    allow: list[str]
+    deny: list[str]
+    operator: bool
