@@ -117,7 +117,7 @@ class CallPipeline:
         is_known = not isinstance(error, UnknownToolError | CallLimitError | UnfinishedCallError)
         with self._telemetry.tool_call(call.name, call_id=call.id, is_known=is_known) as span:
             span.failed(error.code)
-        return face.failed(call, error)
+        return replace(face.failed(call, error), was_run=False)
 
     async def _observed(self, admitted: Admitted, face: Face[Delivered], context: ToolContext) -> Outcome[Delivered]:
         call, name, definition = admitted.call, admitted.tool.name, admitted.tool.definition

@@ -21,6 +21,7 @@ class PrincipalToken(AccessToken):
     principal: InstanceOf[Principal] = Field(repr=False)
     is_operator: bool = False
     session: str = ""  # that was made beforehand, and is the only one that it is good for
+    key: str = ""  # the id of the credential
 
     @classmethod
     def of(cls, grant: Grant) -> PrincipalToken:
@@ -33,6 +34,7 @@ class PrincipalToken(AccessToken):
             principal=who,
             is_operator=grant.is_operator,
             session=grant.session,
+            key=grant.key_id,
         )
 
 

@@ -18,6 +18,7 @@ class Caller:
     client_name   what the client calls itself, or "". It may decide how the client is served, never what it may do
     session       the id of a session that was made for this caller beforehand; "": it gets one of its own
     capabilities  what the client has declared that it can do, as MCP writes it
+    key           the id of the credential, and *request_id* that of the request; "" where there is none
     """
 
     principal: Principal
@@ -27,6 +28,8 @@ class Caller:
     client_version: str = ""
     session: str = ""
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    key: str = ""
+    request_id: str = ""
 
     @property
     def owner(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import AfterCall, BeforeCall
+from toolsearch.discovery.call_tools import called_tool
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import NotCallableHereError
 from toolsearch.gateway.caller import Caller
@@ -28,6 +29,7 @@ from toolsearch.gateway.servers import Servers, UpstreamFactory
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.status.costs import WireCosts
 from toolsearch.gateway.status.ledger import Ledger
+from toolsearch.gateway.status.observing import CANCELLED, CallEnd, GatewayObserver
 from toolsearch.gateway.status.snapshot import GatewayStatus, ServerRow
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.results import marked
@@ -57,6 +59,7 @@ class Gateway:
     gate          judges what servers list; asked every *trust_poll_s* seconds whether its verdicts may have changed
     pins          where the gate keeps approvals, if not in the state folder; whoever made it closes it
     before, after hooks around each call of a tool
+    observer      told of each list, search and call as it ends
     """
 
     def __init__(
@@ -72,8 +75,10 @@ class Gateway:
         telemetry: Telemetry | None = None,
         clock: Callable[[], float] = time.monotonic,
         trust_poll_s: float = 2.0,
+        observer: GatewayObserver | None = None,
     ) -> None:
         self.config = config
+        self._observer = observer
         self._clock = clock
         self._started_s = clock()
         settings = config.settings
@@ -178,6 +183,8 @@ class Gateway:
         await self.lists_settled()
         entries, shown, everything = await search_threads.run(self._list, caller)
         self.ledger.listed(caller, tools=len(entries), shown_tokens=shown, all_tools_tokens=everything)
+        if self._observer is not None:
+            self._observer.listed(caller, shown_tokens=shown, all_tools_tokens=everything)
         return entries
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
@@ -187,11 +194,13 @@ class Gateway:
         found, tokens = await search_threads.run(self._search, caller, arguments)
         self.ledger.searched(
             caller,
-            "; ".join(found.queries),
+            "; ".join(each.query for each in found.queries),
             found.answer.found,
             seconds=self._clock() - started_s,
             answer_tokens=tokens,
         )
+        if self._observer is not None:
+            self._observer.searched(caller, found.queries, answer_tokens=tokens)
         self._wake_for(found)
         return found
 
@@ -199,18 +208,39 @@ class Gateway:
         """As `CallProxy.call`. A call that is handed back is no failure."""
         if not self.surface.knows(caller, params):
             await self.settled()
-        failed = True
+        started_s = self._clock()
         try:
-            result = await self._calls.call(caller, params, downstream)
-            failed = is_error(result)
-        except NotCallableHereError:
-            failed = False
+            reply = await self._calls.call(caller, params, downstream)
+        except BaseException as error:
+            self.ledger.called(caller, failed=True)
+            if isinstance(error, asyncio.CancelledError):
+                name = called_tool(str(params.get("name")), params.get("arguments"))
+                self._tell_of_call(caller, CallEnd(name, None, code=CANCELLED, seconds=self._clock() - started_s))
             raise
-        finally:
-            self.ledger.called(caller, failed=failed)
+        result = reply.delivered
+        is_handed_back = isinstance(result, NotCallableHereError)
+        failed = not is_handed_back and (isinstance(result, Exception) or is_error(result))
+        self.ledger.called(caller, failed=failed)
+        if isinstance(result, Exception) or not asks_for_input(result):
+            seconds = self._clock() - started_s
+            end = CallEnd(
+                reply.name,
+                reply.tool.definition if reply.tool is not None else None,
+                was_run=reply.was_run,
+                is_handed_back=is_handed_back,
+                code=reply.code if failed else "",
+                seconds=seconds,
+            )
+            if (noted := self._tell_of_call(caller, end)) is not None:
+                await noted
+        if isinstance(result, Exception):
+            raise result
         if not asks_for_input(result):
             await self.surface.called(caller, params, is_error=failed)
         return result
+
+    def _tell_of_call(self, caller: Caller, end: CallEnd) -> asyncio.Future[None] | None:
+        return self._observer.called(caller, end) if self._observer is not None else None
 
     def on_session_change(self, listener: Callable[[str], None]) -> None:
         """Call *listener* with each session of which `session_changed` tells."""

@@ -36,8 +36,15 @@ def caller_of(ctx: Context) -> Caller:
         client_name=client.name if client else "",
         client_version=client.version if client else "",
         session=token.session if token else "",
+        key=token.key if token else "",
+        request_id=_request_id(ctx),
         capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True) if capabilities else {},
     )
+
+
+def _request_id(ctx: Context) -> str:
+    state: Mapping[str, Any] = ctx.request.scope.get("state", {}) if ctx.request is not None else {}
+    return str(state.get("request_id", ""))
 
 
 def reach_of_request() -> Reach:

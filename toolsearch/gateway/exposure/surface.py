@@ -32,10 +32,10 @@ from toolsearch.wire.mcp.eras import entry_for
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """An answer to a search. *list_changed* says whether the search has changed the list of the caller."""
+    """An answer to a search, and what it is made of. *list_changed* says whether the list of the caller has changed."""
 
     answer: SearchAnswer
-    queries: tuple[str, ...]
+    queries: Sequence[AnsweredQuery]
     list_changed: bool = False
 
 
@@ -97,16 +97,15 @@ class Surface:
             servers=view.servers,
         )
         searcher = self._sessions.searcher(caller, view, self._shown)
-        queries = tuple(search.query for search in asked.searches)
         if not self._has_session(caller, exposure):
             answers = searcher.answers(asked)
-            return SearchOutcome(self._answer(caller, exposure, asked, answers, searcher), queries)
+            return SearchOutcome(self._answer(caller, exposure, asked, answers, searcher), answers)
         with self._sessions.conversation(caller) as conversation:
             before = self._names(exposure, view, conversation)
             answers = self._discover(conversation, asked)
             after = self._names(exposure, view, conversation)
         answer = self._answer(caller, exposure, asked, answers, searcher, listed=after if exposure.grows else ())
-        return SearchOutcome(answer, queries, list_changed=set(before) != set(after))
+        return SearchOutcome(answer, answers, list_changed=set(before) != set(after))
 
     def resolve(self, caller: Caller, name: str) -> Tool:
         """Return the tool of that name in the caller's reach.
@@ -115,6 +114,10 @@ class Surface:
         """
         self._unapproved.check(name, caller.principal.reach)
         return self._view(caller).get(name)
+
+    def find(self, caller: Caller, name: str) -> Tool | None:
+        """The tool of that name in the caller's reach."""
+        return self._view(caller).find(name)
 
     async def called(self, caller: Caller, call: Mapping[str, Any], *, is_error: bool) -> None:
         """Note a use of the tool that *call* has run; *call* holds the parameters of a ``tools/call``."""

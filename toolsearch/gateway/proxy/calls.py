@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,13 +17,27 @@ from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import Surface
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.session_limits import SessionLimits
-from toolsearch.gateway.proxy.verbatim import VerbatimFace
+from toolsearch.gateway.proxy.verbatim import McpReply, VerbatimFace
 from toolsearch.telemetry import Telemetry
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool, ToolContext
 from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA
 from toolsearch.wire.mcp.requests import read_call
+
+
+@dataclass(frozen=True, slots=True)
+class CallReply:
+    """What became of a call of *name*: *delivered* is the raw result, or what `CallProxy.call` is to raise.
+
+    *tool* is None if nothing in reach has the name; *code* is that of the error, "" if there is none.
+    """
+
+    name: str
+    tool: Tool | None
+    delivered: McpReply
+    was_run: bool
+    code: str
 
 
 class CallProxy:
@@ -49,12 +63,12 @@ class CallProxy:
         self._is_reviewed = bool(before)
         self._limits = limits
 
-    async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
-        """Answer ``tools/call`` with *params* as the client sent them, and return the raw result.
+    async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> CallReply:
+        """Answer ``tools/call`` with *params* as the client sent them.
 
-        What fails on our side is a result with ``isError``, for the model to read. Raises MCPError for what the server
-        refused, as it refused it, and, as a server would, for a tool that is not there. Raises NotCallableHereError for
-        a tool with neither a server nor a callback, once the call has passed everything else.
+        What fails on our side is a result with ``isError``, for the model to read. What is delivered is an MCPError for
+        what the server refused, as it refused it, and, as a server would, for a tool that is not there. It is a
+        NotCallableHereError for a tool with neither a server nor a callback, once the call has passed everything else.
         """
         call, inner = read_call(params), None
         item: Admitted | Refused
@@ -78,9 +92,9 @@ class CallProxy:
         outcome = await self._pipeline.complete(item, face, _context(caller))
         if self._limits is not None and isinstance(item, Admitted) and outcome.result is not None:
             self._limits.note(caller, item, outcome.result)
-        if isinstance(outcome.delivered, Exception):
-            raise outcome.delivered
-        return outcome.delivered
+        tool = item.tool if isinstance(item, Admitted) else self._surface.find(caller, call.name)
+        code = outcome.result.error_code if outcome.result is not None else None
+        return CallReply(call.name, tool, outcome.delivered, outcome.was_run, code or "")
 
     def _admitted(self, caller: Caller, call: ToolCall, inner: InnerCall | None) -> Admitted:
         """Check the call, whichever way it came: a client that was listed the tool need not have checked the
