@@ -45,6 +45,7 @@ ToolSearchError
 ├── ChatModelError          a model refused a request, cannot be reached, or answered nonsense
 │   └── BadAnswerError      its answer is not of the type that was asked for
 ├── BadSettingError         an option has a value that cannot be used
+├── UnsafeUrlError          a URL of a tenant is not one that the service may reach
 ├── NotAuthenticatedError   a request to the service has no credential, or none that is accepted
 ├── NotPermittedError       the credential is not good for that
 ├── UnknownRecordError      the service has no such catalog, toolset, key, source or job for this caller
@@ -116,6 +117,7 @@ __all__ = [
     "UnknownRecordError",
     "UnknownSessionError",
     "UnknownToolError",
+    "UnsafeUrlError",
     "UsageStoreError",
 ]
 
@@ -499,6 +501,17 @@ class SealError(StorageError):
             "a secret in the store was sealed with another key; put back the file secret.key, or name its key in "
             "TOOLSEARCH_SECRET_KEY (several with commas between, the one to seal with first)"
         )
+
+
+class UnsafeUrlError(ToolSearchError, ValueError):
+    """A URL that a tenant has named is not one that the service may reach."""
+
+    code = "unsafe_url"
+    status = 422
+    model_text = "this tool cannot be reached from here; go on without it"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"this URL cannot be used: {reason}")
 
 
 class NotAuthenticatedError(ToolSearchError):

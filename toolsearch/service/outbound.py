@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import httpx2
 
-
-class _Closed(httpx2.AsyncBaseTransport):
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        raise httpx2.ConnectError("this service fetches nothing", request=request)
+from toolsearch.access.guarded_transport import GuardedTransport
+from toolsearch.access.url_guard import UrlGuard
 
 
-def open_client() -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(transport=_Closed(), trust_env=False)
+@dataclass(frozen=True, slots=True)
+class Outbound:
+    """Gives each client a transport of its own, so that nobody waits for the connections of others."""
+
+    guard: UrlGuard
+
+    def open_client(self) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(transport=self.transport(), trust_env=False)
+
+    def transport(self) -> httpx2.AsyncBaseTransport:
+        return GuardedTransport(self.guard)

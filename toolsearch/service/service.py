@@ -11,6 +11,7 @@ from typing import cast
 from fastapi import Request
 
 from toolsearch.access.principals import Grant
+from toolsearch.access.url_guard import UrlGuard
 from toolsearch.service.audit import Audit
 from toolsearch.service.catalogs import Catalogs
 from toolsearch.service.corpora.corpora import Corpora
@@ -21,7 +22,7 @@ from toolsearch.service.imports.making import make_imports
 from toolsearch.service.imports.sources import Sources
 from toolsearch.service.keys import Keys
 from toolsearch.service.limits import Limits
-from toolsearch.service.outbound import open_client
+from toolsearch.service.outbound import Outbound
 from toolsearch.service.retention import pruning
 from toolsearch.service.seal import Seal
 from toolsearch.service.session_tokens import SessionTokens, is_session_token
@@ -61,9 +62,10 @@ class Service:
         self.visits = Visits(storage.records, self.keys, clock, visit_s=settings.serve.visit_s)
         self.limits = Limits(settings.rates, settings.quotas, storage, clock)
         self.audit = Audit(storage.audit, clock)
+        self.outbound = Outbound(UrlGuard.of(settings.outbound.allowed_hosts, settings.outbound.allowed_networks))
         self.idempotency = Idempotency(storage.records, self.seal, clock)
         sources = Sources(storage.records, self.seal, clock)
-        executions = Executions(HttpTools(sources, open_client, settings.http_tools))
+        executions = Executions(HttpTools(sources, self.outbound.open_client, settings.http_tools))
         self.corpora = Corpora(storage, settings, executions.of_tenant, indexes=indexes)
         self.catalogs = Catalogs(storage, self.corpora, clock)
         self.tenants = Tenants(storage, self.keys, self.corpora, clock)
@@ -74,7 +76,7 @@ class Service:
             catalogs=self.catalogs,
             corpora=self.corpora,
             limits=self.limits,
-            open_client=open_client,
+            open_client=self.outbound.open_client,
             clock=clock,
         )
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)

@@ -74,6 +74,17 @@ class RetentionSettings(SettingsSection):
     jobs_s: Seconds = Field(default=7 * _DAY_S, description="Ended imports.")
 
 
+class OutboundSettings(SettingsSection):
+    """What tenants may make the service connect to, beside what is on the internet: it is refused otherwise."""
+
+    allowed_hosts: tuple[str, ...] = Field(
+        default=(), description="Names of hosts that may be reached wherever they are, such as jira.corp.example."
+    )
+    allowed_networks: tuple[str, ...] = Field(
+        default=(), description="Networks that may be reached, such as 10.20.0.0/16."
+    )
+
+
 class ImportSettings(SettingsSection):
     """How documents are imported."""
 
@@ -97,5 +108,6 @@ class ServiceSettings(Settings):
     quotas: QuotaSettings = QuotaSettings()
     rates: RateSettings = RateSettings()
     retention: RetentionSettings = RetentionSettings()
+    outbound: OutboundSettings = OutboundSettings()
     imports: ImportSettings = ImportSettings()
     http_tools: HttpToolSettings = HttpToolSettings()
