@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Annotated, Final, get_args
 
 from fastapi import Query
 
 from toolsearch.errors import UnknownRecordError
-from toolsearch.service.corpora.corpus import CorpusKind, CorpusRef
+from toolsearch.service.corpora.corpus import Corpus, CorpusKind, CorpusRef
 from toolsearch.service.service import Service
 from toolsearch.service.visits import Visit
 
@@ -26,6 +28,13 @@ async def choices(service: Service, visit: Visit) -> list[str]:
         )
         names += [f"{kind}/{record.id}" for record in records]
     return names
+
+
+@asynccontextmanager
+async def opened(service: Service, visit: Visit, name: str) -> AsyncGenerator[Corpus]:
+    """The catalog or toolset of that name, while the block runs. Raises UnknownRecordError."""
+    async with service.corpora.using(ref_of(visit, name)) as corpus:
+        yield corpus
 
 
 def ref_of(visit: Visit, name: str) -> CorpusRef:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from toolsearch.access.scopes import SCOPES, includes
 from toolsearch.tools.json_types import Json
+from toolsearch.tools.summaries import one_line
 from toolsearch_indexes.explanation import Explanation, Outcome
 
+_SUMMARY_CHARACTERS: Final = 200
 _OUTCOMES: Final[dict[Outcome, str]] = {
     "found": "by its score",
     "by its words": "by its words: its score alone is further behind, but it has the words of the query best",
@@ -61,9 +66,24 @@ def outcome(explained: Explanation) -> str:
     return _OUTCOMES[explained.outcome]
 
 
+def shortened(text: str) -> str:
+    """The first line of a description, in as many characters as a table takes."""
+    return one_line(text, _SUMMARY_CHARACTERS)
+
+
 def tool_path(corpus: str, name: str) -> str:
     """The page of a tool of *corpus*, which is written as ``catalog/default``."""
     return f"/pages/tools/{quote(corpus)}/{quote(name, safe='')}"
+
+
+def breakable(name: str) -> Markup:
+    """A long name that may go on in the next line after ``_``, ``-`` and ``.``."""
+    return Markup("<wbr>").join(re.split(r"(?<=[_.-])(?=[^_.-])", name))
+
+
+def ending(name: str) -> str:
+    """Enough of an id to tell it from others: ``…4f2a91``."""
+    return f"…{name[-6:]}" if len(name) > 12 else name
 
 
 def allowed(scopes: frozenset[str]) -> list[str]:
@@ -79,6 +99,9 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "decimal": decimal,
     "pretty": pretty,
     "outcome": outcome,
+    "shortened": shortened,
     "tool_path": tool_path,
+    "breakable": breakable,
+    "ending": ending,
     "allowed": allowed,
 }

@@ -54,7 +54,14 @@ class Section:
     scope: Scope
 
 
-SECTIONS: Final = (Section(f"{ROOT}/playground", "Playground", "search", "search"),)
+SECTIONS: Final = (
+    Section(f"{ROOT}/playground", "Playground", "search", "search"),
+    Section(f"{ROOT}/catalogs", "Catalogs", "catalog", "read-catalog"),
+    Section(f"{ROOT}/sessions", "Sessions", "session", "search"),
+    Section(f"{ROOT}/misses", "Misses", "miss", "read-catalog"),
+    Section(f"{ROOT}/receipts", "Receipts", "receipt", "admin"),
+    Section(f"{ROOT}/keys", "Keys", "key", "admin"),
+)
 
 
 def sections_for(visit: Visit) -> list[Section]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -13,7 +11,7 @@ from toolsearch.access.scopes import includes
 from toolsearch.errors import ToolSearchError
 from toolsearch.service.corpora.corpus import Corpus
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.corpus_choice import CorpusName, choices, ref_of
+from toolsearch.service.pages.corpus_choice import CorpusName, choices, opened
 from toolsearch.service.pages.routing import PageRoute, visit_with
 from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
@@ -32,7 +30,7 @@ _Limit = Annotated[int, Query(ge=1, le=25)]
 DEFAULT_LIMIT: Final = 5
 ABOUT: Final = {
     "hybrid": "words and meaning together",
-    "keyword": "the words of names, descriptions and parameters",
+    "keyword": "words of names and descriptions",
     "semantic": "meaning, by vectors",
     "regex": "the query as a pattern",
 }
@@ -108,13 +106,6 @@ async def score(
     async with opened(service, visit, corpus) as used:
         one = await search_threads.run(_explained, used, visit, q, tool, strategy)
     return frame.page(request, "score.html", visit=visit, one=one)
-
-
-@asynccontextmanager
-async def opened(service: Service, visit: Visit, corpus: str) -> AsyncGenerator[Corpus]:
-    """Raises UnknownRecordError."""
-    async with service.corpora.using(ref_of(visit, corpus)) as used:
-        yield used
 
 
 def _by_each_strategy(corpus: Corpus, visit: Visit, query: str, limit: int) -> list[Found]:

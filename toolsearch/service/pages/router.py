@@ -7,11 +7,20 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, FastAPI, Response
 
 from toolsearch.errors import UnknownRecordError
-from toolsearch.service.pages import frame, playground, sign_in
+from toolsearch.service.pages import catalogs, frame, keys, misses, playground, receipts, sessions, sign_in, tools
 from toolsearch.service.pages.routing import PageRoute, see_other, visit_with
 from toolsearch.service.visits import Visit
 
-_ROUTERS = (sign_in.router, playground.router)
+_ROUTERS = (
+    sign_in.router,
+    playground.router,
+    tools.router,
+    catalogs.router,
+    sessions.router,
+    misses.router,
+    receipts.router,
+    keys.router,
+)
 
 
 def add_pages(app: FastAPI) -> None:

@@ -63,3 +63,12 @@ document.addEventListener(
   },
   true,
 );
+
+document.querySelectorAll("button[data-copy]").forEach((button) => {
+  const source = button.parentElement.querySelector("[data-copied]");
+  button.hidden = !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(source.value);
+    button.textContent = "Copied";
+  });
+});

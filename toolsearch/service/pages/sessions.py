@@ -1,0 +1,90 @@
+"""Sessions of agents: what they have discovered, what of it is active, their budget, and what they have saved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from toolsearch.discovery.discovered import Budget
+from toolsearch.service.pages import frame
+from toolsearch.service.pages.routing import PageRoute, Sent, see_other, sent_with, visit_with
+from toolsearch.service.service import Service, service_of
+from toolsearch.service.sessions import KeptSession, SessionFigures
+from toolsearch.service.visits import Visit
+from toolsearch.sessions.conversation import Conversation
+from toolsearch.sessions.savings import Savings
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+_Service = Annotated[Service, Depends(service_of)]
+_Searcher = Annotated[Visit, Depends(visit_with("search"))]
+_Sent = Annotated[Sent, Depends(sent_with("search"))]
+
+_SESSIONS: Final = 50  # on a page
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    kept: KeptSession
+    figures: SessionFigures | None
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveTool:
+    name: str
+    tokens: int
+    is_pinned: bool
+    is_called: bool
+    used_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContents:
+    """*deferred* tools are in reach, and found by a search only."""
+
+    tools: tuple[ActiveTool, ...]
+    deferred: int
+    budget: Budget
+    savings: Savings
+
+    @property
+    def tokens(self) -> int:
+        return sum(tool.tokens for tool in self.tools)
+
+
+@router.get("/sessions")
+async def sessions(
+    request: Request, service: _Service, visit: _Searcher, after: Annotated[str, Query(max_length=200)] = ""
+) -> Response:
+    page = await service.sessions.page(visit.caller.tenant, after=after, limit=_SESSIONS)
+    rows = [SessionRow(kept, await service.sessions.figures(visit.caller, kept)) for kept in page]
+    return frame.page(
+        request, "sessions.html", visit=visit, rows=rows, next=page[-1].id if len(page) == _SESSIONS else ""
+    )
+
+
+@router.get("/sessions/{session}")
+async def session(request: Request, service: _Service, visit: _Searcher, session: str) -> Response:
+    async with service.sessions.using(visit.caller, session) as used:
+        contents = await used.run(_contents)
+        kept = used.kept
+    return frame.page(request, "session.html", visit=visit, kept=kept, contents=contents, now_s=service.clock())
+
+
+@router.post("/sessions/{session}/end")
+async def end(service: _Service, sent: _Sent, session: str) -> Response:
+    await service.sessions.delete(sent.visit.caller, session)
+    return see_other(f"{frame.ROOT}/sessions")
+
+
+def _contents(conversation: Conversation) -> SessionContents:
+    view, state = conversation.view, conversation.state
+    tools = [
+        ActiveTool(name, known.tokens, name in state.pins, known.is_called, known.used_s)
+        for name, known in state.discovered.tools.items()
+        if view.find(name) is not None
+    ]
+    deferred = len(view.names) - len(tools)
+    return SessionContents(tuple(tools), deferred, state.discovered.budget, conversation.savings)
