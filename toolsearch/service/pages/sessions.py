@@ -87,4 +87,4 @@ def _contents(conversation: Conversation) -> SessionContents:
         if view.find(name) is not None
     ]
     deferred = len(view.names) - len(tools)
-    return SessionContents(tuple(tools), deferred, state.discovered.budget, conversation.savings)
+    return SessionContents(tuple(tools), deferred, state.discovered.budget, conversation.savings())

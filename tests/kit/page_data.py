@@ -1,0 +1,129 @@
+"""What the pages show in tests: a tenant of some weeks, the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolsearch.service.callers import ServiceCaller
+from toolsearch.service.corpora.corpus import CorpusRef
+from toolsearch.service.service import Service
+from toolsearch.service.sessions import SessionPlan
+from toolsearch.sessions.answering import answered_in
+from toolsearch.storage.receipts import Receipt
+
+NOW_S = 1_790_000_000.0  # 2026-09-21 14:13 UTC
+HOUR_S = 3_600.0
+HOSTILE = '<script>document.title="owned"</script><img src=x onerror="document.title=\'owned\'">'
+
+_VERBS = {"list": True, "get": True, "create": False, "update": False, "delete": False, "search": True}
+_THINGS = (
+    ("slack", "message", "messages of a Slack channel"),
+    ("github", "issue", "issues of a GitHub repository"),
+    ("github", "pull_request", "pull requests of a GitHub repository, with their reviews"),
+    ("calendar", "event", "events of a calendar"),
+    ("crm", "customer", "customers, with their contacts and contracts"),
+    ("billing", "invoice", "invoices of a customer"),
+    ("warehouse", "shipment", "shipments, and where they are"),
+    ("files", "document", "documents in a folder"),
+)
+
+
+def tools() -> list[dict[str, Any]]:
+    return [_tool(server, thing, about, verb) for server, thing, about in _THINGS for verb in _VERBS]
+
+
+def _tool(server: str, thing: str, about: str, verb: str) -> dict[str, Any]:
+    properties: dict[str, Any] = {
+        "id": {"type": "string", "description": f"Which {thing.replace('_', ' ')}"},
+        "limit": {"type": "integer", "description": "How many at most", "default": 20},
+        "order": {"enum": ["newest", "oldest"], "description": "Which come first"},
+        "labels": {"type": "array", "items": {"type": "string"}, "description": "Only with all of these"},
+    }
+    return {
+        "name": f"{server}_{verb}_{thing}",
+        "description": f"{verb.capitalize()} {about}.\nAnswers with at most 100 of them, newest first.",
+        "inputSchema": {"type": "object", "properties": properties, "required": ["id"]},
+        "annotations": {"readOnlyHint": _VERBS[verb], "destructiveHint": verb == "delete"},
+    }
+
+
+def hostile_tools() -> list[dict[str, Any]]:
+    """Tools whose texts would change the title of a page that showed them unescaped."""
+    schema = {
+        "type": "object",
+        "properties": {
+            HOSTILE: {"type": "string", "description": HOSTILE, "enum": [HOSTILE]},
+            "a": {"type": HOSTILE, "description": f"javascript:{HOSTILE}", "default": HOSTILE},
+        },
+    }
+    return [{"name": "harmless_name", "title": HOSTILE, "description": HOSTILE, "inputSchema": schema}]
+
+
+async def fill(service: Service, caller: ServiceCaller) -> None:
+    """Give the tenant of *caller* catalogs, sessions, misses and receipts."""
+    tenant = caller.tenant
+    for name, about, content in (
+        ("default", "What every agent may use", tools()),
+        ("hostile", HOSTILE, hostile_tools()),
+        ("support", "Tools of the support team, from their API", tools()[24:36]),
+    ):
+        await service.catalogs.create(tenant, name, {"description": about})
+        await service.catalogs.upsert(tenant, name, content)
+    for queries, pins in ((["refund an invoice", "find the customer"], ()), (["open issues"], ("github_get_issue",))):
+        await _session(service, caller, queries, pins)
+    await _misses(service, tenant)
+    _receipts(service, tenant)
+
+
+async def _session(service: Service, caller: ServiceCaller, queries: list[str], pins: Sequence[str]) -> None:
+    plan = SessionPlan(CorpusRef(caller.tenant, "catalog", "default"), max_tools=20, max_tokens=4_000)
+    kept = await service.sessions.create(caller, plan, pins=tuple(pins))
+    async with service.sessions.using(caller, kept.id) as used:
+        for query in queries:
+            await used.run(lambda conversation, asked=query: answered_in(conversation, {"queries": [asked]}))
+            used.session.request("openai")
+
+
+async def _misses(service: Service, tenant: str) -> None:
+    misses = service.storage.misses
+    asked = (
+        ("book a meeting room", "nothing found", 31, "", 0.0),
+        ("translate this contract into German", "nothing found", 18, "", 0.0),
+        ("how much holiday do I have left", "weak", 12, "calendar_list_event", 0.31),
+        ("reset the password of a customer", "not right", 7, "crm_update_customer", 0.64),
+        (HOSTILE, "nothing found", 2, "", 0.0),
+    )
+    for query, kind, count, best, score in asked:
+        for each in range(count):
+            at_s = NOW_S - (count - each) * HOUR_S
+            misses.add(tenant, "catalog/default", query, kind, best=best, best_score=score, at_s=at_s)
+
+
+def _receipts(service: Service, tenant: str) -> None:
+    outcomes = (
+        ("crm_get_customer", "allowed", "ok", "", 84.0),
+        ("billing_list_invoice", "allowed", "ok", "", 212.0),
+        ("billing_delete_invoice", "refused", "refused", "call_denied", 1.0),
+        ("slack_create_message", "allowed", "tool_error", "tool_timeout", 30_000.0),
+        ("files_get_document", "handed_back", "handed_back", "", 2.0),
+        ("github_list_issue", "allowed", "ok", "", 143.0),
+    )
+    receipts = [
+        Receipt(
+            id=f"rec_{number:012d}",
+            at_s=NOW_S - (len(outcomes) - number) * 600,
+            key="key_0123456789abcdef",
+            session="ses_00112233445566778899aabb",
+            corpus="catalog/default",
+            tool=tool,
+            fingerprint=f"{number:x}7" * 32,
+            decision=decision,
+            outcome=outcome,
+            code=code,
+            latency_ms=latency_ms,
+            request_id=f"req_{number:016x}",
+        )
+        for number, (tool, decision, outcome, code, latency_ms) in enumerate(outcomes)
+    ]
+    service.storage.receipts.append(tenant, receipts)
