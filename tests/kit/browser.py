@@ -1,52 +1,92 @@
-"""A real Chromium, which npm carries, without a window; and a service in this process for it to look at."""
+"""A real Chromium, which npm carries, without a window; and a service in a thread for it to look at."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-import shutil
+import os
+import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import uvicorn
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.kit.published_servers import NODE_MODULES
+from tests.kit.gateway import SERVERS
+from tests.kit.published_servers import NODE
 from toolsearch.service.app import make_app
 from toolsearch.service.service import Service
+from toolsearch.service.settings import ServiceSettings
+from toolsearch.storage.sqlite.storage import SqliteStorage
 
 # Left out: what would switch off what the tests look for, and a single process does not survive its first context.
 _UNWANTED = ("--disable-web-security", "--allow-running-insecure-content", "--single-process")
+_ENVIRONMENT = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    script = NODE_MODULES.parent / "chromium.mjs"
-    node = shutil.which("node")
-    if node is None or not (NODE_MODULES / "@sparticuz" / "chromium").is_dir():
+    """Skips the test if it is not installed."""
+    if NODE is None or not (SERVERS / "node_modules" / "@sparticuz" / "chromium").is_dir():
         pytest.skip("Chromium is not installed: npm ci --prefix tests/mcp_servers")
-    told = subprocess.run([node, script], capture_output=True, text=True, check=True, timeout=60)
+    told = subprocess.run(
+        [NODE, SERVERS / "chromium.mjs"], capture_output=True, text=True, check=True, timeout=60, env=_ENVIRONMENT
+    )
     known = json.loads(told.stdout)
     arguments = [each for each in known["args"] if each not in _UNWANTED]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=known["path"], args=arguments, headless=True)
+        browser = playwright.chromium.launch(
+            executable_path=known["path"], args=arguments, headless=True, env=_ENVIRONMENT
+        )
         yield browser
         browser.close()
 
 
+@dataclass(frozen=True)
+class Site:
+    """A service that is served at *url*. *key* is that of its first administrator."""
+
+    service: Service
+    url: str
+    key: str
+
+
 @contextmanager
-def serving(service: Service) -> Iterator[str]:
-    """Serve it over a socket, and give its address."""
-    server = uvicorn.Server(uvicorn.Config(make_app(service), host="127.0.0.1", port=0, log_config=None))
-    ready = threading.Event()
+def served(folder: Path, clock: Callable[[], float], fill: Callable[[Service, str], Awaitable[None]]) -> Iterator[Site]:
+    """Serve a service over a socket, from a thread with an event loop of its own. *fill* is given the key, too."""
+    begun: Future[tuple[Site, uvicorn.Server]] = Future()
 
-    class Announced(uvicorn.Server):
-        pass
+    async def serve() -> None:
+        storage = SqliteStorage(folder / "toolsearch.db")
+        try:
+            service = Service(ServiceSettings(), storage, clock=clock, indexes=folder / "indexes")
+            key = service.keys.first_key() or ""
+            with socket.socket() as listening:
+                listening.bind(("127.0.0.1", 0))
+                url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+                server = uvicorn.Server(uvicorn.Config(make_app(service), log_config=None, ws="none"))
+                await fill(service, key)
+                listening.listen()  # from now on connections are accepted, though answered a little later
+                begun.set_result((Site(service, url, key), server))
+                await server.serve([listening])
+        except BaseException as error:
+            if not begun.done():
+                begun.set_exception(error)
+            raise
+        finally:
+            storage.close()
 
-    thread = threading.Thread(target=server.run, daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    ready.set()
-    yield ""
+    try:
+        site, server = begun.result(timeout=60)
+        yield site
+        server.should_exit = True
+    finally:
+        thread.join(timeout=30)

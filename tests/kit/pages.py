@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import httpx2 as httpx
 
-from toolsearch.service.app import make_app
-from toolsearch.service.service import Service
+from tests.kit import service
 
-HOST = "http://service.test"
-
-
-@asynccontextmanager
-async def opened(service: Service) -> AsyncIterator[httpx.AsyncClient]:
-    """A client that keeps cookies and follows no redirect."""
-    app = make_app(service, host="service.test")
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=HOST) as client,
-    ):
-        yield client
+HOST = f"http://{service.HOST}:{service.PORT}"
 
 
 async def sign_in(browser: httpx.AsyncClient, key: str, *, next_path: str = "/pages") -> httpx.Response:

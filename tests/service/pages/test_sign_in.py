@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import unquote
 
 import httpx2 as httpx
 import pytest
 
-from tests.kit.clock import Clock
-from tests.kit.pages import HOST, form_token, opened, sign_in
+from tests.kit.pages import HOST, form_token, sign_in
+from tests.kit.service import ServiceKit, serving
 from toolsearch.service.service import Service
-from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.records import THE_SERVICE
-from toolsearch.storage.sqlite.storage import SqliteStorage
 
 
 @pytest.fixture
-def service(tmp_path: Path, clock: Clock) -> Iterator[Service]:
-    storage = SqliteStorage(tmp_path / "toolsearch.db")
-    yield Service(ServiceSettings(), storage, clock=clock)
-    storage.close()
+async def kit(tmp_path: Path) -> AsyncIterator[ServiceKit]:
+    async with serving(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture
-async def browser(service: Service) -> AsyncIterator[httpx.AsyncClient]:
-    async with opened(service) as client:
-        yield client
+def service(kit: ServiceKit) -> Service:
+    return kit.service
+
+
+@pytest.fixture
+def browser(kit: ServiceKit) -> httpx.AsyncClient:
+    """It keeps cookies, and follows no redirect."""
+    return kit.client()
 
 
 def _key(service: Service, *scopes: str) -> str:
@@ -89,9 +91,9 @@ async def test_a_key_that_is_revoked_ends_what_was_signed_in_with_it(
     assert (await browser.get("/pages/playground")).headers["location"].startswith("/pages/sign-in")
 
 
-async def test_a_visit_ends_after_its_time(service: Service, browser: httpx.AsyncClient, clock: Clock) -> None:
+async def test_a_visit_ends_after_its_time(service: Service, browser: httpx.AsyncClient, kit: ServiceKit) -> None:
     await sign_in(browser, _key(service, "search"))
-    clock.now_s += service.settings.serve.visit_s
+    kit.clock.now_s += service.settings.serve.visit_s
 
     assert (await browser.get("/pages/playground")).headers["location"].startswith("/pages/sign-in")
 
@@ -104,7 +106,7 @@ async def test_signing_out_ends_the_visit_for_a_copy_of_its_cookie_too(
     token = form_token(await browser.get("/pages/playground"))
 
     await browser.post("/pages/sign-out", data={"form_token": token}, headers={"origin": HOST})
-    browser.cookies.set("toolsearch_visit", copied, domain="service.test")
+    browser.cookies.set("toolsearch_visit", copied, domain="127.0.0.1")
 
     assert (await browser.get("/pages/playground")).headers["location"].startswith("/pages/sign-in")
 

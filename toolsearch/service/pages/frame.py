@@ -1,9 +1,8 @@
-"""Rendering, and what surrounds every page: navigation, the switch between light and dark, security headers."""
+"""Rendering, and what surrounds every page: navigation, the switch between light and dark, the files they load."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -24,15 +23,6 @@ _STATIC: Final = _HERE / "static"
 ROOT: Final = "/pages"
 THEME_COOKIE: Final = "toolsearch_theme"
 THEMES: Final = ("light", "dark")
-
-_HEADERS: Final[Mapping[str, str]] = {
-    "content-security-policy": (
-        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-    ),
-    "cache-control": "no-store",
-    "referrer-policy": "same-origin",
-    "x-content-type-options": "nosniff",
-}
 
 
 def _version_of(files: Path) -> str:
@@ -77,7 +67,6 @@ class KeptFiles(StaticFiles):
     async def get_response(self, path: str, scope: AsgiScope) -> Response:
         response = await super().get_response(path, scope)
         response.headers["cache-control"] = "public, max-age=31536000, immutable"
-        response.headers["x-content-type-options"] = "nosniff"
         return response
 
 
@@ -117,4 +106,4 @@ def page(
         theme=theme if theme in THEMES else "",
         **values,
     )
-    return HTMLResponse(text, status, headers=dict(_HEADERS))
+    return HTMLResponse(text, status, headers={"cache-control": "no-store"})

@@ -94,9 +94,10 @@ def visit_with(*scopes: Scope) -> Callable[[Request], Awaitable[Visit]]:
 
     async def visit(request: Request) -> Visit:
         found = await visit_of(request)
-        request.state.needed_scopes = scopes
         if found is None:
             raise NotAuthenticatedError
+        request.state.caller, request.state.needed_scopes = found.caller, scopes  # for the audit
+        await service_of(request).limits.request(found.caller)
         for scope in scopes:
             found.caller.require(scope)
         return found

@@ -1,0 +1,353 @@
+"""The pages in a real Chromium: by keyboard, light, dark and at a telephone's width, with nothing from elsewhere.
+
+TOOLSEARCH_SCREENSHOTS names a folder that pictures of all pages are written to; docs/images/service has some of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.kit import page_data
+from tests.kit.browser import Site, chromium, served
+from tests.kit.gateway import SERVERS
+from tests.kit.page_data import HOSTILE, NOW_S
+from toolsearch.service.callers import ServiceCaller
+from toolsearch.service.service import Service
+
+AXE = SERVERS / "node_modules" / "axe-core" / "axe.min.js"
+PICTURES = os.environ.get("TOOLSEARCH_SCREENSHOTS", "")
+
+ASKED = "/pages/playground?q=send+a+message+to+a+channel&corpus=catalog/default"
+PAGES = {
+    "playground": ASKED,
+    "why": "/pages/playground/why?q=send+a+message&corpus=catalog/default&tool=github_list_issue",
+    "tool": "/pages/tools/catalog/default/billing_list_invoice",
+    "catalogs": "/pages/catalogs",
+    "catalog": "/pages/catalogs/default",
+    "sessions": "/pages/sessions",
+    "session": "/pages/sessions/{session}",
+    "misses": "/pages/misses",
+    "receipts": "/pages/receipts",
+    "keys": "/pages/keys",
+    "nothing": "/pages/nothing",
+}
+VIEWS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 860}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 860}},
+    "telephone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}, "has_touch": True},
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Filled with the same each time: pictures of two runs differ only if the pages do."""
+    numbers = count(1)
+
+    def token(size: int | None = None) -> str:
+        return hashlib.sha256(str(next(numbers)).encode()).hexdigest()[: 2 * (size or 16)]
+
+    async def fill(service: Service, key: str) -> None:
+        grant = await service.keys.of_token(key)
+        assert grant
+        await page_data.fill(service, ServiceCaller.of(grant))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patched.setattr(secrets, "token_hex", token)
+        patched.setattr(secrets, "token_urlsafe", token)
+        with served(tmp_path_factory.mktemp("service"), lambda: NOW_S, fill) as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@dataclass
+class Looked:
+    """A page of one browser, and what went wrong in it."""
+
+    page: Page
+    wrong: list[str] = field(default_factory=list)
+
+    def require_nothing_wrong(self) -> None:
+        assert not self.wrong
+        assert self.page.title() != "owned"
+
+
+@contextmanager
+def looking(browser: Browser, site: Site, *, key: str | None = None, **options: Any) -> Iterator[Looked]:
+    """A browser of its own at *site*, signed in with *key* if that is given."""
+    context = browser.new_context(base_url=site.url, **options)
+    context.set_default_timeout(15_000)
+    try:
+        looked = Looked(context.new_page())
+        _watch(context, looked, site)
+        if key is not None:
+            looked.page.goto("/pages/sign-in")
+            looked.page.get_by_label("API key").fill(key)
+            looked.page.keyboard.press("Enter")
+            looked.page.wait_for_url(lambda url: "sign-in" not in url)
+        yield looked
+    finally:
+        context.close()
+
+
+def _watch(context: BrowserContext, looked: Looked, site: Site) -> None:
+    own = urlsplit(site.url).netloc
+    context.on("request", lambda r: urlsplit(r.url).netloc == own or looked.wrong.append(f"asked {r.url}"))
+    context.on("requestfailed", lambda r: "ERR_ABORTED" in (r.failure or "") or looked.wrong.append(f"failed {r.url}"))
+    looked.page.on("pageerror", lambda error: looked.wrong.append(f"error {error}"))
+    looked.page.on("dialog", lambda dialog: looked.wrong.append(f"dialog {dialog.message}"))
+    # A page that is not there is told so in the console too; what the policy for contents refuses is an error there.
+    looked.page.on(
+        "console",
+        lambda m: m.type in ("error", "warning") and "status of 404" not in m.text and looked.wrong.append(m.text),
+    )
+
+
+@pytest.fixture(scope="module", params=VIEWS)
+def view(request: pytest.FixtureRequest, browser: Browser, site: Site) -> Iterator[tuple[str, Looked]]:
+    with looking(browser, site, key=site.key, **VIEWS[request.param]) as looked:
+        yield request.param, looked
+
+
+@pytest.fixture(scope="module")
+def looked(browser: Browser, site: Site) -> Iterator[Looked]:
+    with looking(browser, site, key=site.key, **VIEWS["light"]) as signed_in:
+        yield signed_in
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_is_whole_and_accessible_in_each_view(view: tuple[str, Looked], site: Site, name: str) -> None:
+    shown, looked = view
+    _open(looked.page, site, name)
+
+    assert _sideways(looked.page) == 0
+    assert _violations(looked.page) == []
+    looked.require_nothing_wrong()
+    _picture(looked.page, name, shown)
+
+
+@pytest.mark.parametrize("shown", VIEWS)
+def test_the_page_to_sign_in_is_whole_and_accessible_in_each_view(browser: Browser, site: Site, shown: str) -> None:
+    with looking(browser, site, **VIEWS[shown]) as looked:
+        looked.page.goto("/")
+
+        expect(looked.page).to_have_url(f"{site.url}/pages/sign-in")
+        assert (_sideways(looked.page), _violations(looked.page)) == (0, [])
+        looked.require_nothing_wrong()
+        _picture(looked.page, "sign-in", shown)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_everything_on_a_page_is_reached_by_the_tab_key_and_shows_it(looked: Looked, site: Site, name: str) -> None:
+    _open(looked.page, site, name)
+    wanted: int = looked.page.evaluate(_COUNT_OPERABLE)
+
+    reached, without_ring = set[str](), list[str]()
+    for _ in range(wanted + 2):  # from wherever the focus is, past the end, and on from the beginning
+        looked.page.keyboard.press("Tab")
+        marked = looked.page.evaluate(_MARK_FOCUSED)
+        if marked is None:
+            continue
+        reached.add(marked["mark"])
+        if not marked["hasRing"]:
+            without_ring.append(marked["what"])
+
+    assert (len(reached), without_ring) == (wanted, [])
+
+
+def test_one_signs_in_searches_and_opens_an_explanation_by_keyboard_alone(browser: Browser, site: Site) -> None:
+    with looking(browser, site) as looked:
+        page = looked.page
+        page.goto("/")
+        expect(page.get_by_label("API key")).to_be_focused()
+        page.keyboard.type(site.key)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/pages/playground")
+        page.keyboard.type("send a message")
+        expect(page.get_by_role("heading", name="Hybrid")).to_be_visible()
+        expect(page.get_by_role("status")).to_contain_text("hybrid: 5")
+        second = page.locator("#results details").nth(1)
+        second.locator("summary").focus()
+        page.keyboard.press("Enter")
+
+        expect(second.get_by_text("Place 2")).to_be_visible()
+        expect(page).to_have_url(f"{site.url}/pages/playground?q=send+a+message&corpus=catalog%2Fdefault&limit=5")
+        looked.require_nothing_wrong()
+
+
+def test_the_first_link_of_a_page_skips_to_its_content(browser: Browser, site: Site) -> None:
+    with looking(browser, site, key=site.key) as looked:
+        looked.page.goto("/pages/keys")
+        looked.page.keyboard.press("Tab")
+        expect(looked.page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        looked.page.keyboard.press("Enter")
+
+        expect(looked.page.locator("main")).to_be_focused()
+
+
+def test_the_menu_of_a_telephone_opens_and_closes_by_keyboard(browser: Browser, site: Site) -> None:
+    with looking(browser, site, key=site.key, **VIEWS["telephone"]) as looked:
+        page = looked.page
+        link = page.get_by_role("link", name="Catalogs")
+        expect(link).to_be_hidden()
+        page.get_by_role("button", name="Menu").focus()
+        page.keyboard.press("Enter")
+        expect(link).to_be_visible()
+        _picture(page, "menu", "telephone")
+        page.keyboard.press("Escape")
+
+        expect(link).to_be_hidden()
+
+
+def test_the_chosen_scheme_wins_over_that_of_the_system(browser: Browser, site: Site) -> None:
+    with looking(browser, site, key=site.key, **VIEWS["dark"]) as looked:
+        dark = _background(looked.page)
+        looked.page.get_by_role("button", name="Light").click()
+        expect(looked.page.get_by_role("button", name="Light")).to_have_attribute("aria-pressed", "true")
+
+        assert _background(looked.page) != dark
+        looked.page.get_by_role("button", name="As the system").click()
+        expect(looked.page.get_by_role("button", name="As the system")).to_have_attribute("aria-pressed", "true")
+        assert _background(looked.page) == dark
+
+
+def test_pages_work_without_javascript(browser: Browser, site: Site) -> None:
+    with looking(browser, site, key=site.key, java_script_enabled=False) as looked:
+        page = looked.page
+        page.get_by_label("What the agent wants to do").fill("send a message")
+        page.get_by_role("button", name="Search").click()
+        page.locator("#results details").nth(1).locator("summary").click()
+        page.locator("#results details").nth(1).get_by_role("link").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("slack_")
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        page.goto("/pages/playground")
+
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/pages/catalogs/hostile",
+        "/pages/tools/catalog/hostile/harmless_name",
+        "/pages/playground?corpus=catalog/hostile&q={hostile}",
+        "/pages/playground?corpus=catalog/hostile&q=harmless+name",
+        "/pages/playground/why?corpus=catalog/hostile&q={hostile}&tool={hostile}",
+        "/pages/catalogs?after={hostile}",
+        "/pages/receipts?tool={hostile}&session={hostile}&key={hostile}",
+        "/pages/sign-in?next={hostile}",
+        "/pages/{hostile}",
+    ],
+)
+def test_texts_from_outside_are_texts(looked: Looked, path: str) -> None:
+    looked.page.goto(path.format(hostile=HOSTILE.replace("#", "%23")))
+
+    assert looked.page.locator("main script, main img, main [onerror]").count() == 0
+    looked.require_nothing_wrong()
+
+
+def test_a_query_that_is_typed_is_text(browser: Browser, site: Site) -> None:
+    with looking(browser, site, key=site.key) as looked:
+        looked.page.get_by_label("What the agent wants to do").fill(HOSTILE)
+        expect(looked.page.get_by_role("status")).to_contain_text("found")
+
+        assert looked.page.locator("main script, main img").count() == 0
+        looked.require_nothing_wrong()
+
+
+def test_a_new_key_is_shown_once_and_opens_what_its_scopes_say_until_it_is_revoked(
+    browser: Browser, site: Site
+) -> None:
+    with looking(browser, site, key=site.key) as administrator:
+        page = administrator.page
+        page.goto("/pages/keys")
+        page.get_by_label("Name", exact=True).fill("a searcher")
+        for scope in ("call", "feedback"):
+            page.get_by_role("checkbox", name=scope).uncheck()
+        page.get_by_role("button", name="Make the key").click()
+        key = page.get_by_label("The new key").input_value()
+        page.goto("/pages/keys")
+        expect(page.get_by_label("The new key")).to_have_count(0)
+        assert key not in page.content()
+
+        with looking(browser, site, key=key) as searcher:
+            links = searcher.page.get_by_role("navigation").get_by_role("link").all_text_contents()
+            assert [link.strip() for link in links] == ["toolsearch", "Playground", "Sessions"]
+            row = page.get_by_role("row").filter(has_text="a searcher")
+            row.locator("summary").click()
+            row.get_by_role("button", name="Yes, revoke it").click()
+            expect(row.get_by_text("revoked")).to_be_visible()
+            searcher.page.goto("/pages/playground")
+
+            expect(searcher.page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def _open(page: Page, site: Site, name: str) -> None:
+    path = PAGES[name]
+    if "{session}" in path:
+        page.goto("/pages/sessions")
+        path = page.locator("main tbody a").first.get_attribute("href") or ""
+    page.goto(path)
+
+
+def _sideways(page: Page) -> int:
+    """By how many pixels one could scroll sideways."""
+    found: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return found
+
+
+def _background(page: Page) -> str:
+    return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+
+def _violations(page: Page) -> list[str]:
+    """What axe-core finds: contrast, names, labels, landmarks, order of headings and the like."""
+    page.evaluate(AXE.read_text())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [f"{v['id']}: {n['html'][:160]}" for v in found["violations"] for n in v["nodes"]]
+
+
+def _picture(page: Page, name: str, shown: str) -> None:
+    if PICTURES:
+        folder = Path(PICTURES)
+        folder.mkdir(parents=True, exist_ok=True)
+        page.evaluate("document.activeElement.blur()")
+        page.screenshot(path=folder / f"{name}-{shown}.png", animations="disabled")
+
+
+_OPERABLE = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']"
+_COUNT_OPERABLE = f"""
+() => [...document.querySelectorAll("{_OPERABLE}")].filter((element) =>
+  element.checkVisibility({{visibilityProperty: true}}) && !element.disabled).length
+"""
+_MARK_FOCUSED = """
+() => {
+  const element = document.activeElement;
+  if (!element || element === document.body) return null;
+  element.dataset.reached ??= String(++window.reached || (window.reached = 1));
+  const style = getComputedStyle(element);
+  return {
+    mark: element.dataset.reached,
+    hasRing: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+    what: element.outerHTML.slice(0, 160),
+  };
+}
+"""
