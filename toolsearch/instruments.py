@@ -19,6 +19,7 @@ class Instruments:
     tracer: Tracer
     internal: SpanKind
     client: SpanKind
+    server: SpanKind
     clock: Callable[[], float]
     capture_content: bool
     capture_definitions: bool
@@ -34,12 +35,13 @@ class Instruments:
     tokens_saved: UpDownCounter
     chat_duration: Histogram
     token_usage: Histogram
+    request_duration: Histogram
 
     @classmethod
     def of(
         cls,
         tracer: Tracer,
-        kinds: tuple[SpanKind, SpanKind],
+        kinds: tuple[SpanKind, SpanKind, SpanKind],
         meter: Meter,
         *,
         clock: Callable[[], float],
@@ -53,6 +55,7 @@ class Instruments:
             tracer=tracer,
             internal=kinds[0],
             client=kinds[1],
+            server=kinds[2],
             clock=clock,
             capture_content=capture_content,
             capture_definitions=capture_definitions,
@@ -75,4 +78,5 @@ class Instruments:
                 "Tokens of model calls.",
                 explicit_bucket_boundaries_advisory=_TOKENS,
             ),
+            request_duration=seconds("http.server.request.duration", "Duration of requests to the service."),
         )

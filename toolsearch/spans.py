@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from toolsearch.instruments import Instruments
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
+Kind: TypeAlias = Literal["internal", "client", "server"]
 Attributes: TypeAlias = dict[str, str | bool | int | float | Sequence[str]]
 
 
@@ -23,11 +24,12 @@ class _Operation:
 
     __slots__ = (
         "_attributes",
+        "_carrier",
         "_context",
         "_error_type",
         "_instruments",
-        "_is_client",
         "_is_current",
+        "_kind",
         "_labels",
         "_name",
         "_span",
@@ -41,15 +43,17 @@ class _Operation:
         attributes: Attributes | None = None,
         labels: Attributes | None = None,
         *,
-        is_client: bool = False,
+        kind: Kind = "internal",
         is_current: bool = True,
+        carrier: Mapping[str, str] | None = None,
     ) -> None:
         self._instruments = instruments
         self._name = name
         self._attributes = attributes or {}
         self._labels = labels or {}  # of the metrics: few values each
-        self._is_client = is_client
+        self._kind: Kind = kind
         self._is_current = is_current
+        self._carrier = carrier  # the headers that may name the parent, which runs in another process
         self._error_type = ""
         self._span: Span | None = None
         self._context: Token[Context] | None = None
@@ -89,8 +93,9 @@ class _Operation:
             self._span.set_attributes(attributes)
 
     def _start(self, instruments: Instruments) -> None:
-        kind = instruments.client if self._is_client else instruments.internal
-        span = instruments.tracer.start_span(self._name, kind=kind, attributes=self._attributes)
+        kind = getattr(instruments, self._kind)
+        parent = _extracted(self._carrier) if self._carrier is not None else None
+        span = instruments.tracer.start_span(self._name, parent, kind, self._attributes)
         if span.get_span_context().is_valid:  # also one that is not sampled, whose children must not be either
             self._span = span
             if self._is_current:
@@ -145,6 +150,27 @@ class SearchSpan(_Operation):
     def _measure(self, instruments: Instruments, seconds: float, labels: Attributes) -> None:
         instruments.search_duration.record(seconds, labels)
         instruments.searches.add(1, self._labels)
+
+
+class RequestSpan(_Operation):
+    """``GET /v1/catalogs/{catalog}``"""
+
+    __slots__ = ()
+
+    def answered(self, *, route: str, status: int, attributes: Mapping[str, str]) -> None:
+        """Say which route it was, by its template, and how it was answered; *attributes* are for the span alone."""
+        if self._instruments is None:
+            return
+        told: Attributes = {"http.route": route, "http.response.status_code": status}
+        self._labels = self._labels | told
+        self._set({**told, **attributes})
+        if self._span is not None:
+            self._span.update_name(f"{self._name} {route}")
+        if status >= 500:
+            self.failed(str(status))
+
+    def _measure(self, instruments: Instruments, seconds: float, labels: Attributes) -> None:
+        instruments.request_duration.record(seconds, labels)
 
 
 class ChatSpan(_Operation):
@@ -202,6 +228,12 @@ class ChatSpan(_Operation):
 
     def _measure(self, instruments: Instruments, seconds: float, labels: Attributes) -> None:
         instruments.chat_duration.record(seconds, labels)
+
+
+def _extracted(carrier: Mapping[str, str]) -> Context:
+    from opentelemetry import propagate
+
+    return propagate.extract(carrier)
 
 
 def _attach(span: Span) -> Token[Context]:

@@ -14,25 +14,26 @@ Metrics:
     toolsearch.tokens.sent, .saved          of tool definitions and searches; saved is an estimate, and may go down
     gen_ai.client.operation.duration        s, by provider, model and error.type
     gen_ai.client.token.usage               tokens of a model call, by gen_ai.token.type (input, output)
+    http.server.request.duration            s, of the service, by method, route and status
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from toolsearch.errors import shown_name
 from toolsearch.instruments import Instruments
-from toolsearch.spans import Attributes, ChatSpan, SearchSpan, ToolCallSpan, as_text
+from toolsearch.spans import Attributes, ChatSpan, RequestSpan, SearchSpan, ToolCallSpan, as_text
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-__all__ = ["ChatSpan", "SearchSpan", "Telemetry", "ToolCallSpan"]
+__all__ = ["ChatSpan", "RequestSpan", "SearchSpan", "Telemetry", "ToolCallSpan"]
 
 _SCOPE = "toolsearch"
 _OTHER = "_OTHER"  # the conventions' word for a value that would be one of too many
@@ -118,7 +119,15 @@ class Telemetry:
             "gen_ai.provider.name": provider,
             "gen_ai.request.model": model,
         }
-        return ChatSpan(instruments, f"chat {model}", dict(labels), labels, is_client=True, is_current=is_current)
+        return ChatSpan(instruments, f"chat {model}", dict(labels), labels, kind="client", is_current=is_current)
+
+    def request(self, *, method: str, headers: Mapping[str, str]) -> RequestSpan:
+        """Around one request to the service; *headers*, in lower case, may name the span that it belongs below."""
+        instruments = self._instruments
+        if instruments is None:
+            return _NO_REQUEST
+        attributes: Attributes = {"http.request.method": method}
+        return RequestSpan(instruments, method, attributes, dict(attributes), kind="server", carrier=headers)
 
     def discovered(self, tools: int) -> None:
         """Count tools that a search has brought into a session that did not have them."""
@@ -161,7 +170,7 @@ class Telemetry:
         # The API's own stand-ins pass on to the global providers once these are set.
         tracers = self._tracer_provider or trace.get_tracer_provider()
         meters = self._meter_provider or metrics.get_meter_provider()
-        kinds = (trace.SpanKind.INTERNAL, trace.SpanKind.CLIENT)
+        kinds = (trace.SpanKind.INTERNAL, trace.SpanKind.CLIENT, trace.SpanKind.SERVER)
         return Instruments.of(
             tracers.get_tracer(_SCOPE),
             kinds,
@@ -181,3 +190,4 @@ def _does_nothing(provider: object) -> bool:
 _NO_TOOL_CALL = ToolCallSpan(None)
 _NO_SEARCH = SearchSpan(None)
 _NO_CHAT = ChatSpan(None)
+_NO_REQUEST = RequestSpan(None)

@@ -16,6 +16,7 @@ from toolsearch.service.middleware.bodies import Bodies
 from toolsearch.service.middleware.deadline import Deadline
 from toolsearch.service.middleware.failures import Failures
 from toolsearch.service.middleware.headers import SecureHeaders
+from toolsearch.service.middleware.observing import Observed
 from toolsearch.service.middleware.repeats import Repeats
 from toolsearch.service.middleware.request_ids import RequestIds
 from toolsearch.service.middleware.url_tokens import UrlTokens
@@ -25,6 +26,7 @@ from toolsearch.service.problems import add_problem_handlers, problem
 from toolsearch.service.routes import audit, catalogs, jobs, keys, operations, search, sessions, sources, tenants
 from toolsearch.service.service import Service
 from toolsearch.service.shutdown import EndlessStreams
+from toolsearch.wiring import build_telemetry
 
 _ROUTERS = (
     *(catalogs.router, sources.router, jobs.router, search.router, sessions.router),
@@ -66,6 +68,7 @@ def _middleware(service: Service, host: str, port: int | None) -> list[Middlewar
     return [
         Middleware(UrlTokens),
         Middleware(RequestIds),
+        Middleware(Observed, metrics=service.metrics, telemetry=build_telemetry(service.settings)),
         Middleware(SecureHeaders, is_https=(serve.public_url or "").startswith("https://")),
         Middleware(Failures),
         Middleware(HostGuard, hosts=named_hosts(serve, host, port), origins=(), open_paths=OPEN, refuse=_refusal),

@@ -16,7 +16,7 @@ from toolsearch.service.data_folder import STORE_FILE
 from toolsearch.service.hosts import named_hosts
 from toolsearch.service.secret_keys import checked_seal
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.storage.sqlite.inspection import inspected
+from toolsearch.storage.sqlite.inspection import inspected, version_at
 from toolsearch.storage.sqlite.schema import VERSION
 from toolsearch.storage.sqlite.storage import SqliteStorage
 
@@ -50,7 +50,7 @@ def check_up(
     return [
         Finding("settings", "ok", "can be used"),
         _finding("folder", lambda: _folder(data)),
-        _finding("store", lambda: _store(data)),
+        _finding("store", lambda: inspected(data / STORE_FILE)),
         _finding("secret key", lambda: _secret_key(environ, data, clock)),
         *_disk(data),
         _finding("address", lambda: _address(settings, host, port)),
@@ -74,15 +74,8 @@ def _folder(data: Path) -> str:
     return f"{data} can be written to" if nearest == data else f"{data} is {_NOT_THERE}"
 
 
-def _store(data: Path) -> str:
-    version = inspected(data / STORE_FILE)
-    if version is None:
-        return f"{data / STORE_FILE} is {_NOT_THERE}"
-    return f"version {version}" if version == VERSION else f"version {version}; the next start makes it {VERSION}"
-
-
 def _secret_key(environ: Mapping[str, str], data: Path, clock: Callable[[], float]) -> str:
-    if inspected(data / STORE_FILE) != VERSION:
+    if version_at(data / STORE_FILE) != VERSION:
         return "not looked at, since the store cannot be opened before a start"
     with closing(SqliteStorage(data / STORE_FILE)) as storage:
         seal = checked_seal(environ, data, storage.records, clock=clock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
@@ -112,6 +113,7 @@ class Jobs:
         self._turns = asyncio.Semaphore(most_at_once)
         self._running: dict[str, _Running] = {}
         self._is_closing = False
+        self.ended_by_state = Counter[str]()  # since the start
 
     async def start(self, tenant: str, job_id: str, subject: str, work: Work) -> Job:
         """Write the job down, under an id of `new_job_id`, and begin *work*; returns at once."""
@@ -135,6 +137,11 @@ class Jobs:
         """By id, which says nothing of the time."""
         page = await asyncio.to_thread(self._records.page, tenant, JOB, after=after, limit=limit, at_s=self._clock())
         return [self._read(tenant, record) for record in page]
+
+    @property
+    def running(self) -> int:
+        """How many run or wait for their turn."""
+        return len(self._running)
 
     def is_running(self, job_id: str) -> bool:
         return job_id in self._running
@@ -210,6 +217,7 @@ class Jobs:
         except ToolSearchError:
             logger.exception("the outcome of the job %s cannot be kept", job.id)
         del self._running[job.id]
+        self.ended_by_state[job.state] += 1
         running.becomes(job)
 
     async def _keep(self, job: Job) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 API: Final = "/v1"
+METRICS: Final = "/metrics"
 OPEN: Final = frozenset({"/healthz", "/readyz"})  # they reveal nothing: a monitor asks by any address, with no key
 
 _SESSIONS: Final = f"{API}/sessions/"
@@ -40,4 +41,4 @@ def is_under(prefix: str, path: str) -> bool:
 
 def is_for_programs(path: str) -> bool:
     """Whether no browser shows what is there."""
-    return is_under(API, path) or path in OPEN
+    return is_under(API, path) or path in OPEN or path == METRICS

@@ -14,6 +14,7 @@ from typing import Final
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from toolsearch.api.base import Problem
 from toolsearch.errors import NotAuthenticatedError, ToolSearchError, TooManyError
@@ -23,6 +24,18 @@ logger = logging.getLogger(__name__)
 
 MEDIA_TYPE: Final = "application/problem+json"
 _NO_BODY: Final = frozenset({204, 304})
+
+
+class ProblemResponse(Response):
+    """It notes its code beside the request, for the log and the metrics."""
+
+    def __init__(self, code: str, content: str, status: int, headers: Mapping[str, str] | None) -> None:
+        super().__init__(content, status, headers, MEDIA_TYPE)
+        self._code = code
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("state", {})["problem"] = self._code
+        await super().__call__(scope, receive, send)
 
 
 def problem(
@@ -36,7 +49,7 @@ def problem(
     """The answer to a request that failed."""
     title = HTTPStatus(status).phrase
     body = Problem(title=title, status=status, code=code, detail=detail, errors=errors or [])
-    return Response(body.model_dump_json(), status, headers, MEDIA_TYPE)
+    return ProblemResponse(code, body.model_dump_json(), status, headers)
 
 
 def problem_of(error: Exception) -> Response:

@@ -20,18 +20,22 @@ from toolsearch.service.http_tools import HttpTools
 from toolsearch.service.idempotency import Idempotency
 from toolsearch.service.imports.making import make_imports
 from toolsearch.service.imports.sources import Sources
-from toolsearch.service.keys import Keys
+from toolsearch.service.keys import TENANT, Keys
 from toolsearch.service.limits import Limits
+from toolsearch.service.metrics import Metrics, Reading
 from toolsearch.service.outbound import Outbound
 from toolsearch.service.retention import pruning
 from toolsearch.service.seal import Seal
 from toolsearch.service.session_tokens import SessionTokens, is_session_token
-from toolsearch.service.sessions import Sessions
+from toolsearch.service.sessions import SESSION, Sessions
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.shutdown import Shutdown
 from toolsearch.service.tenants import Tenants
 from toolsearch.service.visits import Visits
+from toolsearch.storage.records import THE_SERVICE
 from toolsearch.storage.storage import Storage
+
+_PAGE = 1_000  # tenants
 
 
 class Service:
@@ -80,6 +84,7 @@ class Service:
             clock=clock,
         )
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
+        self.metrics = Metrics(self._reading)
 
     async def of_token(self, token: str) -> Grant | None:
         """What a bearer token allows; None if it is not accepted."""
@@ -95,6 +100,23 @@ class Service:
             await self.imports.aclose()
             await self.corpora.aclose()
             await self.keys.aclose()
+
+    def _reading(self) -> Reading:
+        """What the metrics tell besides what is counted. It reads from the store."""
+        now_s, records = self.clock(), self.storage.records
+        sessions, last = 0, ""
+        while page := records.page(THE_SERVICE, TENANT, after=last, limit=_PAGE, at_s=now_s):
+            last = page[-1].id
+            sessions += sum(records.count(tenant.id, SESSION, at_s=now_s) for tenant in page)
+        jobs = self.imports.jobs
+        return Reading(
+            sessions=sessions,
+            corpora=len(self.corpora.refs),
+            corpora_bytes=self.corpora.bytes,
+            evictions=self.corpora.evictions,
+            running_jobs=jobs.running,
+            ended_jobs=dict(jobs.ended_by_state),
+        )
 
 
 def service_of(request: Request) -> Service:

@@ -33,6 +33,9 @@ class ServeSettings(SettingsSection):
     shutdown_timeout_s: Count = Field(
         default=30, description="Whole seconds that requests have to end, once the service is asked to."
     )
+    local_metrics: bool = Field(
+        default=False, description="Show /metrics to programs on this machine without an operator's key."
+    )
     session_ttl_s: Seconds = Field(default=_DAY_S, description="How long a session lasts unless the request says.")
     visit_s: Seconds = Field(default=_DAY_S / 3, description="How long a browser stays signed in to the pages.")
 

@@ -69,6 +69,7 @@ class Corpora:
         self._indexes = indexes
         self._places: OrderedDict[CorpusRef, _Place] = OrderedDict()  # the least recently used first
         self._tasks: set[asyncio.Task[Any]] = set()
+        self.evictions = 0  # how often one has left memory for room
 
     @asynccontextmanager
     async def using(self, ref: CorpusRef) -> AsyncGenerator[Corpus]:
@@ -238,6 +239,7 @@ class Corpora:
                 return
             if not place.users:
                 over -= place.bytes
+                self.evictions += 1
                 place.is_closing = True
                 self._spawn(self._close_unused(place))
 

@@ -2,6 +2,7 @@
 
     url_tokens.py      the token of a session is taken out of the address
     request_ids.py     each request has an id, which is in its answer and in the log
+    observing.py       each request is counted, timed, logged and traced
     headers.py         headers that tell browsers to be strict
     failures.py        whatever is raised becomes a problem document
     (HostGuard)        requests for other hosts and from foreign pages are refused: `toolsearch.gateway.http_guard`

@@ -1,4 +1,4 @@
-"""What whoever runs the service asks it: ``/healthz`` and ``/readyz``."""
+"""What whoever runs the service asks it: ``/healthz``, ``/readyz`` and ``/metrics``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import asyncio
 import logging
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Depends, Request, Response
 
+from toolsearch.access.keys import is_loopback
 from toolsearch.api.operations import Health
 from toolsearch.errors import StorageError
+from toolsearch.service.callers import operator
+from toolsearch.service.metrics import CONTENT_TYPE
+from toolsearch.service.paths import METRICS
 from toolsearch.service.service import Service, service_of
 
 logger = logging.getLogger(__name__)
@@ -34,6 +38,25 @@ async def ready(service: _Service, response: Response) -> Health:
     if status != "ok":
         response.status_code = 503
     return Health(status=status)
+
+
+@router.get(
+    METRICS,
+    summary="Figures for Prometheus",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Metrics as text."}},
+)
+async def metrics(request: Request, service: _Service) -> Response:
+    """For operators. With the setting `serve.local_metrics` also for programs on this machine, without a key."""
+    if not (service.settings.serve.local_metrics and _is_local(request)):
+        await operator(request)
+    return Response(await asyncio.to_thread(service.metrics.text), media_type=CONTENT_TYPE)
+
+
+def _is_local(request: Request) -> bool:
+    """Whether it comes from this machine itself, and not through a proxy on it."""
+    is_forwarded = any(name in request.headers for name in ("forwarded", "x-forwarded-for"))
+    return request.client is not None and is_loopback(request.client.host) and not is_forwarded
 
 
 async def _store_status(service: Service) -> str:

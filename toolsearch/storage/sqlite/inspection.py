@@ -7,10 +7,18 @@ from contextlib import closing
 from pathlib import Path
 
 from toolsearch.errors import StorageError
-from toolsearch.storage.sqlite.schema import UnusableFileError, version_of
+from toolsearch.storage.sqlite.schema import VERSION, UnusableFileError, version_of
 
 
-def inspected(path: Path) -> int | None:
+def inspected(path: Path) -> str:
+    """Return what state the file at *path* is in, in words. Raises StorageError if it cannot be used."""
+    version = version_at(path)
+    if version is None:
+        return f"{path} is not there yet; the first start makes it"
+    return f"version {version}" if version == VERSION else f"version {version}; the next start makes it {VERSION}"
+
+
+def version_at(path: Path) -> int | None:
     """Return the version of the file at *path*, None if there is none. Raises StorageError if it cannot be used."""
     if not path.exists():
         return None
