@@ -12,6 +12,7 @@ from typing import Any
 
 import uvicorn
 from mcp import Client, StdioServerParameters, types
+from starlette.types import ASGIApp
 
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.http import http_app
@@ -46,14 +47,21 @@ async def served(
     *is_alone* says that others do not end while it serves.
     """
     gateway = Gateway(read_gateway_config(_patient(config), os.environ), **options)
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
+    async with listening(http_app(gateway), is_alone=is_alone) as base:
+        yield gateway, f"{base}/mcp"
+
+
+@asynccontextmanager
+async def listening(app: ASGIApp, *, is_alone: bool = True, **options: Any) -> AsyncIterator[str]:
+    """Serve *app* in this very process; give its URL. *options* are those of uvicorn."""
+    with socket.socket() as at:
+        at.bind(("127.0.0.1", 0))
         kind = _Uvicorn if is_alone else _UvicornAmongOthers
-        server = kind(uvicorn.Config(http_app(gateway), log_config=None, ws="none", timeout_graceful_shutdown=2))
-        serving = asyncio.create_task(server.serve([listening]))
+        server = kind(uvicorn.Config(app, log_config=None, ws="none", timeout_graceful_shutdown=2, **options))
+        serving = asyncio.create_task(server.serve([at]))
         await server.is_up.wait()
         try:
-            yield gateway, f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+            yield f"http://127.0.0.1:{at.getsockname()[1]}"
         finally:
             server.should_exit = True
             await serving

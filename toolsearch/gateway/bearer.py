@@ -25,10 +25,11 @@ class PrincipalToken(AccessToken):
 
     @classmethod
     def of(cls, grant: Grant) -> PrincipalToken:
+        """A session of the SDK can only be used with a token of the same client and subject."""
         who = grant.principal
         return cls(
             token="",
-            client_id=who.id,
+            client_id=grant.key_id or who.id,
             subject=f"{who.id} {grant.session}" if grant.session else who.id,
             scopes=list(grant.scopes),
             principal=who,

@@ -19,6 +19,7 @@ class Caller:
     session       the id of a session that was made for this caller beforehand; "": it gets one of its own
     capabilities  what the client has declared that it can do, as MCP writes it
     key           the id of the credential, and *request_id* that of the request; "" where there is none
+    scopes        what the credential is good for
     """
 
     principal: Principal
@@ -30,6 +31,7 @@ class Caller:
     capabilities: Mapping[str, Any] = field(default_factory=dict[str, Any])
     key: str = ""
     request_id: str = ""
+    scopes: frozenset[str] = frozenset()
 
     @property
     def owner(self) -> str:

@@ -38,6 +38,7 @@ def caller_of(ctx: Context) -> Caller:
         session=token.session if token else "",
         key=token.key if token else "",
         request_id=_request_id(ctx),
+        scopes=frozenset(token.scopes) if token else frozenset(),
         capabilities=capabilities.model_dump(by_alias=True, mode="json", exclude_none=True) if capabilities else {},
     )
 

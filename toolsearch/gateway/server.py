@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Protocol
 
 import mcp.types as types
 from mcp.server.context import CallNext, HandlerResult
@@ -18,11 +18,13 @@ from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.content_handlers import add_logging, content_handlers, require_first_page
 from toolsearch.gateway.downstream import SdkDownstream
+from toolsearch.gateway.exposure.surface import SearchOutcome
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.instructions import pass_on_instructions
 from toolsearch.gateway.request_caller import Context, caller_of, reach_of_request
 from toolsearch.gateway.unexpected import FailureGuard
 from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.envelope import carrying, unpacked
 from toolsearch.wire.mcp.lists import TOOLS
 from toolsearch.wire.mcp.methods import CALL_TOOL, LIST_TOOLS
@@ -57,16 +59,28 @@ class ListChangingServer(Server[Any]):
         return capabilities
 
 
-def make_server(gateway: Gateway) -> Server[Any]:
-    """Return a server whose lifespan is the gateway's."""
+class ToolRequests(Protocol):
+    """What clients ask of tools, as `Gateway` answers it."""
+
+    async def list_tools(self, caller: Caller) -> list[dict[str, Any]]: ...
+    async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome: ...
+    async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]: ...
+
+
+def make_server(gateway: Gateway, *, tools: ToolRequests | None = None, runs_gateway: bool = True) -> Server[Any]:
+    """Return a server over *gateway*.
+
+    tools         what stands before the gateway where tools are asked for, such as limits
+    runs_gateway  the lifespan of the server is the gateway's; if not, somebody else runs it
+    """
 
     @asynccontextmanager
     async def lifespan(_: Server[Any]) -> AsyncGenerator[Gateway]:
-        async with gateway:
+        async with gateway if runs_gateway else nullcontext():
             yield gateway
 
     changes = ListChanges(gateway)
-    handlers = _Handlers(gateway, changes)
+    handlers = _Handlers(tools or gateway, changes)
     guard = FailureGuard()
     content: dict[str, Any] = {
         name: guard.around(changes.following(each) if name.startswith("on_list_") else each)
@@ -91,12 +105,12 @@ def make_server(gateway: Gateway) -> Server[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Handlers:
-    gateway: Gateway
+    tools: ToolRequests
     changes: ListChanges
 
     async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
         require_first_page(params)
-        page = TOOLS.page(await self.gateway.list_tools(caller_of(ctx)))
+        page = TOOLS.page(await self.tools.list_tools(caller_of(ctx)))
         return carrying(LIST_TOOLS, page, ttl_ms=_LIST_TTL_MS)
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
@@ -104,11 +118,11 @@ class _Handlers:
         if params.name == TOOL_NAME:
             return await self._search(ctx, caller, params.arguments or {})
         wire: Mapping[str, Any] = ctx.params or {}
-        return carrying(CALL_TOOL, await self.gateway.call(caller, wire, SdkDownstream(ctx, caller)))
+        return carrying(CALL_TOOL, await self.tools.call(caller, wire, SdkDownstream(ctx, caller)))
 
     async def _search(self, ctx: Context, caller: Caller, arguments: Mapping[str, Any]) -> Any:
         await self.changes.follow(ctx, caller)
-        found = await self.gateway.search(caller, arguments)
+        found = await self.tools.search(caller, arguments)
         if found.list_changed:
             await self.changes.session_changed(caller)
         answer = found.answer

@@ -3,7 +3,8 @@
     app.py            the application, put together: middleware, routes, the MCP face, pages
     routes/           what is asked over HTTP: one module for each kind of thing
     pages/            what people look at
-    mcp_face.py       the MCP face of a session
+    mcp_face/         the MCP face of a session
+    session_tokens.py tokens that are good for one session alone
     service.py        everything that the routes need, as one object
     keys.py  tenants.py  catalogs.py  toolsets.py  sessions.py  imports.py  activity.py
                       what can be done, whoever asks

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Response
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from toolsearch.gateway.http_guard import HostGuard
 from toolsearch.service.hosts import named_hosts
@@ -21,7 +22,7 @@ from toolsearch.service.middleware.repeats import Repeats
 from toolsearch.service.middleware.request_ids import RequestIds
 from toolsearch.service.middleware.url_tokens import UrlTokens
 from toolsearch.service.pages.router import add_pages
-from toolsearch.service.paths import OPEN
+from toolsearch.service.paths import OPEN, mcp_path
 from toolsearch.service.problems import add_problem_handlers, problem
 from toolsearch.service.routes import audit, catalogs, jobs, keys, operations, search, sessions, sources, tenants
 from toolsearch.service.service import Service
@@ -58,6 +59,7 @@ def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = No
     for router in _ROUTERS:
         app.include_router(router, prefix="/v1")
     app.include_router(operations.router)
+    app.router.routes.append(Route(mcp_path("{session}"), service.mcp))
     add_pages(app)
     return app
 

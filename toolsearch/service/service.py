@@ -22,6 +22,7 @@ from toolsearch.service.imports.making import make_imports
 from toolsearch.service.imports.sources import Sources
 from toolsearch.service.keys import TENANT, Keys
 from toolsearch.service.limits import Limits
+from toolsearch.service.mcp_face.face import McpFace
 from toolsearch.service.metrics import Metrics, Reading
 from toolsearch.service.outbound import Outbound
 from toolsearch.service.retention import pruning
@@ -85,6 +86,7 @@ class Service:
         )
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
         self.metrics = Metrics(self._reading)
+        self.mcp = McpFace(self.sessions, self.corpora, self.keys, self.limits, settings)
 
     async def of_token(self, token: str) -> Grant | None:
         """What a bearer token allows; None if it is not accepted."""
@@ -94,7 +96,7 @@ class Service:
     async def running(self) -> AsyncGenerator[None]:
         """While the application serves."""
         try:
-            async with pruning(self.storage, self.settings.retention, self.clock):
+            async with pruning(self.storage, self.settings.retention, self.clock), self.mcp.running():
                 yield
         finally:
             await self.imports.aclose()

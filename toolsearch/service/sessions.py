@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -80,8 +80,13 @@ class OpenSession:
         return Session(self.corpus.engine, self.kept.id, self.principal)
 
     async def run(self, step: Callable[[Conversation], _T]) -> _T:
-        """Return what *step* gives. The session is read before and written after it, all in a thread for searches."""
-        return await search_threads.run(self._run, step)
+        """Return what *step* gives. The session is read before and written after it, all in a thread for searches.
+
+        MCP clients of the session are told if their list has changed.
+        """
+        outcome = await search_threads.run(self._run, step)
+        self.corpus.gateway.session_changed(self.kept.id)
+        return outcome
 
     def _run(self, step: Callable[[Conversation], _T]) -> _T:
         with self.session.conversation() as conversation:
@@ -96,6 +101,11 @@ class Sessions:
         self._corpora = corpora
         self._clock = clock
         self._ttl_s = ttl_s
+        self._on_end: list[Callable[[str], Awaitable[None]]] = []
+
+    def on_end(self, listener: Callable[[str], Awaitable[None]]) -> None:
+        """Await *listener* with the id of each session that is deleted."""
+        self._on_end.append(listener)
 
     async def create(
         self, caller: ServiceCaller, plan: SessionPlan, *, pins: tuple[str, ...] = (), ttl_s: float | None = None
@@ -153,6 +163,8 @@ class Sessions:
         """Raises UnknownSessionError."""
         kept = await self.get(caller, session_id)
         await asyncio.to_thread(self._storage.records.delete, caller.tenant, SESSION, session_id)
+        for listener in self._on_end:
+            await listener(session_id)
         try:
             async with self._corpora.using(kept.plan.corpus) as corpus:
                 await asyncio.to_thread(corpus.engine.sessions.evict, session_id)

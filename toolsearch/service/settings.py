@@ -40,6 +40,17 @@ class ServeSettings(SettingsSection):
     visit_s: Seconds = Field(default=_DAY_S / 3, description="How long a browser stays signed in to the pages.")
 
 
+class McpSettings(SettingsSection):
+    """Connections of MCP clients to sessions."""
+
+    max_connections: Count = Field(default=10_000, description="Connections at once to one catalog or toolset.")
+    idle_s: Seconds = Field(default=1_800.0, description="How long a client may ask nothing and stay connected.")
+    check_s: Seconds = Field(
+        default=30.0,
+        description="How often it is looked whether the session and the key of each connection still hold.",
+    )
+
+
 class MemorySettings(SettingsSection):
     """What is kept in memory."""
 
@@ -107,6 +118,7 @@ class ServiceSettings(Settings):
     """Everything that the operator of a service may change."""
 
     serve: ServeSettings = ServeSettings()
+    mcp: McpSettings = McpSettings()
     memory: MemorySettings = MemorySettings()
     quotas: QuotaSettings = QuotaSettings()
     rates: RateSettings = RateSettings()
