@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolsearch.gateway.settings import GatewaySettings
+from toolsearch.service.settings import ServiceSettings
 from toolsearch.setting_fields import settings_in
 from toolsearch.settings import Settings
 from toolsearch.settings_page import settings_page
@@ -17,7 +18,7 @@ def test_the_page_is_that_of_the_settings_as_they_are() -> None:
     assert PAGE.read_text(encoding="utf-8") == settings_page()
 
 
-@pytest.mark.parametrize("settings", [Settings, GatewaySettings])
+@pytest.mark.parametrize("settings", [Settings, GatewaySettings, ServiceSettings])
 def test_every_setting_has_a_description_that_is_a_sentence(settings: type) -> None:
     bare = [each.name for each in settings_in(settings) if not each.description.endswith(".")]
 
@@ -35,6 +36,7 @@ def test_every_setting_has_a_description_that_is_a_sentence(settings: type) -> N
         "| `toolsearch.servers.<name>.listingTtlS` | duration or none | `300.0` | ",
         "| `toolsearch.principals.<name>.deny` | list | empty | ",
         "| `toolsearch.jwt.issuer` | text | required | ",
+        "| `TOOLSEARCH_SERVE__PUBLIC_URL` | text or none | `none` | Where clients reach the service",
     ],
 )
 def test_a_row_says_how_to_write_a_setting_what_it_may_be_and_its_default(row: str) -> None:

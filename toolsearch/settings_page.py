@@ -8,24 +8,24 @@ To write it anew:
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
 from pydantic.alias_generators import to_camel
 
 from toolsearch.environment import NESTED, PREFIX
 from toolsearch.gateway.settings import SECTION, GatewaySettings
+from toolsearch.service.settings import ServiceSettings
 from toolsearch.setting_fields import Setting, settings_in
 from toolsearch.settings import Settings
 
 _INTRODUCTION = """\
 # Settings
 
-The library and the commands of `toolsearch` read the first list, the gateway reads the second. A setting has the name
-of the option that it sets in code: `budget.max_tools` is `Budget(max_tools=...)`. A name that does not exist is an
-error.
+The library and the commands of `toolsearch` read the first list, the gateway reads the second, the service reads the
+first and the third. A setting has the name of the option that it sets in code: `budget.max_tools` is
+`Budget(max_tools=...)`. A name that does not exist is an error.
 
 A duration is `30m`, `1h30m`, `500ms`, or a number of seconds. `none` lifts a bound, or leaves something out.
 The strategies `keyword` and `semantic` may also be called `lucene` and `vector`.
@@ -67,15 +67,44 @@ change them. Keys may be written as Python writes them, too (`max_tools`). `null
 `<name>` stands for the name of a principal or of a server; the server `*` holds for all.
 """
 
+_SERVICE = """\
+## Service
+
+`toolsearch serve` reads all settings of the library, as above, and these; name the file by `--config toolsearch.toml`.
+Secrets are no settings: `TOOLSEARCH_SECRET_KEY` or `TOOLSEARCH_SECRET_KEY_FILE` gives the key by which credentials of
+upstream servers are encrypted.
+
+```toml
+[toolsearch.serve]
+public_url = "https://tools.example.com"
+
+[toolsearch.quotas]
+tools = 20_000
+```
+"""
+
 
 def settings_page() -> str:
     """The whole page, in Markdown."""
-    return "\n".join([_INTRODUCTION, *_tables(Settings, _variable), _GATEWAY, *_tables(GatewaySettings, _key)])
+    return "\n".join(
+        [
+            _INTRODUCTION,
+            *_tables(settings_in(Settings), _variable),
+            _GATEWAY,
+            *_tables(settings_in(GatewaySettings), _key),
+            _SERVICE,
+            *_tables(_of_the_service_alone(), _variable),
+        ]
+    )
 
 
-def _tables(settings: type[Any], name: Callable[[Setting], str]) -> Iterator[str]:
+def _of_the_service_alone() -> Iterator[Setting]:
+    return (each for each in settings_in(ServiceSettings) if each.path[0] not in Settings.model_fields)
+
+
+def _tables(settings: Iterable[Setting], name: Callable[[Setting], str]) -> Iterator[str]:
     """A table for each section, below its name and what it is about."""
-    for section, group in groupby(settings_in(settings), key=attrgetter("section")):
+    for section, group in groupby(settings, key=attrgetter("section")):
         rows = list(group)
         title = rows[0].path[0] if len(rows[0].path) > 1 else "general"
         about = " ".join(str(section.__doc__).partition("\n\n")[0].split()).replace("``", "`")
