@@ -17,9 +17,9 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.imports.fetching import Fetcher
 from toolsearch.service.imports.importing import Importing
 from toolsearch.service.imports.imports import Imports
-from toolsearch.service.imports.refused import RefusedTools
 from toolsearch.service.imports.sources import CatalogSource, Sources, SourceSecrets
 from toolsearch.service.jobs import Job, Jobs
+from toolsearch.service.refused_tools import RefusedTools
 from toolsearch.service.seal import Seal
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.sqlite.storage import SqliteStorage

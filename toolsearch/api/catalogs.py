@@ -1,33 +1,105 @@
-"""The bodies about catalogs."""
+"""The bodies about catalogs and their tools."""
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from datetime import datetime
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from toolsearch.api.base import AnswerBody, RequestBody
+from toolsearch.api.corpora import ToolName
+from toolsearch.tools.json_types import JsonObject
 
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", description="a-z, 0-9 and -")]
+Description: TypeAlias = Annotated[str, Field(max_length=1_000)]
+Tags: TypeAlias = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=100)]
+Outcome: TypeAlias = Literal["created", "replaced", "unchanged", "refused", "deleted", "missing"]
 
 
 class NewCatalog(RequestBody):
     name: Name
-    description: str = Field(default="", max_length=1_000)
+    description: Description = ""
+
+
+class CatalogPatch(RequestBody):
+    """What is left out stays."""
+
+    description: Description | None = None
 
 
 class CatalogBody(AnswerBody):
     name: Name
     description: str
-    version: int
+    tools: int = Field(description="Tools in the store; those of MCP servers that are connected come on top.")
+    revision: int = Field(description="Grows with each change of its tools.")
+    version: int = Field(description="Changes with the catalog's own description. The ETag is made of it.")
+    changed_at: datetime
 
 
-class Unwritten(AnswerBody):
-    name: str
-    reason: str
+class ToolOutcome(AnswerBody):
+    index: int = Field(description="Which entry of the request, counted from 0.")
+    name: str = Field(description="The name in the catalog, with that of its server in front; of a refused one as far "
+                      "as it is known.")  # fmt: skip
+    outcome: Outcome
+    reason: str = Field(default="", description="Why it was refused, and what to do.")
 
 
 class ToolsWritten(AnswerBody):
-    written: list[str]
-    refused: list[Unwritten]
+    created: int
+    replaced: int
+    unchanged: int
+    refused: int
+    outcomes: list[ToolOutcome]
     revision: int
+
+
+class ToolsDeleted(AnswerBody):
+    deleted: int
+    missing: int
+    refused: int
+    outcomes: list[ToolOutcome]
+    revision: int
+
+
+class ToolNames(RequestBody):
+    names: Annotated[list[ToolName], Field(min_length=1, max_length=10_000)]
+
+
+class ToolPatch(RequestBody):
+    """What is left out stays."""
+
+    description: Annotated[str, Field(max_length=100_000)] | None = None
+    title: Annotated[str, Field(max_length=1_000)] | None = None
+    tags: Tags | None = None
+    annotations: JsonObject | None = Field(default=None, description="MCP's hints, such as readOnlyHint.")
+    input_schema: JsonObject | None = None
+    output_schema: JsonObject | None = None
+
+
+class ToolEntry(AnswerBody):
+    """One tool of a list."""
+
+    name: str
+    title: str
+    summary: str
+    server: str
+    tags: list[str]
+    source: str = Field(description="Which source of the catalog it came from; empty for one that was written to it.")
+    is_callable: bool = Field(description="Whether the service can run it. If not, the caller does.")
+
+
+class ToolBody(ToolEntry):
+    """A whole definition. Its ETag is its fingerprint."""
+
+    description: str
+    input_schema: JsonObject
+    output_schema: JsonObject | None
+    annotations: JsonObject
+    fingerprint: str
+
+
+class RefusedTool(AnswerBody):
+    name: str
+    source: str = Field(description="Empty for one that was written to the catalog itself.")
+    reason: str

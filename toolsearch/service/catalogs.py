@@ -3,44 +3,84 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+import json
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from toolsearch.catalog.sources.json_listing import JsonListingSource
-from toolsearch.catalog.taking import sift
-from toolsearch.errors import UnknownRecordError
+from toolsearch.access.principals import Principal
+from toolsearch.access.reach import Reach
+from toolsearch.discovery.view import View
+from toolsearch.documents.json_values import as_object
+from toolsearch.errors import (
+    ContentsConflictError,
+    RecordConflictError,
+    TooManyError,
+    UnknownRecordError,
+    UnknownToolError,
+)
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.stored_tools import to_row
+from toolsearch.service.refusals import tool_of_source
+from toolsearch.service.refused_tools import OwnTools, RefusedTools
+from toolsearch.service.stored_tools import BY_CALLER, definition_of, to_row
+from toolsearch.service.tool_entries import EntryReader, changed_definition, export_entry
+from toolsearch.service.writing import ItemOutcome, Plan, plan_deletion, plan_upsert, read_entries
+from toolsearch.storage.contents import StoredTool
 from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
+from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.refusal import Refusal
 
 CATALOG: Final = "catalog"  # the kind of their records, and of their corpora
+LINES_AT_ONCE: Final = 1_000  # of NDJSON in one transaction
+_ATTEMPTS: Final = 10  # imports write to the catalog meanwhile
+_MOST_OWN_REFUSED: Final = 1_000
+_EVERYTHING: Final = Reach()
+
+RequireRoom = Callable[[str, Any, int], Awaitable[None]]
+Deleting = Callable[[str, str], Awaitable[None]]
+
+
+async def _no_limit(_tenant: str, _what: str, _more: int) -> None:
+    """Let everybody have any number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of the tools of one request: which were written, and why the others were not."""
+    """What became of each entry of one request; *revision* is that of the catalog afterwards."""
 
-    names: tuple[str, ...]
-    refused: tuple[Refusal, ...]
+    outcomes: tuple[ItemOutcome, ...]
     revision: int
+
+    def count(self, outcome: str) -> int:
+        return sum(each.outcome == outcome for each in self.outcomes)
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogs:
+    """A *reach* bounds whose tools are read and written. *clock* gives seconds since 1970.
+
+    require_room  raises TooManyError unless a tenant may have so many more catalogs or tools
+    deleting      asked before a catalog is deleted with its tools, so that what fills it stops
+    """
+
     storage: Storage
     corpora: Corpora
     clock: Callable[[], float]
+    require_room: RequireRoom = _no_limit
+    deleting: list[Deleting] = field(default_factory=list[Deleting])
+
+    @property
+    def refused(self) -> RefusedTools:
+        return RefusedTools(self.storage.records, self.clock)
 
     async def create(self, tenant: str, name: str, document: JsonObject) -> Record:
-        """Raises RecordConflictError if there is one of that name."""
-        return await asyncio.to_thread(
-            self.storage.records.put, tenant, CATALOG, name, document, over=0, at_s=self.clock()
-        )
+        """Raises RecordConflictError if there is one of that name, and TooManyError."""
+        await self.require_room(tenant, "catalogs", 1)
+        return await self._put(tenant, name, document, over=0)
 
     async def get(self, tenant: str, name: str) -> Record:
         """Raises UnknownRecordError."""
@@ -49,11 +89,232 @@ class Catalogs:
             raise UnknownRecordError(CATALOG, name)
         return found
 
-    async def upsert(self, tenant: str, name: str, entries: Sequence[Json]) -> Written:
-        """Write tools, in any of the formats of listings, over those of the same names; a bad one hurts no other."""
+    async def page(self, tenant: str, *, after: str, limit: int) -> list[Record]:
+        return await asyncio.to_thread(
+            self.storage.records.page, tenant, CATALOG, after=after, limit=limit, at_s=self.clock()
+        )
+
+    async def size(self, tenant: str, name: str) -> tuple[int, int]:
+        """How many tools of the catalog are in the store, and its revision."""
+        contents = self.storage.contents
+        count = await asyncio.to_thread(contents.count, tenant, name)
+        return count, await asyncio.to_thread(contents.revision, tenant, name)
+
+    async def describe(self, tenant: str, name: str, changes: JsonObject, *, over: int | None) -> Record:
+        """Write *changes* over the document of the catalog. Raises UnknownRecordError, RecordConflictError."""
+        record = await self.get(tenant, name)
+        if over not in (None, record.version):
+            raise RecordConflictError(CATALOG, name)
+        return await self._put(tenant, name, {**record.document, **changes}, over=record.version)
+
+    async def delete(self, tenant: str, name: str, *, over: int | None = None) -> None:
+        """Delete it with its tools. Raises UnknownRecordError, RecordConflictError, and what `deleting` raises.
+
+        If this is cut off, the catalog is still there, and may be deleted again.
+        """
+        record = await self.get(tenant, name)
+        if over not in (None, record.version):
+            raise RecordConflictError(CATALOG, name)
+        for each in self.deleting:
+            await each(tenant, name)
+        await self.refused.forget(OwnTools(tenant, name))
+        ref = CorpusRef(tenant, CATALOG, name)
+        await self.corpora.alone(ref, lambda: self._delete(tenant, name))
+        await self.corpora.drop(ref)
+
+    # Its tools
+
+    async def upsert(self, tenant: str, name: str, entries: Sequence[Json], reach: Reach = _EVERYTHING) -> Written:
+        """Write tools, in any of the formats of listings, over those of the same names, in one transaction.
+
+        A bad entry hurts no other. Raises TooManyError, and writes nothing, if the tenant may not have so many tools.
+        """
         await self.get(tenant, name)
-        report = await asyncio.to_thread(JsonListingSource(list(entries), description=f"catalog {name}").load)
-        good, refused = sift(report.tools, name)
-        rows = [to_row(tool) for tool in good]
-        revision = await self.corpora.change(CorpusRef(tenant, CATALOG, name), put=rows)
-        return Written(tuple(row.name for row in rows), (*report.refused, *refused), revision)
+        reader = EntryReader(f"catalog {name}")
+        return await self._noted(tenant, name, await self._upsert(tenant, name, reader, enumerate(entries), reach))
+
+    async def upsert_lines(self, tenant: str, name: str, lines: Sequence[bytes], reach: Reach = _EVERYTHING) -> Written:
+        """The same for lines of JSON, 1,000 of them in one transaction. A bad line is not the end.
+
+        Once the tenant has as many tools as it may have, new ones are refused, and the others are still written.
+        """
+        await self.get(tenant, name)
+        reader, outcomes, revision = EntryReader(f"catalog {name}"), list[ItemOutcome](), 0
+        for start in range(0, len(lines), LINES_AT_ONCE):
+            parsed, bad = await asyncio.to_thread(_parsed, lines[start : start + LINES_AT_ONCE], start)
+            written = await self._upsert(tenant, name, reader, parsed, reach, is_partial=True)
+            outcomes += sorted((*bad, *written.outcomes), key=lambda each: each.index)
+            revision = written.revision
+        if not lines:
+            revision = (await self.size(tenant, name))[1]
+        return await self._noted(tenant, name, Written(tuple(outcomes), revision))
+
+    async def delete_tools(self, tenant: str, name: str, names: Sequence[str], reach: Reach = _EVERYTHING) -> Written:
+        await self.get(tenant, name)
+        wanted = list(dict.fromkeys(names))
+        return await self._write(tenant, name, wanted, lambda there: plan_deletion(wanted, there, reach))
+
+    async def patch_tool(
+        self,
+        tenant: str,
+        name: str,
+        tool: str,
+        changes: dict[str, Any],
+        reach: Reach = _EVERYTHING,
+        *,
+        check: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Change fields of a definition. *check* is given its fingerprint, and raises if it is not the expected one.
+
+        Raises UnknownToolError, HttpRefusal if a source owns it, and BadToolError for what would be no tool.
+        """
+
+        def plan(there: dict[str, StoredTool]) -> Plan:
+            old = there.get(tool)
+            if old is None or not reach.allows(definition_of(old)):
+                raise UnknownToolError(tool)
+            check(old.fingerprint)
+            if old.source:
+                raise tool_of_source(tool, old.source)
+            definition = changed_definition(definition_of(old), changes)
+            if not reach.allows(definition):
+                raise UnknownToolError(tool)
+            row = to_row(Tool(definition), execution=_execution(old))
+            return Plan(put=() if row == old else (row,))
+
+        await self.get(tenant, name)
+        await self._write(tenant, name, [tool], plan)
+
+    async def tools(
+        self, tenant: str, name: str, principal: Principal, *, after: str, limit: int, source: str | None
+    ) -> list[Tool]:
+        """At most *limit* tools behind *after*, by name, with those of connected servers: what *principal* reaches."""
+        async with self.corpora.using(CorpusRef(tenant, CATALOG, name)) as corpus:
+            return await asyncio.to_thread(_tools_of, corpus.engine.view(principal.reach), after, limit, source)
+
+    async def tool(self, tenant: str, name: str, tool: str, principal: Principal) -> Tool:
+        """Raises UnknownToolError, whose near names *principal* reaches too."""
+        async with self.corpora.using(CorpusRef(tenant, CATALOG, name)) as corpus:
+            return await asyncio.to_thread(corpus.engine.view(principal.reach).get, tool)
+
+    async def refused_tools(self, tenant: str, name: str) -> list[Refusal]:
+        """What was refused last, by source; and of what was written to the catalog itself, what is not there since."""
+        await self.get(tenant, name)
+        return await self.refused.of_catalog(tenant, name)
+
+    async def _upsert(
+        self,
+        tenant: str,
+        name: str,
+        reader: EntryReader,
+        entries: Iterable[tuple[int, Json]],
+        reach: Reach,
+        *,
+        is_partial: bool = False,
+    ) -> Written:
+        read = await asyncio.to_thread(read_entries, reader, entries, reach)
+        return await self._write(
+            tenant, name, read.names, lambda there: plan_upsert(read, there, reach), is_partial=is_partial
+        )
+
+    async def _write(
+        self,
+        tenant: str,
+        name: str,
+        names: Sequence[str],
+        plan: Callable[[dict[str, StoredTool]], Plan],
+        *,
+        is_partial: bool = False,
+    ) -> Written:
+        """Write what *plan* says of the tools that are there, again if another writer comes between."""
+        for attempt in range(_ATTEMPTS):
+            revision, planned = await asyncio.to_thread(self._planned, tenant, name, names, plan)
+            planned = await self._within_quota(tenant, planned, is_partial=is_partial)
+            if not planned.put and not planned.remove:
+                return Written(planned.outcomes, revision)
+            try:
+                revision = await self.corpora.change(
+                    CorpusRef(tenant, CATALOG, name), put=planned.put, remove=planned.remove, over=revision
+                )
+            except ContentsConflictError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return Written(planned.outcomes, revision)
+        raise AssertionError  # the last attempt has returned or raised
+
+    def _planned(
+        self, tenant: str, name: str, names: Sequence[str], plan: Callable[[dict[str, StoredTool]], Plan]
+    ) -> tuple[int, Plan]:
+        contents = self.storage.contents
+        revision = contents.revision(tenant, name)
+        return revision, plan({row.name: row for row in contents.get(tenant, name, names)})
+
+    async def _within_quota(self, tenant: str, plan: Plan, *, is_partial: bool) -> Plan:
+        if not plan.growth:
+            return plan
+        try:
+            await self.require_room(tenant, "tools", plan.growth)
+        except TooManyError as error:
+            if not is_partial:
+                raise
+            return plan.without_new(str(error))
+        return plan
+
+    async def _noted(self, tenant: str, name: str, written: Written) -> Written:
+        """Keep what was refused, until it is written or deleted."""
+        own = OwnTools(tenant, name)
+        known = {each.name: each for each in await self.refused.of_source(own)}
+        after = dict(known)
+        for each in written.outcomes:
+            after.pop(each.name, None)
+            if each.outcome == "refused":
+                after[each.name] = Refusal(each.name, "", each.reason)
+        if after != known:
+            await self.refused.save(own, list(after.values())[-_MOST_OWN_REFUSED:])
+        return written
+
+    async def _put(self, tenant: str, name: str, document: JsonObject, *, over: int) -> Record:
+        return await asyncio.to_thread(
+            self.storage.records.put, tenant, CATALOG, name, document, over=over, at_s=self.clock()
+        )
+
+    def _delete(self, tenant: str, name: str) -> None:
+        """The record goes last: while it is there, whoever deletes it again begins where this was cut off."""
+        self.storage.contents.drop(tenant, name)
+        self.storage.records.delete(tenant, CATALOG, name)
+
+
+def export_line(tool: Tool) -> bytes:
+    """One line of an export, which `Catalogs.upsert_lines` takes again."""
+    entry = export_entry(tool.definition, tool.source)
+    return json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _parsed(lines: Sequence[bytes], start: int) -> tuple[list[tuple[int, Json]], list[ItemOutcome]]:
+    """Empty lines are passed over."""
+    parsed: list[tuple[int, Json]] = []
+    bad: list[ItemOutcome] = []
+    for place, line in enumerate(lines, start):
+        if not line.strip():
+            continue
+        try:
+            parsed.append((place, json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            bad.append(ItemOutcome(place, f"line {place + 1}", "refused", f"it is not JSON: {error}"))
+    return parsed, bad
+
+
+def _execution(row: StoredTool) -> JsonObject:
+    return as_object(row.document.get("execution")) or BY_CALLER
+
+
+def _tools_of(view: View, after: str, limit: int, source: str | None) -> list[Tool]:
+    found: list[Tool] = []
+    names = view.names
+    for name in names[bisect_right(names, after) :]:
+        if (tool := view.find(name)) is not None and source in (None, tool.source):
+            found.append(tool)
+            if len(found) == limit:
+                break
+    return found

@@ -42,6 +42,11 @@ class Conditions:
             raise precondition_failed()
         return version
 
+    def require(self, version: int | str) -> None:
+        """Raises HttpRefusal if what is there now, *version*, is not what the client has seen, as far as it says so."""
+        if self.match and not (_ANY in self.match or etag_of(version) in self.match):
+            raise precondition_failed()
+
     def tag(self, response: Response, version: int | str) -> None:
         """Give *response*, to a GET, the ETag of *version*. Raises the answer 304 if the client has that already."""
         etag = etag_of(version)

@@ -75,3 +75,12 @@ def outcome_lost() -> HttpRefusal:
         "a request with this Idempotency-Key was begun, and its answer is not known any more; look what came of it, "
         "and repeat it with a new key if it is still needed",
     )
+
+
+def tool_of_source(name: str, source: str) -> HttpRefusal:
+    return HttpRefusal(
+        409,
+        "tool_of_source",
+        f"the tool {name!r} belongs to the source {source!r}, whose next import would write it again; change it there, "
+        "or give it a name or a description of its own in a toolset",
+    )

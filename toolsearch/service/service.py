@@ -72,7 +72,7 @@ class Service:
         sources = Sources(storage.records, self.seal, clock)
         executions = Executions(HttpTools(sources, self.outbound.open_client, settings.http_tools))
         self.corpora = Corpora(storage, settings, executions.of_tenant, indexes=indexes)
-        self.catalogs = Catalogs(storage, self.corpora, clock)
+        self.catalogs = Catalogs(storage, self.corpora, clock, self.limits.require_room)
         self.tenants = Tenants(storage, self.keys, self.corpora, clock)
         self.imports = make_imports(
             sources,
@@ -84,6 +84,7 @@ class Service:
             open_client=self.outbound.open_client,
             clock=clock,
         )
+        self.catalogs.deleting.append(self.imports.drop_catalog)
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
         self.metrics = Metrics(self._reading)
         self.mcp = McpFace(self.sessions, self.corpora, self.keys, self.limits, settings)

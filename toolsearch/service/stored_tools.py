@@ -27,18 +27,24 @@ _FIELDS: Final = tuple(field.name for field in fields(ToolDefinition))
 
 def to_row(tool: Tool, *, source: str = "", execution: JsonObject = BY_CALLER) -> StoredTool:
     definition = {name: getattr(tool.definition, name) for name in _FIELDS}
+    definition["tags"] = list(tool.definition.tags)  # as it comes back
     return StoredTool(
         tool.name, tool.definition.fingerprint(), {"definition": definition, "execution": execution}, source
     )
 
 
-def to_tool(row: StoredTool, make_callback: MakeCallback) -> Tool:
+def definition_of(row: StoredTool) -> ToolDefinition:
     """Raises ContentsStoreError for a row that is damaged."""
     try:
         values: dict[str, Any] = dict(as_object(row.document["definition"]) or {})
         values["tags"] = tuple(values["tags"])
-        definition = ToolDefinition(**values)
+        return ToolDefinition(**values)
     except (KeyError, TypeError) as error:
         raise ContentsStoreError(f"the tool {row.name!r} is damaged; write it again") from error
+
+
+def to_tool(row: StoredTool, make_callback: MakeCallback) -> Tool:
+    """Raises ContentsStoreError for a row that is damaged."""
+    definition = definition_of(row)
     execution = as_object(row.document.get("execution")) or BY_CALLER
     return Tool(definition, make_callback(row, execution), source=row.source)

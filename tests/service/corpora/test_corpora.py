@@ -17,6 +17,7 @@ from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.stored_tools import to_row
 from toolsearch.storage.contents import StoredTool
 from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.threads import in_thread
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch_indexes.encoders.static import StaticEncoder
 
@@ -220,7 +221,7 @@ async def test_what_leaves_is_closed_and_its_memory_is_free(storage: SqliteStora
         corpus.engine.session("s1").search("letter")
     del corpus
     await use_each(corpora, [b])
-    gc.collect()
+    await asyncio.gather(*(in_thread(gc.collect) for _ in range(4)))  # which has each thread let go of its last job
 
     assert engine() is None
     assert storage.sessions("acme").load("s1") is not None

@@ -39,16 +39,15 @@ class JsonListingSource:
     def load(self) -> LoadReport:
         """Raises SourceError if the file cannot be read or holds no list of definitions."""
         document = read_document(self._listing) if isinstance(self._listing, Path) else self._listing
-        tools: dict[str, Tool] = {}
+        reader = ListingReader(self.description, server=self._server)
+        tools: list[Tool] = []
         refused: list[Refusal] = []
         for place, entry in enumerate(self._entries(document)):
             try:
-                tool = self._read(entry, tools)
+                tools.append(reader.read(entry))
             except BadToolError as error:
-                refused.append(Refusal(_name_for_people(entry, place), self.description, str(error)))
-            else:
-                tools[tool.name] = tool
-        return LoadReport(tuple(tools.values()), tuple(refused))
+                refused.append(Refusal(reader.name_for_people(entry, place), self.description, str(error)))
+        return LoadReport(tuple(tools), tuple(refused))
 
     def close(self) -> None:
         """Nothing is held."""
@@ -66,15 +65,29 @@ class JsonListingSource:
             f"{self.description} is no listing of tools: a list of definitions, or an object with 'tools', is"
         )
 
-    def _read(self, entry: Json, taken: Container[str]) -> Tool:
+
+class ListingReader:
+    """Reads the entries of one listing, whose tools must have different names."""
+
+    def __init__(self, description: str, *, server: str = "") -> None:
+        self._description = description
+        self._server = server
+        self._taken: set[str] = set()
+
+    def read(self, entry: Json, *, is_full_name: bool = False) -> Tool:
+        """*is_full_name*: the name of its server is in front of its name already. Raises BadToolError."""
         fields = _fields(entry)
         read = read_tool(fields)
         server = text_in(fields, "server") or self._server
-        name = namespaced(server, read.name)
-        if name in taken:
-            name = _another_name(name, fields, taken)
+        name = read.name if is_full_name else namespaced(server, read.name)
+        if name in self._taken:
+            name = _another_name(name, fields, self._taken)
         definition = replace(read, name=name, server=server, tags=_tags(fields))
-        return Tool(definition, source=f"{self.description}#{read.name}")
+        self._taken.add(name)
+        return Tool(definition, source=f"{self._description}#{read.name}")
+
+    def name_for_people(self, entry: Json, place: int) -> str:
+        return _name_for_people(entry, place)
 
 
 def _is_collection(value: Json) -> TypeGuard[Iterable[Json]]:

@@ -6,13 +6,13 @@ import asyncio
 import logging
 import shutil
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Collection, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from toolsearch.errors import ToolSearchError
+from toolsearch.errors import ToolSearchError, UnknownRecordError
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef, tenant_folder
 from toolsearch.service.corpora.opening import CallbacksOf, CorpusOpener
 from toolsearch.service.settings import ServiceSettings
@@ -64,6 +64,7 @@ class Corpora:
         indexes: Path | None = None,
     ) -> None:
         self._contents = storage.contents
+        self._records = storage.records
         self._most_bytes = settings.memory.index_bytes
         self._opener = CorpusOpener(storage, settings, callbacks_of, indexes=indexes)
         self._indexes = indexes
@@ -90,7 +91,8 @@ class Corpora:
     ) -> int:
         """Change a catalog, as `CatalogContents.change`: in the store, and in memory if it is there.
 
-        Once this returns, searches find what was put, and nothing of what was removed.
+        Once this returns, searches find what was put, and nothing of what was removed. Raises UnknownRecordError if
+        there is no such catalog, and ContentsConflictError.
         """
         return await self._to_its_end(self._change(ref, put, remove, over))
 
@@ -101,6 +103,10 @@ class Corpora:
         """
         if ref in self._places:
             await self._to_its_end(self._apply(ref, {*(row.name for row in put), *remove}))
+
+    async def alone(self, ref: CorpusRef, work: Callable[[], _Value]) -> _Value:
+        """Run *work* in a thread, to its end, while nobody opens, changes or closes the corpus."""
+        return await self._to_its_end(self._alone(ref, work))
 
     async def drop(self, ref: CorpusRef) -> None:
         """Forget a corpus that was deleted from the store, with its index. It is closed once nobody uses it."""
@@ -197,9 +203,16 @@ class Corpora:
         if corpus is not None:
             for name in (*(row.name for row in put), *remove):
                 corpus.engine.catalog.find(name)  # so that whoever still sees the old tool need not read it later
+        if self._records.get(ref.tenant, ref.kind, ref.name, at_s=0) is None:
+            raise UnknownRecordError(ref.kind, ref.name)
         revision = self._contents.change(ref.tenant, ref.name, put=put, remove=remove, over=over)
         self._bring(place, revision, put, remove)
         return revision
+
+    async def _alone(self, ref: CorpusRef, work: Callable[[], _Value]) -> _Value:
+        with self._held(ref) as place:
+            async with place.lock:
+                return await in_thread(work)
 
     async def _apply(self, ref: CorpusRef, names: Collection[str]) -> None:
         with self._held(ref) as place:

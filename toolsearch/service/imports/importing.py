@@ -14,9 +14,9 @@ from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.imports.exchange import Exchange, exchange, plan_exchange
 from toolsearch.service.imports.fetching import Fetcher
 from toolsearch.service.imports.reading import ReadDocument, read_source_document
-from toolsearch.service.imports.refused import RefusedTools
 from toolsearch.service.imports.sources import CatalogSource, LastImport, Sources
 from toolsearch.service.jobs import Progress
+from toolsearch.service.refused_tools import RefusedTools
 from toolsearch.service.stored_tools import to_tool
 from toolsearch.storage.contents import CatalogContents, StoredTool
 from toolsearch.tokens import TokenCounter, definition_tokens

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from toolsearch.errors import BadSettingError, StillRunningError
 from toolsearch.service.imports.importing import Importing
-from toolsearch.service.imports.refused import RefusedTools
 from toolsearch.service.imports.sources import CatalogSource, Sources, SourceSecrets
 from toolsearch.service.jobs import Job, Jobs, Progress, new_job_id
+from toolsearch.service.refused_tools import RefusedTools
 from toolsearch.tools.json_types import Json, JsonObject
 
 

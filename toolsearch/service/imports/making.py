@@ -9,10 +9,10 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.imports.fetching import Fetcher, OpenClient
 from toolsearch.service.imports.importing import Importing
 from toolsearch.service.imports.imports import Imports
-from toolsearch.service.imports.refused import RefusedTools
 from toolsearch.service.imports.sources import Sources
 from toolsearch.service.jobs import Jobs
 from toolsearch.service.limits import Limits
+from toolsearch.service.refused_tools import RefusedTools
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.storage import Storage
 from toolsearch.tokens import default_counter
