@@ -10,6 +10,7 @@ from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.service import Service
 from toolsearch.service.sessions import SessionPlan
 from toolsearch.sessions.answering import answered_in
+from toolsearch.storage.figures import FigureCell
 from toolsearch.storage.receipts import Receipt
 
 NOW_S = 1_790_000_000.0  # 2026-09-21 14:13 UTC
@@ -61,7 +62,7 @@ def hostile_tools() -> list[dict[str, Any]]:
 
 
 async def fill(service: Service, caller: ServiceCaller) -> None:
-    """Give the tenant of *caller* catalogs, sessions, misses and receipts."""
+    """Give the tenant of *caller* catalogs, sessions, misses, receipts and figures."""
     tenant = caller.tenant
     for name, about, content in (
         ("default", "What every agent may use", tools()),
@@ -74,6 +75,7 @@ async def fill(service: Service, caller: ServiceCaller) -> None:
         await _session(service, caller, queries, pins)
     await _misses(service, tenant)
     _receipts(service, tenant)
+    _figures(service, caller)
 
 
 async def _session(service: Service, caller: ServiceCaller, queries: list[str], pins: Sequence[str]) -> None:
@@ -127,3 +129,25 @@ def _receipts(service: Service, tenant: str) -> None:
         for number, (tool, decision, outcome, code, latency_ms) in enumerate(outcomes)
     ]
     service.storage.receipts.append(tenant, receipts)
+
+
+def _figures(service: Service, caller: ServiceCaller) -> None:
+    """Four weeks that grow, with quiet weekends."""
+    amounts: dict[FigureCell, float] = {}
+    for day in range(28):
+        at_s = int(NOW_S - (27 - day) * 24 * HOUR_S) // 3_600 * 3_600
+        busy = (0.25 if day % 7 in (5, 6) else 1.0) * (8 + day + 5 * (day % 3))
+        figures = {
+            "requests": 30 * busy,
+            "sent_tokens": 42_000 * busy,
+            "all_tools_tokens": 310_000 * busy,
+            "searches": 12 * busy,
+            "weak_searches": 12 * busy * (0.3 - 0.006 * day),
+            "calls": 21 * busy,
+            "failed_calls": busy // 2,
+            "refused_calls": busy // 4,
+        }
+        for key, share in ((caller.key_id, 0.3), ("key_0123456789abcdef", 0.7)):
+            for name, amount in figures.items():
+                amounts[FigureCell(at_s, key, "ses_00112233445566778899aabb", name)] = round(share * amount)
+    service.storage.figures.add(caller.tenant, amounts)

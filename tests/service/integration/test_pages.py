@@ -38,6 +38,7 @@ PAGES = {
     "catalog": "/pages/catalogs/default",
     "sessions": "/pages/sessions",
     "session": "/pages/sessions/{session}",
+    "usage": "/pages/usage",
     "misses": "/pages/misses",
     "receipts": "/pages/receipts",
     "keys": "/pages/keys",
@@ -290,7 +291,7 @@ def test_a_new_key_is_shown_once_and_opens_what_its_scopes_say_until_it_is_revok
 
         with looking(browser, site, key=key) as searcher:
             links = searcher.page.get_by_role("navigation").get_by_role("link").all_text_contents()
-            assert [link.strip() for link in links] == ["toolsearch", "Playground", "Sessions"]
+            assert [link.strip() for link in links] == ["toolsearch", "Playground", "Sessions", "Usage"]
             row = page.get_by_role("row").filter(has_text="a searcher")
             row.locator("summary").click()
             row.get_by_role("button", name="Yes, revoke it").click()

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from toolsearch.access.scopes import SCOPES, includes
+from toolsearch.service.pages.plots import compact
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.summaries import one_line
 from toolsearch_indexes.explanation import Explanation, Outcome
@@ -95,6 +96,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "moment": moment,
     "iso": iso,
     "amount": amount,
+    "compact": compact,
     "percent": percent,
     "decimal": decimal,
     "pretty": pretty,

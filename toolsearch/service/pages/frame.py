@@ -48,6 +48,7 @@ SECTIONS: Final = (
     Section(f"{ROOT}/playground", "Playground", "search", "search"),
     Section(f"{ROOT}/catalogs", "Catalogs", "catalog", "read-catalog"),
     Section(f"{ROOT}/sessions", "Sessions", "session", "search"),
+    Section(f"{ROOT}/usage", "Usage", "chart", "search"),
     Section(f"{ROOT}/misses", "Misses", "miss", "read-catalog"),
     Section(f"{ROOT}/receipts", "Receipts", "receipt", "admin"),
     Section(f"{ROOT}/keys", "Keys", "key", "admin"),

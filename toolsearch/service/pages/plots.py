@@ -94,6 +94,8 @@ def nice_top(most: float) -> float:
 
 def compact(amount: float) -> str:
     """``950``, ``1.5k``, ``20M``."""
+    if amount < 0:
+        return f"-{compact(-amount)}"
     for power, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if amount >= power:
             return f"{amount / power:.3g}{unit}"

@@ -7,7 +7,18 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, FastAPI, Response
 
 from toolsearch.errors import UnknownRecordError
-from toolsearch.service.pages import catalogs, frame, keys, misses, playground, receipts, sessions, sign_in, tools
+from toolsearch.service.pages import (
+    catalogs,
+    frame,
+    keys,
+    misses,
+    playground,
+    receipts,
+    sessions,
+    sign_in,
+    tools,
+    usage,
+)
 from toolsearch.service.pages.routing import PageRoute, see_other, visit_with
 from toolsearch.service.visits import Visit
 
@@ -17,6 +28,7 @@ _ROUTERS = (
     tools.router,
     catalogs.router,
     sessions.router,
+    usage.router,
     misses.router,
     receipts.router,
     keys.router,
