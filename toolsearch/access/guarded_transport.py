@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterable
 from functools import cache
+from typing import cast
 
 import httpcore2
 import httpx2
@@ -39,7 +40,7 @@ class _CheckedNetwork(httpcore2.AsyncNetworkBackend):
 
     def __init__(self, guard: UrlGuard) -> None:
         self._guard = guard
-        self._network = httpcore2.AnyIOBackend()
+        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
     async def connect_tcp(
         self,

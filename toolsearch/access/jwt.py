@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import jwt
@@ -22,10 +23,11 @@ _REQUIRED = ("exp", "iss", "aud", "sub")
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What an accepted JWT says: its subject and its scopes."""
+    """What an accepted JWT says: its subject and its scopes, and all of its claims."""
 
     subject: str
     scopes: tuple[str, ...]
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
 
 
 class JwtVerifier:
@@ -70,7 +72,7 @@ class JwtVerifier:
             raise _RefusedError("it is of another issuer")
         if not isinstance(subject, str) or not 0 < len(subject) <= _MAX_SUBJECT_CHARACTERS or not subject.isprintable():
             raise _RefusedError("its subject cannot be used")
-        return Claims(subject, _scopes(claims))
+        return Claims(subject, claimed_texts(claims.get("scope", claims.get("scp", ""))), claims)
 
 
 class _RefusedError(Exception):
@@ -82,9 +84,8 @@ def _spelt(issuer: str) -> str:
     return issuer.removesuffix("/")
 
 
-def _scopes(claims: dict[str, Any]) -> tuple[str, ...]:
-    """Of ``scope``, as OAuth has it, or ``scp``, as some issuers write it."""
-    given = claims.get("scope", claims.get("scp", ""))
+def claimed_texts(given: object) -> tuple[str, ...]:
+    """Of ``scope``, which OAuth writes as one text, and ``scp``, which some issuers write as a list."""
     if isinstance(given, str):
         return tuple(given.split())
     return tuple(scope for scope in given if isinstance(scope, str)) if is_list(given) else ()

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_TENANT: Final = "default"
 TENANT: Final = "tenant"  # the kind of their records
-KEY_START: Final = "ts_"  # so that scanners for leaked secrets know a key when they see one
+_START: Final = "ts_"  # so that scanners for leaked secrets know a key when they see one
 _SHOWN_CHARACTERS: Final = 10
 _SECRET_BYTES: Final = 32
 _FRESH_S: Final = 5.0  # how long a key counts as good without being read again; another process may revoke it
@@ -166,7 +166,7 @@ class Keys:
         await asyncio.gather(*self._noting)
 
     def _add(self, draft: StoredKey) -> tuple[str, StoredKey]:
-        token = KEY_START + secrets.token_urlsafe(_SECRET_BYTES)
+        token = _START + secrets.token_urlsafe(_SECRET_BYTES)
         key = replace(
             draft,
             id=f"key_{secrets.token_hex(8)}",

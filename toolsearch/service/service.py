@@ -20,6 +20,7 @@ from toolsearch.service.http_tools import HttpTools
 from toolsearch.service.idempotency import Idempotency
 from toolsearch.service.imports.making import make_imports
 from toolsearch.service.imports.sources import Sources
+from toolsearch.service.issued_tokens import IssuedTokens
 from toolsearch.service.keys import TENANT, Keys
 from toolsearch.service.limits import Limits
 from toolsearch.service.mcp_face.face import McpFace
@@ -74,6 +75,7 @@ class Service:
         self.corpora = Corpora(storage, settings, executions.of_tenant, indexes=indexes)
         self.catalogs = Catalogs(storage, self.corpora, clock, self.limits.require_room)
         self.tenants = Tenants(storage, self.keys, self.corpora, clock)
+        self.issued_tokens = IssuedTokens.of(settings.jwt, self.tenants)
         self.imports = make_imports(
             sources,
             storage,
@@ -91,7 +93,12 @@ class Service:
 
     async def of_token(self, token: str) -> Grant | None:
         """What a bearer token allows; None if it is not accepted."""
-        return await (self.tokens.read(token) if is_session_token(token) else self.keys.of_token(token))
+        if not is_session_token(token):
+            return await self.keys.of_token(token)
+        found = await self.tokens.read(token)
+        if found is None and self.issued_tokens is not None:  # of an issuer, which are JWTs as well
+            found = await self.issued_tokens.read(token)
+        return found
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:

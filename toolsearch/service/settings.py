@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
+from toolsearch.access.settings import SignatureAlgorithm
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_values import Count, Seconds
 from toolsearch.settings import Settings
@@ -88,6 +91,27 @@ class RetentionSettings(SettingsSection):
     jobs_s: Seconds = Field(default=7 * _DAY_S, description="Ended imports.")
 
 
+class ServiceJwtSettings(SettingsSection):
+    """Callers that an identity provider vouches for (OIDC): their JWTs say of which tenant they are, and their scopes.
+
+    A claim within an object is named with dots, such as realm_access.roles.
+    """
+
+    issuer: Annotated[str, Field(pattern="^https?://")] | None = Field(
+        default=None, description="The URL of who issues the tokens, as in their iss; none: no JWT is accepted."
+    )
+    audience: str = Field(default="", description="The aud that a token must be issued for.")
+    jwks_url: str | None = Field(
+        default=None, description="Where the issuer's keys are; none: as its own configuration says."
+    )
+    algorithms: Annotated[tuple[SignatureAlgorithm, ...], Field(min_length=1)] = Field(
+        default=("RS256", "ES256"), description="Algorithms that a token may be signed with."
+    )
+    tenant_claim: str = Field(default="tenant", min_length=1, description="The claim with the name of the tenant.")
+    scopes_claim: str = Field(default="scope", min_length=1, description="The claim with the scopes.")
+    scope_prefix: str = Field(default="", description="How scopes of this service begin there, such as toolsearch:.")
+
+
 class OutboundSettings(SettingsSection):
     """What tenants may make the service connect to, beside what is on the internet: it is refused otherwise."""
 
@@ -123,6 +147,7 @@ class ServiceSettings(Settings):
     quotas: QuotaSettings = QuotaSettings()
     rates: RateSettings = RateSettings()
     retention: RetentionSettings = RetentionSettings()
+    jwt: ServiceJwtSettings = ServiceJwtSettings()
     outbound: OutboundSettings = OutboundSettings()
     imports: ImportSettings = ImportSettings()
     http_tools: HttpToolSettings = HttpToolSettings()
