@@ -1,27 +1,16 @@
 """A client that nobody here wrote: the MCP Inspector, from its command line, lists, searches and calls through us."""
 
-import asyncio
 import json
 import os
-import shutil
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
-from pathlib import Path
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.kit.gateway import SERVERS, TRANSPORTS, served, time_server
+from tests.kit.gateway import TRANSPORTS, served, time_server
+from tests.kit.inspector import Inspect, calling, inspecting, needs_inspector
 
-INSPECTOR = SERVERS / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
-NODE = shutil.which("node")
-
-pytestmark = pytest.mark.skipif(
-    NODE is None or not INSPECTOR.is_file(),
-    reason="needs Node.js and the Inspector; run: npm ci --prefix tests/mcp_servers",
-)
-
-Inspect: TypeAlias = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
+pytestmark = needs_inspector
 
 
 @pytest.fixture(params=[f"{era}-{transport}" for era in ("legacy", "modern") for transport in TRANSPORTS])
@@ -47,23 +36,6 @@ async def inspect(request, tmp_path) -> AsyncIterator[Inspect]:
     yield inspecting([*target, "--protocol-era", era], tmp_path)
 
 
-def inspecting(target: list[str], home: Path) -> Inspect:
-    async def run(*options: str) -> dict[str, Any]:
-        process = await asyncio.create_subprocess_exec(
-            str(NODE),
-            *[str(INSPECTOR), "--cli", *target, "--quiet", *options],
-            env={"PATH": os.environ["PATH"], "HOME": str(home)},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        output, errors = await process.communicate()
-        assert process.returncode == 0, errors.decode()
-        result: dict[str, Any] = json.loads(output)
-        return result
-
-    return run
-
-
 async def test_the_inspector_lists_searches_and_calls(inspect):
     listed = await inspect("--method", "tools/list", "--strict")
     search = {"query": "convert a time between timezones", "limit": 1}
@@ -80,7 +52,3 @@ async def test_the_inspector_lists_searches_and_calls(inspect):
     ]
     assert tool["name"] == "time__convert_time"
     assert json.loads(called["content"][0]["text"])["time_difference"] == "+5.75h"
-
-
-def calling(tool: str, arguments: dict[str, Any]) -> list[str]:
-    return ["--method", "tools/call", "--tool-name", tool, "--tool-args-json", json.dumps(arguments)]

@@ -3,25 +3,20 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
+from mcp import MCPError
 
-from tests.kit.clock import Clock
-from tests.kit.gateway import ERAS, listening, names, text
-from tests.kit.service import NOW_S, ServiceKit, serving
+from tests.kit.gateway import ERAS, names, text
+from tests.kit.mcp_sessions import OWN, Served, mcp_service
+from tests.kit.service import NOW_S
 from toolsearch.access.scopes import Scope
-from toolsearch.service.app import make_app
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.tools.naming import TOOL_NAME
 
-OWN = [TOOL_NAME, "callToolRead", "callToolWrite", "callToolDestructive"]
 TOOLS = [
     {"name": "send_mail", "description": "Send an email message."},
     {"name": "list_events", "description": "List the events of a calendar on a day."},
@@ -38,51 +33,10 @@ LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 eras = pytest.mark.parametrize("era", ERAS)
 
 
-@dataclass
-class Served:
-    """A service that listens. *key* may do everything in the tenant ``acme``; *clock* is that of the MCP face."""
-
-    kit: ServiceKit
-    url: str
-    key: str
-    clock: Clock
-
-    def http(self, token: str | None = None) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(base_url=self.url, headers={"authorization": f"Bearer {token or self.key}"})
-
-    async def session(self, **body: Any) -> dict[str, Any]:
-        async with self.http() as client:
-            answer = await client.post("/v1/sessions", json=body)
-        assert answer.status_code == 201, answer.text
-        session: dict[str, Any] = answer.json()
-        return session
-
-    @asynccontextmanager
-    async def mcp(self, url: str, era: str = "auto", token: str | None = "", **options: Any) -> AsyncIterator[Client]:
-        """The official client; with the tenant's key unless *token* is another one, or None."""
-        headers = {} if token is None else {"authorization": f"Bearer {token or self.key}"}
-        async with (
-            httpx2.AsyncClient(headers=headers, timeout=30) as http,
-            Client(streamable_http_client(url, http_client=http), mode=era, **options) as client,  # type: ignore[arg-type]
-        ):
-            yield client
-
-
 @pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[Served]:
-    async with serving(tmp_path, pass_through={"max_tools": 0}, mcp={"check_s": 3_600}) as kit:
-        clock = Clock()
-        kit.service.mcp._clock = clock
-        key = kit.key("acme")
-        await kit.catalog(key, tools=TOOLS)
-        async with listening(make_app(kit.service), lifespan="off", proxy_headers=False) as url:
-            yield Served(kit, url, key, clock)
-
-
-async def discovered(served: Served, session: str) -> list[str]:
-    async with served.http() as client:
-        tools = (await client.get(f"/v1/sessions/{session}/tools?format=openai")).json()["tools"]
-    return [each["function"]["name"] for each in tools if each["function"]["name"] not in OWN]
+    async with mcp_service(tmp_path, TOOLS) as running:
+        yield running
 
 
 # One session, two faces
@@ -96,7 +50,7 @@ async def test_what_is_found_by_mcp_is_there_by_http(served: Served, era: str, i
         assert (await names(client))[0] == TOOL_NAME
         await client.call_tool(TOOL_NAME, {"query": "select:pay_bill"})
 
-    assert await discovered(served, session["id"]) == ["pay_bill"]
+    assert await served.discovered(session["id"]) == ["pay_bill"]
 
 
 async def test_what_is_found_by_http_is_listed_by_mcp_and_the_client_is_told(served: Served) -> None:
@@ -328,19 +282,15 @@ async def test_clients_of_one_catalog_share_its_endpoint(served: Served) -> None
         await two.call_tool(TOOL_NAME, {"query": "select:send_mail"})
         assert served.kit.service.mcp.served == [ACME]
 
-    assert await discovered(served, first["id"]) == ["pay_bill"]
-    assert await discovered(served, second["id"]) == ["send_mail"]
+    assert await served.discovered(first["id"]) == ["pay_bill"]
+    assert await served.discovered(second["id"]) == ["send_mail"]
 
 
 async def test_too_many_connections_are_turned_away_with_when_to_come_back(tmp_path: Path) -> None:
-    async with serving(tmp_path, mcp={"max_connections": 1, "idle_s": 30}) as kit:
-        key = kit.key("acme")
-        await kit.catalog(key, tools=TOOLS)
-        async with listening(make_app(kit.service), lifespan="off", proxy_headers=False) as url:
-            served = Served(kit, url, key, Clock())
-            path = f"/v1/sessions/{(await served.session())['id']}/mcp"
-            assert (await asked(served, path, key)).status_code == 200
-            refused = await asked(served, path, key)
+    async with mcp_service(tmp_path, TOOLS, max_connections=1, idle_s=30) as served:
+        path = f"/v1/sessions/{(await served.session())['id']}/mcp"
+        assert (await asked(served, path, served.key)).status_code == 200
+        refused = await asked(served, path, served.key)
 
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "30")
 

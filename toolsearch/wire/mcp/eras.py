@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from toolsearch.documents.json_values import is_object
 from toolsearch.tools.definition import Tool
-from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, renamed_entry
+from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, OUTPUT_SCHEMA, renamed_entry
 from toolsearch.wire.mcp.envelope import META, MODERN_FIELDS, as_private
 from toolsearch.wire.mcp.methods import LIST_TOOLS
 
@@ -34,9 +34,12 @@ def entry_for(tool: Tool, era: Era) -> dict[str, Any]:
     """The entry of *tool* for the list of a client of *era*: the server's entry under our name.
 
     Clients refuse a whole list because of one invalid optional field of one tool, so such fields are left out. Fields
-    that no version knows stay.
+    that no version knows stay. An output schema is left out if no server stands by it: clients refuse each result that
+    does not fit, and what a callback returns may be text, or cut.
     """
     entry = renamed_entry(tool)
+    if tool.origin is None:
+        entry.pop(OUTPUT_SCHEMA, None)
     for _ in range(_MAX_PASSES):
         places = _refused_places(entry, era)
         if not places:
