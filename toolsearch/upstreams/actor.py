@@ -81,6 +81,7 @@ class UpstreamActor:
                 lambda: self._talkback.peer(self._on_message),
                 timeout_s=settings.policy.connect_timeout_s,
                 auth=self._tokens.auth() if self._tokens else None,
+                open_transport=settings.open_transport,
             ),
             self._errors,
             self._health,

@@ -12,6 +12,7 @@ from toolsearch.upstreams.config import HttpServer, McpServer, Mode
 from toolsearch.upstreams.faults import Fault, fault_of_connecting, silence
 from toolsearch.upstreams.lifetime import SessionLifetime
 from toolsearch.upstreams.session import McpSession, ParameterHeaders, SessionPeer
+from toolsearch.upstreams.settings import OpenTransport
 
 _TAKES_NO_POST = (404, 405)
 
@@ -29,12 +30,19 @@ class Connector:
     """*peer* is asked for what a session is opened with, in the task that opens it."""
 
     def __init__(
-        self, server: McpServer, peer: Callable[[], SessionPeer], *, timeout_s: float, auth: httpx2.Auth | None
+        self,
+        server: McpServer,
+        peer: Callable[[], SessionPeer],
+        *,
+        timeout_s: float,
+        auth: httpx2.Auth | None,
+        open_transport: OpenTransport | None = None,
     ) -> None:
         self._server = server
         self._peer = peer
         self._timeout_s = timeout_s
         self._auth = auth
+        self._open_transport = open_transport
         self._is_old = False
         self._parameter_headers: ParameterHeaders = {}
         self._lifetimes: set[SessionLifetime] = set()
@@ -80,6 +88,7 @@ class Connector:
             parameter_headers=self._parameter_headers,
             peer=self._peer(),
             auth=self._auth,
+            open_transport=self._open_transport,
         )
         self._lifetimes.add(lifetime)
         lifetime.task.add_done_callback(lambda _: self._lifetimes.discard(lifetime))

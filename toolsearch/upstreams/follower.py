@@ -17,7 +17,7 @@ from toolsearch.upstreams.backoff import delay_s
 from toolsearch.upstreams.faults import Fault, FaultKind, fault_of_request, silence
 from toolsearch.upstreams.interface import Listing
 from toolsearch.upstreams.listing import read_server
-from toolsearch.upstreams.listing_store import ListingStore
+from toolsearch.upstreams.listing_store import listing_store
 from toolsearch.upstreams.repeated import RepeatedWarning
 from toolsearch.upstreams.server_errors import ServerErrors
 from toolsearch.upstreams.session import McpSession
@@ -60,7 +60,7 @@ class ListingFollower:
         self._warning = warning
         self._random = random
         self._clock = clock
-        self._store = ListingStore(settings.server, settings.state_folder) if settings.state_folder else None
+        self._store = listing_store(settings)
         self._attempt: _Attempt | None = None  # the newest, done or not
         self._judged: _Attempt | None = None  # the last that came to a judged listing
         self._listing: Listing | None = None  # the last that was judged

@@ -10,6 +10,7 @@ import httpx2
 
 from toolsearch.upstreams.config import McpServer, Mode
 from toolsearch.upstreams.session import McpSession, ParameterHeaders, SessionPeer, open_session
+from toolsearch.upstreams.settings import OpenTransport
 from toolsearch.upstreams.stderr import StderrTail
 
 _ENDING_S = 5.0  # for a polite end over HTTP; a child process has its own, shorter terms
@@ -31,6 +32,7 @@ class SessionLifetime:
         parameter_headers: ParameterHeaders,
         peer: SessionPeer | None = None,
         auth: httpx2.Auth | None = None,
+        open_transport: OpenTransport | None = None,
     ) -> None:
         self.opened: asyncio.Future[McpSession] = asyncio.get_running_loop().create_future()
         self.stderr = StderrTail()
@@ -39,6 +41,7 @@ class SessionLifetime:
         self._parameter_headers = parameter_headers
         self._peer = peer
         self._auth = auth
+        self._open_transport = open_transport
         self._scope = anyio.CancelScope(deadline=anyio.current_time() + connect_timeout_s)
         self.task = asyncio.create_task(self._live())
 
@@ -61,6 +64,7 @@ class SessionLifetime:
                         parameter_headers=self._parameter_headers,
                         peer=self._peer,
                         auth=self._auth,
+                        open_transport=self._open_transport,
                     ) as session:
                         if self.opened.cancelled():
                             return  # the caller gave up before the handshake was done

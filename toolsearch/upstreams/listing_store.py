@@ -1,20 +1,21 @@
-"""Keeps the last listing of a server on disk, so that its tools can be found before it has been started."""
+"""Keeps the last listing of a server, so that its tools can be found before it has been started."""
 
 from __future__ import annotations
 
-import json
 import logging
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from toolsearch.documents.json_values import is_object
-from toolsearch.storage.private_files import write_private
+from toolsearch.errors import StorageError
+from toolsearch.storage.listings import ListingFiles, ListingPersistence
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.identity import identity_hash
 from toolsearch.upstreams.interface import Listing
+from toolsearch.upstreams.settings import UpstreamSettings
 
 logger = logging.getLogger(__name__)
 
@@ -22,27 +23,26 @@ _FORMAT = 1
 
 
 class ListingStore:
-    """Of one server. Its file is named after how the server is reached: another command has another listing."""
+    """Of one server. It is kept under a hash of how the server is reached: another command has another listing."""
 
-    def __init__(self, server: McpServer, state_folder: Path) -> None:
+    def __init__(self, server: McpServer, kept: ListingPersistence) -> None:
         self._server = server
-        self._path = state_folder / "listings" / f"{identity_hash(server)}.json"
+        self._kept = kept
+        self._name = identity_hash(server)
 
     def load(self) -> tuple[Listing, bool] | None:
         """The listing, and whether the server speaks the older protocol; None where there is nothing sound."""
         try:
-            kept = json.loads(self._path.read_bytes())
-            if kept["format"] != _FORMAT:
+            kept = self._kept.load(self._name)
+            if kept is None or kept["format"] != _FORMAT:
                 return None
             return self._listing(kept), kept["is_old"] is True
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (StorageError, OSError, ValueError, LookupError, TypeError) as error:
             logger.warning("the listing kept of %s cannot be read: %r", self._server.name, error)
             return None
 
     def save(self, listing: Listing, *, is_old: bool) -> None:
-        kept = {
+        kept: JsonObject = {
             "format": _FORMAT,
             "server": self._server.name,
             "is_old": is_old,
@@ -55,11 +55,11 @@ class ListingStore:
             "resource_templates": listing.resource_templates,
         }
         try:
-            write_private(self._path, json.dumps(kept, separators=(",", ":")).encode())
-        except (OSError, ValueError) as error:  # a lone surrogate, a full disk: it is only a cache
+            self._kept.save(self._name, kept)
+        except (StorageError, OSError, ValueError) as error:  # a lone surrogate, a full disk: it is only a cache
             logger.warning("the listing of %s cannot be kept: %s", self._server.name, error)
 
-    def _listing(self, kept: dict[str, Any]) -> Listing:
+    def _listing(self, kept: Mapping[str, Any]) -> Listing:
         name = self._server.name
         listed, _ = read_listing(name, kept["tools"], name)
         return Listing(
@@ -73,6 +73,14 @@ class ListingStore:
             resources=_objects(kept["resources"]),
             resource_templates=_objects(kept["resource_templates"]),
         )
+
+
+def listing_store(settings: UpstreamSettings) -> ListingStore | None:
+    """None if nothing is kept of the server."""
+    kept = settings.listings
+    if kept is None and settings.state_folder is not None:
+        kept = ListingFiles(settings.state_folder / "listings")
+    return ListingStore(settings.server, kept) if kept is not None else None
 
 
 def _objects(entries: list[Any]) -> tuple[JsonObject, ...]:

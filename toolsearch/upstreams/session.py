@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from toolsearch.documents.json_values import is_object
 from toolsearch.upstreams.config import McpServer, Mode, StdioServer
 from toolsearch.upstreams.http import FaultTolerantClient
+from toolsearch.upstreams.settings import OpenTransport
 from toolsearch.upstreams.sse import sse_streams
 from toolsearch.upstreams.stdio import stdio_streams
 from toolsearch.upstreams.streams import PacedReading, Streams
@@ -155,13 +156,14 @@ async def open_session(
     parameter_headers: ParameterHeaders,
     peer: SessionPeer | None = None,
     auth: httpx2.Auth | None = None,
+    open_transport: OpenTransport | None = None,
 ) -> AsyncGenerator[McpSession]:
     """Connect and shake hands. Must be left in the task that entered it; waits for a silent server without end.
 
     *parameter_headers* is filled by listing and used by calls; it is of the server, and outlives its sessions.
     """
     async with AsyncExitStack() as stack:
-        reading, writing = await stack.enter_async_context(_streams(server, stderr, auth))
+        reading, writing = await stack.enter_async_context(_streams(server, stderr, auth, open_transport))
         dispatcher = _RawResultsDispatcher(PacedReading(reading), writing, parameter_headers)
         peer = peer or SessionPeer()
         client_session = ClientSession(
@@ -178,16 +180,23 @@ async def open_session(
 
 
 @asynccontextmanager
-async def _streams(server: McpServer, stderr: TextIO, auth: httpx2.Auth | None) -> AsyncGenerator[Streams]:
+async def _streams(
+    server: McpServer, stderr: TextIO, auth: httpx2.Auth | None, open_transport: OpenTransport | None
+) -> AsyncGenerator[Streams]:
     if isinstance(server, StdioServer):
         async with stdio_streams(server, stderr) as streams:
             yield streams
     elif server.kind == "sse":
-        async with sse_streams(server, auth) as streams:
+        async with sse_streams(server, auth, open_transport) as streams:
             yield streams
     else:
         async with (
-            FaultTolerantClient(headers=dict(server.headers), timeout=_HTTP_TIMEOUT, auth=auth) as client,
+            FaultTolerantClient(
+                headers=dict(server.headers),
+                timeout=_HTTP_TIMEOUT,
+                auth=auth,
+                transport=open_transport() if open_transport else None,
+            ) as client,
             streamable_http_client(server.url, http_client=client, max_sse_event_size=_LARGEST_EVENT) as streams,
         ):
             yield streams

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import Field
 
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_values import Count, Natural, Seconds
+from toolsearch.storage.listings import ListingPersistence
 from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.timeouts import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
+
+if TYPE_CHECKING:
+    import httpx2
+
+OpenTransport: TypeAlias = "Callable[[], httpx2.AsyncBaseTransport]"
 
 
 class ServerSettings(SettingsSection):
@@ -43,13 +51,17 @@ class ServerSettings(SettingsSection):
 class UpstreamSettings:
     """One server: how it is reached, what holds for it, and where what is known of it is kept; None: nowhere.
 
-    relays  whether MCP clients stand behind the requests, who can be asked, and want prompts and resources as well
+    relays          whether MCP clients stand behind the requests, who can be asked, and want prompts and resources too
+    listings        where its last listing is kept, if not in the state folder
+    open_transport  gives what carries requests to a server behind a URL; None: the network, to any address
     """
 
     server: McpServer
     policy: ServerSettings
     state_folder: Path | None = None
     relays: bool = True
+    listings: ListingPersistence | None = field(default=None, compare=False)
+    open_transport: OpenTransport | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:

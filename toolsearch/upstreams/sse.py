@@ -20,13 +20,16 @@ from mcp.types import ErrorData, JSONRPCError
 from toolsearch.documents.json_values import is_object
 from toolsearch.upstreams.config import HttpServer
 from toolsearch.upstreams.http import EXPIRED, STATUS, FaultTolerantClient, fault_answer
+from toolsearch.upstreams.settings import OpenTransport
 from toolsearch.upstreams.streams import Reading, Streams
 
 _TIMEOUT = httpx2.Timeout(30.0, read=None)  # the stream is silent for as long as nothing is asked
 
 
 @asynccontextmanager
-async def sse_streams(server: HttpServer, auth: httpx2.Auth | None) -> AsyncGenerator[Streams]:
+async def sse_streams(
+    server: HttpServer, auth: httpx2.Auth | None, open_transport: OpenTransport | None = None
+) -> AsyncGenerator[Streams]:
     """Connect to *server*; raises HTTPStatusError or TransportError, in groups, where there is no stream."""
     arriving, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
@@ -43,7 +46,8 @@ async def sse_streams(server: HttpServer, auth: httpx2.Auth | None) -> AsyncGene
         timeout: httpx2.Timeout | None = None,  # noqa: ARG001  the SDK's own would end a stream that is silent
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
-        return _PostingClient(fail, headers=headers, timeout=_TIMEOUT, auth=auth)
+        transport = open_transport() if open_transport else None
+        return _PostingClient(fail, headers=headers, timeout=_TIMEOUT, auth=auth, transport=transport)
 
     async def pass_on(received: Reading) -> None:
         async with arriving:

@@ -4,6 +4,7 @@ from tests.kit.storage_contracts.audit import AuditLogContract
 from tests.kit.storage_contracts.contents import CatalogContentsContract
 from tests.kit.storage_contracts.figures import FigureLogContract
 from tests.kit.storage_contracts.keys import KeyStoreContract
+from tests.kit.storage_contracts.listings import ListingPersistenceContract
 from tests.kit.storage_contracts.messages import MessageStoreContract
 from tests.kit.storage_contracts.misses import MissLogContract
 from tests.kit.storage_contracts.pins import PinPersistenceContract
@@ -19,6 +20,7 @@ __all__ = [
     "CatalogContentsContract",
     "FigureLogContract",
     "KeyStoreContract",
+    "ListingPersistenceContract",
     "MessageStoreContract",
     "MissLogContract",
     "PinPersistenceContract",

@@ -1,4 +1,4 @@
-"""Exchanges the rows of one source for new ones, in one transaction, and leaves those of all others alone."""
+"""What has to be written so that the rows of one source are others: those of all other sources are left alone."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from toolsearch.errors import ContentsConflictError, DuplicateToolError
+from toolsearch.errors import DuplicateToolError
 from toolsearch.storage.contents import CatalogContents, StoredTool
 from toolsearch.tools.refusal import Refusal
 
 _PAGE = 1_000
-_ATTEMPTS = 10  # others write to the catalog meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +42,6 @@ def plan_exchange(
     new = sum(row.name not in there for row in free)
     clashes = tuple(_clash(row, there[row.name]) for row in rows if row.name not in wanted)
     return Exchange(revision, put, remove, len(free) - len(put), new - len(remove), clashes)
-
-
-def exchange(contents: CatalogContents, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]) -> Exchange:
-    """Write what `plan_exchange` says, all or nothing. Raises ContentsConflictError if others never stop writing."""
-    for attempt in range(_ATTEMPTS):
-        plan = plan_exchange(contents, tenant, catalog, source, rows)
-        if not plan.put and not plan.remove:
-            return plan
-        try:
-            contents.change(tenant, catalog, put=plan.put, remove=plan.remove, over=plan.over)
-        except ContentsConflictError:
-            if attempt == _ATTEMPTS - 1:
-                raise
-        else:
-            return plan
-    raise AssertionError  # the last attempt has returned or raised
 
 
 def owner_of(source: str) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from toolsearch.documents.texts import parse_document
-from toolsearch.errors import SourceError, ToolSearchError
+from toolsearch.errors import ContentsConflictError, SourceError, ToolSearchError
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.imports.exchange import Exchange, exchange, plan_exchange
+from toolsearch.service.imports.exchange import Exchange, plan_exchange
 from toolsearch.service.imports.fetching import Fetcher
 from toolsearch.service.imports.reading import ReadDocument, read_source_document
 from toolsearch.service.imports.sources import CatalogSource, LastImport, Sources
@@ -23,6 +23,7 @@ from toolsearch.tokens import TokenCounter, definition_tokens
 from toolsearch.tools.json_types import Json, JsonObject
 
 _COUNTED_AT_ONCE: Final = 500  # tools between two steps of the progress
+_ATTEMPTS: Final = 10  # others may write to the catalog meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +97,19 @@ class Importing:
         return plan_exchange(self.contents, source.tenant, source.catalog, source.name, rows)
 
     async def _exchange(self, source: CatalogSource, rows: Sequence[StoredTool]) -> Exchange:
-        done = await asyncio.to_thread(exchange, self.contents, source.tenant, source.catalog, source.name, rows)
+        """All or nothing. Raises ContentsConflictError if others never stop writing to the catalog."""
         ref = CorpusRef(source.tenant, "catalog", source.catalog)
-        await self.corpora.changed(ref, put=done.put, remove=done.remove)
-        return done
+        for attempt in range(_ATTEMPTS):
+            plan = await asyncio.to_thread(self._plan, source, rows)
+            try:
+                if plan.put or plan.remove:
+                    await self.corpora.change(ref, put=plan.put, remove=plan.remove, over=plan.over)
+            except ContentsConflictError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return plan
+        raise AssertionError  # the last attempt has returned or raised
 
 
 def _read(source: CatalogSource, document: Json, url: str) -> ReadDocument:

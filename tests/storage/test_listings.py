@@ -1,0 +1,37 @@
+"""Both places for the listings of servers."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.kit import storage_contracts as contracts
+from tests.kit.clock import Clock
+from toolsearch.service.kept_listings import KeptListings
+from toolsearch.storage.listings import ListingFiles
+from toolsearch.storage.sqlite.records import SqliteRecordStore
+
+
+class TestFiles(contracts.ListingPersistenceContract):
+    def make(self, folder: Path) -> ListingFiles:
+        return ListingFiles(folder / "listings")
+
+    def test_only_their_owner_can_read_them(self, tmp_path: Path) -> None:
+        self.make(tmp_path).save("a", {})
+        assert (tmp_path / "listings" / "a.json").stat().st_mode & 0o077 == 0
+
+    def test_a_file_that_holds_something_else_is_an_error_and_not_a_listing(self, tmp_path: Path) -> None:
+        files = self.make(tmp_path)
+        files.save("a", {})
+        (tmp_path / "listings" / "a.json").write_text("[]")
+        with pytest.raises(ValueError, match="no JSON object"):
+            files.load("a")
+
+
+class TestRecords(contracts.ListingPersistenceContract):
+    def make(self, folder: Path) -> KeptListings:
+        return KeptListings(SqliteRecordStore(folder / "records.db"), "acme", Clock())
+
+    def test_tenants_do_not_see_what_servers_listed_to_others(self, tmp_path: Path) -> None:
+        records = SqliteRecordStore(tmp_path / "records.db")
+        KeptListings(records, "acme", Clock()).save("a", {"tools": []})
+        assert KeptListings(records, "umbrella", Clock()).load("a") is None
