@@ -17,6 +17,7 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.imports.fetching import Fetcher
 from toolsearch.service.imports.importing import Importing
 from toolsearch.service.imports.imports import Imports
+from toolsearch.service.imports.servers import Connecting, ServerDirectory
 from toolsearch.service.imports.sources import CatalogSource, Sources, SourceSecrets
 from toolsearch.service.jobs import Job, Jobs
 from toolsearch.service.refused_tools import RefusedTools
@@ -25,6 +26,7 @@ from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.sqlite.storage import SqliteStorage
 from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.tools.json_types import Json
+from toolsearch.upstreams.settings import ServerSettings
 
 TENANT = "acme"
 NOW_S = 1_800_000_000.0
@@ -37,8 +39,11 @@ class Web:
     pages: dict[str, httpx2.Response] = field(default_factory=dict)
     asked: list[httpx2.Request] = field(default_factory=list)
 
+    def open_transport(self) -> httpx2.AsyncBaseTransport:
+        return httpx2.MockTransport(self._answer)
+
     def open_client(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(transport=httpx2.MockTransport(self._answer))
+        return httpx2.AsyncClient(transport=self.open_transport())
 
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         self.asked.append(request)
@@ -95,17 +100,23 @@ async def importing(folder: Path, *, max_document_bytes: int = 100_000) -> Async
         await kit.require_room(tenant, catalog, more)
 
     sources = Sources(storage.records, Seal.until_restart(), clock)
+    refused = RefusedTools(storage.records, clock)
+    directory = ServerDirectory(sources, web.open_transport, ServerSettings(), clock)
     parts = Importing(
         storage.contents,
         sources,
-        RefusedTools(storage.records, clock),
+        refused,
         corpora,
         Fetcher(web.open_client, max_document_bytes, 5.0),
         HeuristicTokenCounter(),
         require_room,
         clock,
     )
-    imports = Imports(parts, Jobs(storage.records, clock, retention_s=1_000, most_at_once=2))
+    imports = Imports(
+        parts,
+        Connecting(directory, refused, corpora, clock),
+        Jobs(storage.records, clock, retention_s=1_000, most_at_once=2),
+    )
     kit = ImportsKit(imports, storage, catalogs, corpora, clock, web)
     await catalogs.create(TENANT, "default", {"description": ""})
     try:

@@ -66,7 +66,31 @@ class NewListingSource(_FromDocument):
     prefix: Prefix | None = Field(default=None, description="Of the names of tools whose entry names no server.")
 
 
-NewSource: TypeAlias = Annotated[NewOpenApiSource | NewListingSource, Field(discriminator="kind")]
+class NewMcpSource(RequestBody):
+    """An MCP server, which the service keeps connected while its catalog is used. Its name stands before its tools'."""
+
+    kind: Literal["mcp"]
+    name: Name
+    url: Url | None = None
+    headers: Headers = Field(default={}, description="Sent with each request. Never shown again.")
+    type: Literal["http", "sse"] | None = Field(default=None, description="null: whichever the server speaks.")
+    command: str | None = Field(default=None, max_length=1_000, description="For operators only: it runs here.")
+    args: list[Annotated[str, Field(max_length=4_000)]] = Field(default=[], max_length=100)
+    env: dict[str, Annotated[str, Field(max_length=8_192)]] = Field(default={}, description="Never shown again.")
+    cwd: str | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.url is None) == (self.command is None):
+            raise ValueError("give either the url of the server or the command that starts it")
+        if self.url is not None and (self.args or self.env or self.cwd):
+            raise ValueError("args, env and cwd go with a command")
+        if self.command is not None and (self.headers or self.type):
+            raise ValueError("headers and type go with a url")
+        return self
+
+
+NewSource: TypeAlias = Annotated[NewOpenApiSource | NewListingSource | NewMcpSource, Field(discriminator="kind")]
 
 
 class ErrorBody(AnswerBody):
@@ -130,3 +154,21 @@ class RefusedTool(AnswerBody):
     source: str
     name: str
     reason: str
+
+
+class ServerBody(AnswerBody):
+    """One MCP server, as it is connected now. *tokens* is what its tools cost a model that is shown all of them."""
+
+    name: Name
+    transport: Literal["http", "sse", "stdio"]
+    state: Literal["idle", "starting", "ready", "degraded", "down", "needs_login"] = Field(
+        description="idle: its tools are known, and it is started when one is called."
+    )
+    error: str = Field(description="The last one, without secrets; empty if there is none.")
+    tools: int
+    tokens: int
+    held: list[str] = Field(description="What awaits approval.")
+    refused: list[RefusedTool]
+    calls: int
+    failed: int
+    protocol: str

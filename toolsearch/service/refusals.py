@@ -84,3 +84,7 @@ def tool_of_source(name: str, source: str) -> HttpRefusal:
         f"the tool {name!r} belongs to the source {source!r}, whose next import would write it again; change it there, "
         "or give it a name or a description of its own in a toolset",
     )
+
+
+def operators_only(what: str) -> HttpRefusal:
+    return HttpRefusal(403, "operators_only", f"only an operator's key may add {what}")

@@ -19,6 +19,7 @@ from toolsearch.service.executions import Executions
 from toolsearch.service.http_tools import HttpTools
 from toolsearch.service.idempotency import Idempotency
 from toolsearch.service.imports.making import make_imports
+from toolsearch.service.imports.servers import ServerDirectory
 from toolsearch.service.imports.sources import Sources
 from toolsearch.service.issued_tokens import IssuedTokens
 from toolsearch.service.keys import TENANT, Keys
@@ -72,12 +73,13 @@ class Service:
         self.idempotency = Idempotency(storage.records, self.seal, clock)
         sources = Sources(storage.records, self.seal, clock)
         executions = Executions(HttpTools(sources, self.outbound.open_client, settings.http_tools))
-        self.corpora = Corpora(storage, settings, executions.of_tenant, indexes=indexes)
+        servers = ServerDirectory(sources, self.outbound.transport, settings.mcp_servers, clock)
+        self.corpora = Corpora(storage, settings, executions.of_tenant, indexes=indexes, servers_of=servers.of_corpus)
         self.catalogs = Catalogs(storage, self.corpora, clock, self.limits.require_room)
         self.tenants = Tenants(storage, self.keys, self.corpora, clock)
         self.issued_tokens = IssuedTokens.of(settings.jwt, self.tenants)
         self.imports = make_imports(
-            sources,
+            servers,
             storage,
             settings,
             catalogs=self.catalogs,

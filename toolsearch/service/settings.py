@@ -7,9 +7,11 @@ from typing import Annotated
 from pydantic import Field
 
 from toolsearch.access.settings import SignatureAlgorithm
+from toolsearch.gateway.settings import TrustSettings
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_values import Count, Seconds
 from toolsearch.settings import Settings
+from toolsearch.upstreams.settings import ServerSettings
 
 _DAY_S = 86_400.0
 
@@ -151,3 +153,5 @@ class ServiceSettings(Settings):
     outbound: OutboundSettings = OutboundSettings()
     imports: ImportSettings = ImportSettings()
     http_tools: HttpToolSettings = HttpToolSettings()
+    mcp_servers: ServerSettings = ServerSettings()
+    trust: TrustSettings = TrustSettings()

@@ -196,6 +196,7 @@ async def _streams(
                 timeout=_HTTP_TIMEOUT,
                 auth=auth,
                 transport=open_transport() if open_transport else None,
+                trust_env=open_transport is None,  # a proxy of the environment would come between
             ) as client,
             streamable_http_client(server.url, http_client=client, max_sse_event_size=_LARGEST_EVENT) as streams,
         ):

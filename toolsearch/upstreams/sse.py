@@ -47,7 +47,9 @@ async def sse_streams(
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
         transport = open_transport() if open_transport else None
-        return _PostingClient(fail, headers=headers, timeout=_TIMEOUT, auth=auth, transport=transport)
+        return _PostingClient(
+            fail, headers=headers, timeout=_TIMEOUT, auth=auth, transport=transport, trust_env=transport is None
+        )
 
     async def pass_on(received: Reading) -> None:
         async with arriving:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ from toolsearch.storage.contents import StoredTool
 from toolsearch.storage.storage import Storage
 from toolsearch.threads import BoundedThreads
 from toolsearch.tools.definition import Tool
+from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wiring import build_engine
 from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.vector_cache import VectorCache
@@ -32,6 +33,11 @@ _VECTORS: Final = "vectors.sqlite"
 _AT_ONCE: Final = 4  # more at once would only hold more memory
 
 CallbacksOf = Callable[[str], MakeCallback]  # for a tenant, what runs its stored tools
+ServersOf = Callable[[CorpusRef], Awaitable[tuple[UpstreamSettings, ...]]]  # the MCP servers of a corpus
+
+
+async def no_servers(_ref: CorpusRef) -> tuple[UpstreamSettings, ...]:
+    return ()
 
 
 class CorpusOpener:
@@ -39,15 +45,23 @@ class CorpusOpener:
 
     callbacks_of  gives, for a tenant, what runs its stored tools
     indexes       the folder of all indexes; None keeps them in memory only
+    servers_of    gives the MCP servers of a corpus
     """
 
     def __init__(
-        self, storage: Storage, settings: ServiceSettings, callbacks_of: CallbacksOf, *, indexes: Path | None
+        self,
+        storage: Storage,
+        settings: ServiceSettings,
+        callbacks_of: CallbacksOf,
+        *,
+        indexes: Path | None,
+        servers_of: ServersOf,
     ) -> None:
         self._storage = storage
         self._settings = _without_index_dir(settings)
         self._callbacks_of = callbacks_of
         self._indexes = indexes
+        self._servers_of = servers_of
         self._vectors = _vector_cache(settings, indexes)
         self._usage = UsageLog(storage.usage)
         self._threads = BoundedThreads(_AT_ONCE)
@@ -55,13 +69,18 @@ class CorpusOpener:
     async def open(self, ref: CorpusRef) -> Corpus:
         """Raises UnknownRecordError if there is none, whatever the reason."""
         opened = await self._threads.run(self._engine_of_catalog, ref)
-        gateway = Gateway(GatewayConfig(str(ref), (), GatewaySettings()), engine=opened.engine)
         try:
+            gateway = await self._gateway(ref, opened.engine)
             await gateway.__aenter__()
         except BaseException:
             opened.engine.close()
             raise
         return Corpus(ref, opened.engine, gateway, opened.revision, opened.tally, opened.cache)
+
+    async def _gateway(self, ref: CorpusRef, engine: ToolSearch) -> Gateway:
+        settings = GatewaySettings(trust=self._settings.trust, state_dir=self._indexes)
+        config = GatewayConfig(str(ref), await self._servers_of(ref), settings)
+        return Gateway(config, engine=engine, pins=self._storage.pins(ref.tenant))
 
     def apply(self, corpus: Corpus, revision: int, put: Sequence[StoredTool], remove: Collection[str]) -> None:
         """Bring *corpus* to *revision* of the store."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from toolsearch.errors import BadSettingError, StillRunningError
 from toolsearch.service.imports.importing import Importing
+from toolsearch.service.imports.servers import Connecting
 from toolsearch.service.imports.sources import CatalogSource, Sources, SourceSecrets
 from toolsearch.service.jobs import Job, Jobs, Progress, new_job_id
 from toolsearch.service.refused_tools import RefusedTools
@@ -16,9 +17,10 @@ from toolsearch.tools.json_types import Json, JsonObject
 class Imports:
     """To be used within one event loop. Whether the catalog exists, and who may do this, is for the caller to ask."""
 
-    def __init__(self, importing: Importing, jobs: Jobs) -> None:
+    def __init__(self, importing: Importing, connecting: Connecting, jobs: Jobs) -> None:
         self.jobs = jobs
         self._importing = importing
+        self._connecting = connecting
         self._beginning = asyncio.Lock()
 
     @property
@@ -32,27 +34,31 @@ class Imports:
     async def create(
         self, source: CatalogSource, secrets: SourceSecrets, document: Json = None
     ) -> tuple[CatalogSource, Job | None]:
-        """Write the new source down, and begin to import *document*, or what its URL gives.
+        """Write the new source down, and begin to import *document*, or what its URL gives, or to connect the server.
 
         Without either there is no job, and the document is awaited. Raises RecordConflictError if there is a source of
         that name.
         """
         source = await self.sources.save(replace(source, sealed=self.sources.sealed(secrets)))
-        if document is None and not secrets.url:
+        if source.kind != "mcp" and document is None and not secrets.url:
             return source, None
         return await self._begin(source, document)
 
     async def upload(self, tenant: str, catalog: str, name: str, document: Json) -> tuple[CatalogSource, Job]:
         """Import *document* in place of the one before. What has not changed is kept.
 
-        Raises UnknownRecordError, or StillRunningError while an import of the source runs.
+        Raises UnknownRecordError, StillRunningError while an import of the source runs, or BadSettingError if it has no
+        document.
         """
-        return await self._begin(await self.sources.get(tenant, catalog, name), document)
+        source = await self.sources.get(tenant, catalog, name)
+        if source.kind == "mcp":
+            raise BadSettingError(f"the source {name!r} is an MCP server, which has no document")
+        return await self._begin(source, document)
 
     async def refresh(self, tenant: str, catalog: str, name: str) -> tuple[CatalogSource, Job]:
-        """The same with what the URL gives now. Raises BadSettingError if the source has none."""
+        """The same with what the URL gives now, or the server lists. Raises BadSettingError if there is no URL."""
         source = await self.sources.get(tenant, catalog, name)
-        if not self.sources.secrets_of(source).url:
+        if source.kind != "mcp" and not self.sources.secrets_of(source).url:
             raise BadSettingError(f"the source {name!r} has no url to read again; send its document anew")
         return await self._begin(source, None)
 
@@ -64,6 +70,9 @@ class Imports:
         async with self._beginning:
             source = await self.sources.get(tenant, catalog, name)
             await self._stop(source)
+            if source.kind == "mcp":
+                await self._forget(source)  # first, so that it is not connected again meanwhile
+                return await self._connecting.disconnect(source)
             removed = await self._importing.remove_tools(source)
             await self._forget(source)
         return removed
@@ -82,6 +91,8 @@ class Imports:
 
     async def _begin(self, source: CatalogSource, document: Json) -> tuple[CatalogSource, Job]:
         async def work(progress: Progress) -> JsonObject:
+            if begun.kind == "mcp":
+                return await self._connecting.run(begun, progress)
             return await self._importing.run(begun, document, progress)
 
         async with self._beginning:

@@ -9,7 +9,7 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.imports.fetching import Fetcher, OpenClient
 from toolsearch.service.imports.importing import Importing
 from toolsearch.service.imports.imports import Imports
-from toolsearch.service.imports.sources import Sources
+from toolsearch.service.imports.servers import Connecting, ServerDirectory
 from toolsearch.service.jobs import Jobs
 from toolsearch.service.limits import Limits
 from toolsearch.service.refused_tools import RefusedTools
@@ -19,7 +19,7 @@ from toolsearch.tokens import default_counter
 
 
 def make_imports(
-    sources: Sources,
+    directory: ServerDirectory,
     storage: Storage,
     settings: ServiceSettings,
     *,
@@ -34,10 +34,11 @@ def make_imports(
         if more > 0:
             await limits.require_room(tenant, "tools", more)
 
+    refused = RefusedTools(storage.records, clock)
     importing = Importing(
         storage.contents,
-        sources,
-        RefusedTools(storage.records, clock),
+        directory.sources,
+        refused,
         corpora,
         Fetcher(open_client, settings.imports.max_document_bytes, settings.imports.fetch_timeout_s),
         default_counter(),
@@ -45,4 +46,4 @@ def make_imports(
         clock,
     )
     jobs = Jobs(storage.records, clock, retention_s=settings.retention.jobs_s, most_at_once=settings.imports.at_once)
-    return Imports(importing, jobs)
+    return Imports(importing, Connecting(directory, refused, corpora, clock), jobs)

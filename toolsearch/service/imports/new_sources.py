@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from toolsearch.api.imports import NewListingSource, NewOpenApiSource, NewSource, UserAndPassword
+from toolsearch.api.imports import NewListingSource, NewMcpSource, NewOpenApiSource, NewSource, UserAndPassword
+from toolsearch.service.imports.servers import read_server
 from toolsearch.service.imports.sources import CatalogSource, SourceSecrets
 from toolsearch.upstreams.secrets import keys_in, redacted, secrets_of_url
 
@@ -11,6 +12,8 @@ def new_source(body: NewSource, tenant: str, catalog: str, now_s: float) -> tupl
     match body:
         case NewOpenApiSource():
             return _openapi(body, tenant, catalog, now_s)
+        case NewMcpSource():
+            return _mcp(body, tenant, catalog, now_s)
         case NewListingSource():
             source = CatalogSource(
                 tenant,
@@ -55,3 +58,19 @@ def _openapi(body: NewOpenApiSource, tenant: str, catalog: str, now_s: float) ->
         credentials=credentials,
     )
     return source, secrets
+
+
+def _mcp(body: NewMcpSource, tenant: str, catalog: str, now_s: float) -> tuple[CatalogSource, SourceSecrets]:
+    """Raises BadSettingError for a server that cannot be used as it is written."""
+    entry = body.model_dump(exclude={"kind", "name"}, exclude_defaults=True)
+    read_server(body.name, entry)
+    source = CatalogSource(
+        tenant,
+        catalog,
+        body.name,
+        body.kind,
+        created_s=now_s,
+        shown_url=shown_url(body.url),
+        credential_names=tuple(sorted({*body.headers, *body.env})),
+    )
+    return source, SourceSecrets(server=entry)

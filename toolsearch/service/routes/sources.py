@@ -8,13 +8,25 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Depends, Request
 
 from toolsearch.api.base import Page
-from toolsearch.api.imports import ErrorBody, NewSource, RefusedTool, SourceBody, SourceStarted, SourceState
+from toolsearch.api.imports import (
+    ErrorBody,
+    NewMcpSource,
+    NewSource,
+    RefusedTool,
+    ServerBody,
+    SourceBody,
+    SourceStarted,
+    SourceState,
+)
 from toolsearch.errors import BadSettingError
+from toolsearch.gateway.status.snapshot import ServerRow
 from toolsearch.service.callers import ServiceCaller, caller_with
+from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.imports.new_sources import new_source
 from toolsearch.service.imports.sources import CatalogSource, LastImport
 from toolsearch.service.jobs import Job
+from toolsearch.service.refusals import operators_only
 from toolsearch.service.routes.jobs import job_body
 from toolsearch.service.service import Service, service_of
 from toolsearch.tools.refusal import Refusal
@@ -30,10 +42,11 @@ _Paging = Annotated[Paging, Depends(paging)]
 
 @router.post("/catalogs/{catalog}/sources", status_code=202, summary="Add a source and import it")
 async def create(catalog: str, body: Annotated[NewSource, Body()], service: _Service, caller: _Writer) -> SourceStarted:
+    _require_operator_for_commands(body, caller)
     await service.catalogs.get(caller.tenant, catalog)
     await service.limits.require_room(caller.tenant, "sources")
     source, secrets = new_source(body, caller.tenant, catalog, service.clock())
-    return _started(service, *await service.imports.create(source, secrets, body.document))
+    return _started(service, *await service.imports.create(source, secrets, getattr(body, "document", None)))
 
 
 @router.get("/catalogs/{catalog}/sources", summary="List the sources of a catalog")
@@ -85,6 +98,38 @@ async def refused(catalog: str, service: _Service, caller: _Reader, paging: _Pag
         found += [(f"{source.name}/{place:06}", each) for place, each in enumerate(of_source)]
     following = [each for each in found if each[0] > paging.after]
     return paging.page(following[: paging.fetch], lambda each: each[0], _refused)
+
+
+@router.get("/catalogs/{catalog}/servers", summary="List the MCP servers of a catalog as they are connected")
+async def servers(catalog: str, service: _Service, caller: _Reader, paging: _Paging) -> Page[ServerBody]:
+    async with service.corpora.using(CorpusRef(caller.tenant, "catalog", catalog)) as corpus:
+        rows = sorted(corpus.gateway.status().servers, key=lambda row: row.upstream.name)
+    following = [row for row in rows if row.upstream.name > paging.after]
+    return paging.page(following[: paging.fetch], lambda row: row.upstream.name, _server_body)
+
+
+def _require_operator_for_commands(body: NewSource, caller: ServiceCaller) -> None:
+    if isinstance(body, NewMcpSource) and body.command is not None and not caller.is_operator:
+        raise operators_only("MCP servers that are started by a command, which runs on the service's machine")
+
+
+def _server_body(row: ServerRow) -> ServerBody:
+    upstream = row.upstream
+    return ServerBody.model_validate(
+        {
+            "name": upstream.name,
+            "transport": upstream.transport,
+            "state": upstream.state.value,
+            "error": upstream.last_error,
+            "tools": row.tools,
+            "tokens": row.tokens,
+            "held": [item.label for item in row.held],
+            "refused": [RefusedTool(source=upstream.name, name=each.name, reason=each.reason) for each in row.refused],
+            "calls": upstream.calls,
+            "failed": upstream.failed,
+            "protocol": upstream.protocol_version,
+        }
+    )
 
 
 def _refused(found: tuple[str, Refusal]) -> RefusedTool:
