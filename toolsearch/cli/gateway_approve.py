@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import getpass
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from toolsearch.gateway.reports.approvals import Waiting
     from toolsearch.gateway.settings import GatewayConfig
     from toolsearch.gateway.trust.pins import PinStore
-    from toolsearch.tools.json_types import JsonObject
 
 
 def approve(
@@ -120,20 +117,10 @@ def _show(waiting: Waiting) -> None:
     console.print(line(f"{held.label}: {held.why.value}", "bold"))
     if against := reasons(held):
         console.print(line(against, "yellow"))
+    from toolsearch.gateway.trust.differences import definition_diff
+
     print_diff(definition_diff(waiting.before, waiting.now))
     console.print()
-
-
-def definition_diff(before: JsonObject | None, now: JsonObject) -> list[str]:
-    """The lines of *now* as JSON, or how they differ from *before*; in ASCII, so that all that is hidden is seen."""
-    lines = _lines(now)
-    if before is None:
-        return lines
-    return list(difflib.unified_diff(_lines(before), lines, "approved", "now", lineterm=""))[2:]
-
-
-def _lines(entry: JsonObject) -> list[str]:
-    return json.dumps(entry, indent=2, sort_keys=True).splitlines()
 
 
 def _as_json(waiting: Waiting) -> dict[str, Any]:

@@ -24,12 +24,24 @@ from toolsearch.service.middleware.url_tokens import UrlTokens
 from toolsearch.service.pages.router import add_pages
 from toolsearch.service.paths import OPEN, mcp_path
 from toolsearch.service.problems import add_problem_handlers, problem
-from toolsearch.service.routes import audit, catalogs, jobs, keys, operations, search, sessions, sources, tenants
+from toolsearch.service.routes import (
+    approvals,
+    audit,
+    catalogs,
+    jobs,
+    keys,
+    operations,
+    search,
+    sessions,
+    sources,
+    tenants,
+)
 from toolsearch.service.service import Service
 from toolsearch.service.shutdown import EndlessStreams
 from toolsearch.wiring import build_telemetry
 
 _ROUTERS = (
+    approvals.router,
     *(catalogs.router, sources.router, jobs.router, search.router, sessions.router),
     *(keys.router, tenants.router, audit.router),
 )

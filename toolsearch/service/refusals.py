@@ -88,3 +88,7 @@ def tool_of_source(name: str, source: str) -> HttpRefusal:
 
 def operators_only(what: str) -> HttpRefusal:
     return HttpRefusal(403, "operators_only", f"only an operator's key may add {what}")
+
+
+def whole_reach_needed() -> HttpRefusal:
+    return HttpRefusal(403, "whole_reach_needed", "this is about all tools, and needs a key whose rules allow them all")

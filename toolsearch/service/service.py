@@ -12,6 +12,7 @@ from fastapi import Request
 
 from toolsearch.access.principals import Grant
 from toolsearch.access.url_guard import UrlGuard
+from toolsearch.service.approvals import Approvals
 from toolsearch.service.audit import Audit
 from toolsearch.service.catalogs import Catalogs
 from toolsearch.service.corpora.corpora import Corpora
@@ -78,6 +79,7 @@ class Service:
         self.catalogs = Catalogs(storage, self.corpora, clock, self.limits.require_room)
         self.tenants = Tenants(storage, self.keys, self.corpora, clock)
         self.issued_tokens = IssuedTokens.of(settings.jwt, self.tenants)
+        self.approvals = Approvals(storage, self.corpora, servers, clock)
         self.imports = make_imports(
             servers,
             storage,

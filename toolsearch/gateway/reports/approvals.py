@@ -8,6 +8,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from toolsearch.gateway.registry import Registry
+from toolsearch.gateway.server_contents import content_entries
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import FILE, PinStore
@@ -59,6 +61,18 @@ def waiting_entries(config: GatewayConfig, store: PinStore) -> list[Waiting]:
                 for entry in entries
                 if (entry.kind, entry.name) in held
             ]
+    return waiting
+
+
+def waiting_in(registry: Registry, store: PinStore) -> list[Waiting]:
+    """What awaits approval in a gateway that runs, by server, kind and name."""
+    waiting: list[Waiting] = []
+    for server, listing in sorted(registry.listings.items()):
+        held = {(each.kind, each.name): each for each in registry.servers[server].held}
+        entries = [*map(tool_entry, listing.tools), *content_entries(listing)]
+        doubted = [(entry, held.get((entry.kind, entry.name))) for entry in entries]
+        of_server = [_waiting(store, entry, item) for entry, item in doubted if item is not None]
+        waiting += sorted(of_server, key=lambda each: (each.held.kind.value, each.name))
     return waiting
 
 

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import difflib
+import json
+
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.gateway.trust.texts import printable
-from toolsearch.tools.json_types import Json
+from toolsearch.tools.json_types import Json, JsonObject
 
 _MAX_PLACES = 20
+
+
+def definition_diff(before: JsonObject | None, now: JsonObject) -> list[str]:
+    """The lines of *now* as JSON, or how they differ from *before*; in ASCII, so that all that is hidden is seen."""
+    lines = _lines(now)
+    if before is None:
+        return lines
+    return list(difflib.unified_diff(_lines(before), lines, "approved", "now", lineterm=""))[2:]
+
+
+def _lines(entry: JsonObject) -> list[str]:
+    return json.dumps(entry, indent=2, sort_keys=True).splitlines()
 
 
 def changed_places(before: Json, after: Json) -> tuple[str, ...]:
