@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from tests.kit.clock import Clock
 from toolsearch.access.scopes import SCOPES, Scope
 from toolsearch.service.app import make_app
+from toolsearch.service.seal import Seal
 from toolsearch.service.service import Service
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.sqlite.storage import SqliteStorage
@@ -64,18 +65,20 @@ async def serving(
     *,
     prepare: Callable[[Service, FastAPI], None] | None = None,
     wrap: Callable[[Storage], Storage] = lambda storage: storage,
+    seal: Seal | None = None,
     **sections: dict[str, Any],
 ) -> AsyncIterator[ServiceKit]:
     """Run a service whose store is in *folder*. *sections* are settings, such as ``serve={"max_depth": 8}``.
 
     prepare  may add routes before anything is asked
     wrap     puts something in front of the store, such as what counts its reads
+    seal     that of an earlier run, to start again with what that has sealed
     """
     clock = Clock(NOW_S)
     storage = SqliteStorage(folder / "toolsearch.db")
     try:
         service = Service(
-            ServiceSettings.model_validate(sections), wrap(storage), clock=clock, indexes=folder / "indexes"
+            ServiceSettings.model_validate(sections), wrap(storage), seal=seal, clock=clock, indexes=folder / "indexes"
         )
         operator = service.keys.first_key() or ""
         app = make_app(service, host=HOST, port=PORT)
