@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import Field, model_validator
 
 from toolsearch.api.base import AnswerBody, RequestBody
-from toolsearch.api.catalogs import Name
+from toolsearch.api.catalogs import Name, RefusedTool
 
 Headers: TypeAlias = Annotated[
     dict[
@@ -148,12 +148,6 @@ class SourceStarted(AnswerBody):
 
     source: SourceBody
     job: JobBody | None
-
-
-class RefusedTool(AnswerBody):
-    source: str
-    name: str
-    reason: str
 
 
 class ServerBody(AnswerBody):

@@ -1,7 +1,7 @@
 """MCP servers that a catalog has as sources: connected, kept up, there after a restart, and gone when deleted."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,14 @@ LOOPBACK = {"allowed_networks": ["127.0.0.0/8"]}
 
 
 class Deaf(Nobody):
-    """A client that takes no notice of progress."""
+    """A client that takes no notice of anything."""
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        raise AssertionError(method, params)
+
+    async def tell(self, method: str, params: Mapping[str, Any]) -> None: ...
 
 
 @asynccontextmanager

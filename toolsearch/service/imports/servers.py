@@ -11,10 +11,10 @@ from toolsearch.errors import BadSettingError, SealError, ToolSearchError
 from toolsearch.gateway.status.snapshot import ServerRow
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.refused_tools import RefusedTools
 from toolsearch.service.imports.sources import CatalogSource, LastImport, Sources
 from toolsearch.service.jobs import Progress
 from toolsearch.service.kept_listings import KeptListings
+from toolsearch.service.refused_tools import RefusedTools
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.config import McpServer, read_mcp_config
 from toolsearch.upstreams.settings import OpenTransport, ServerSettings, UpstreamSettings

@@ -29,6 +29,7 @@ from toolsearch.service.conditional import Conditional, etag_of
 from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.middleware.bodies import JSON_LINES, media_type
 from toolsearch.service.refusals import bad_request
+from toolsearch.service.routes.whole_reach import require_whole_reach
 from toolsearch.service.service import Service, the_service
 from toolsearch.storage.records import Record
 from toolsearch.tools.definition import Tool
@@ -185,6 +186,7 @@ async def export(catalog: str, service: _Service, caller: _Reader, source: _Sour
 
 @router.get("/catalogs/{catalog}/refused", summary="List what was refused last, and why")
 async def refused(catalog: str, service: _Service, caller: _Reader, page: _Paging) -> Page[RefusedTool]:
+    require_whole_reach(caller)  # no rule can be asked about a tool that could not be read
     found = await service.catalogs.refused_tools(caller.tenant, catalog)
     start = int(page.after) if page.after.isdecimal() else 0
     rows = list(enumerate(found))[start : start + page.fetch]

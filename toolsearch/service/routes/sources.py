@@ -8,11 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Depends, Request
 
 from toolsearch.api.base import Page
+from toolsearch.api.catalogs import RefusedTool
 from toolsearch.api.imports import (
     ErrorBody,
     NewMcpSource,
     NewSource,
-    RefusedTool,
     ServerBody,
     SourceBody,
     SourceStarted,
@@ -30,7 +30,6 @@ from toolsearch.service.refusals import operators_only
 from toolsearch.service.routes.jobs import job_body
 from toolsearch.service.routes.whole_reach import require_whole_reach
 from toolsearch.service.service import Service, service_of
-from toolsearch.tools.refusal import Refusal
 
 router = APIRouter(tags=["sources"])
 
@@ -93,19 +92,6 @@ async def delete(catalog: str, source: str, service: _Service, caller: _Writer) 
     await service.imports.delete(caller.tenant, catalog, source)
 
 
-@router.get("/catalogs/{catalog}/refused", summary="List the tools that imports refused, and why")
-async def refused(catalog: str, service: _Service, caller: _Reader, paging: _Paging) -> Page[RefusedTool]:
-    """By source. A source imported again has the refusals of that import alone."""
-    require_whole_reach(caller)
-    await service.catalogs.get(caller.tenant, catalog)
-    found: list[tuple[str, Refusal]] = []  # with its place in the list
-    for source in await service.imports.sources.of_catalog(caller.tenant, catalog):
-        of_source = await service.imports.refused.of_source(source)
-        found += [(f"{source.name}/{place:06}", each) for place, each in enumerate(of_source)]
-    following = [each for each in found if each[0] > paging.after]
-    return paging.page(following[: paging.fetch], lambda each: each[0], _refused)
-
-
 @router.get("/catalogs/{catalog}/servers", summary="List the MCP servers of a catalog as they are connected")
 async def servers(catalog: str, service: _Service, caller: _Reader, paging: _Paging) -> Page[ServerBody]:
     require_whole_reach(caller)
@@ -138,11 +124,6 @@ def _server_body(row: ServerRow) -> ServerBody:
             "protocol": upstream.protocol_version,
         }
     )
-
-
-def _refused(found: tuple[str, Refusal]) -> RefusedTool:
-    _, refusal = found
-    return RefusedTool(source=refusal.source, name=refusal.name, reason=refusal.reason)
 
 
 def _started(service: Service, source: CatalogSource, job: Job | None) -> SourceStarted:
