@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import ValidationError
 
 from toolsearch.access.reach import Reach
+from toolsearch.api.catalogs import NewCatalog
+from toolsearch.errors import RecordConflictError, TooManyError
 from toolsearch.service.corpora.corpus import Corpus
+from toolsearch.service.cursors import Paging
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.corpus_choice import opened
-from toolsearch.service.pages.routing import PageRoute, visit_with
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.pages.routing import PageRoute, Sent, see_other, sent_with, visit_with
+from toolsearch.service.routes import sources as source_routes
+from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
 from toolsearch.storage.records import Record
 from toolsearch.threads import search_threads
@@ -21,12 +25,15 @@ from toolsearch.tools.definition import Tool
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Reader = Annotated[Visit, Depends(visit_with("read-catalog"))]
+_Sent = Annotated[Sent, Depends(sent_with("write-catalog"))]
 _Text = Annotated[str, Query(max_length=200)]
 
 _CATALOGS: Final = 100  # on a page
 _TOOLS: Final = 50
+_SOURCES: Final = 200
+_REFUSED: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +62,64 @@ class ToolList:
 
 @router.get("/catalogs")
 async def catalogs(request: Request, service: _Service, visit: _Reader, after: _Text = "") -> Response:
-    rows = await asyncio.to_thread(_rows, service, visit.caller.tenant, after)
-    return frame.page(
-        request, "catalogs.html", visit=visit, rows=rows, next=rows[-1].record.id if len(rows) == _CATALOGS else ""
-    )
+    return await _list(request, service, visit, after=after)
+
+
+@router.post("/catalogs")
+async def create(request: Request, service: _Service, sent: _Sent) -> Response:
+    try:
+        body = NewCatalog.model_validate({"name": sent.text("name"), "description": sent.text("description")})
+        await service.catalogs.create(sent.visit.caller.tenant, body.name, {"description": body.description})
+    except ValidationError:
+        return await _list(request, service, sent.visit, refused="A name has a-z, 0-9 and -, at most 63 of them.")
+    except (RecordConflictError, TooManyError) as error:
+        return await _list(request, service, sent.visit, refused=str(error))
+    return see_other(f"{frame.ROOT}/catalogs/{body.name}")
 
 
 @router.get("/catalogs/{name}")
 async def catalog(
     request: Request, service: _Service, visit: _Reader, name: str, q: _Text = "", after: _Text = ""
 ) -> Response:
-    record = await service.catalogs.get(visit.caller.tenant, name)
+    caller = visit.caller
+    record = await service.catalogs.get(caller.tenant, name)
     corpus = f"catalog/{name}"
     async with opened(service, visit, corpus) as used:
-        tools = await search_threads.run(_tools, used, visit.caller.principal.reach, q, after)
+        tools = await search_threads.run(_tools, used, caller.principal.reach, q, after)
+    sources = await source_routes.list_sources(name, service, caller, Paging("", "", _SOURCES))
     return frame.page(
-        request, "catalog.html", visit=visit, record=record, corpus=corpus, tools=tools, query=q, after=after
+        request,
+        "catalog.html",
+        visit=visit,
+        record=record,
+        corpus=corpus,
+        tools=tools,
+        query=q,
+        after=after,
+        sources=sources.items,
+        refused=(await service.catalogs.refused_tools(caller.tenant, name))[:_REFUSED],
     )
 
 
-def _rows(service: Service, tenant: str, after: str) -> list[CatalogRow]:
-    records, contents = service.storage.records, service.storage.contents
-    page = records.page(tenant, "catalog", after=after, limit=_CATALOGS, at_s=service.clock())
-    return [
-        CatalogRow(record, contents.count(tenant, record.id), contents.revision(tenant, record.id)) for record in page
-    ]
+@router.post("/catalogs/{name}/delete")
+async def delete(service: _Service, sent: _Sent, name: str) -> Response:
+    await service.catalogs.delete(sent.visit.caller.tenant, name)
+    return see_other(f"{frame.ROOT}/catalogs")
+
+
+async def _list(request: Request, service: Service, visit: Visit, *, after: str = "", refused: str = "") -> Response:
+    tenant = visit.caller.tenant
+    page = await service.catalogs.page(tenant, after=after, limit=_CATALOGS)
+    rows = [CatalogRow(record, *await service.catalogs.size(tenant, record.id)) for record in page]
+    return frame.page(
+        request,
+        "catalogs.html",
+        visit=visit,
+        status=422 if refused else 200,
+        rows=rows,
+        next=page[-1].id if len(page) == _CATALOGS else "",
+        refused=refused,
+    )
 
 
 def _tools(corpus: Corpus, reach: Reach, query: str, after: str) -> ToolList:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Annotated, Final, cast
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from starlette.datastructures import FormData
+from pydantic import ValidationError
 
-from toolsearch.access.scopes import AGENT_SCOPES, SCOPES, Scope
-from toolsearch.errors import BadSettingError
+from toolsearch.access.scopes import AGENT_SCOPES, Scope
+from toolsearch.api.keys import KeyMade, NewKey
+from toolsearch.errors import BadSettingError, NotPermittedError, TooManyError
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.routing import PageRoute, Sent, see_other, sent_with, visit_with
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.pages.routing import PageRoute, Sent, see_other, sent_with, visit_with, what_is_wrong
+from toolsearch.service.refusals import HttpRefusal
+from toolsearch.service.routes import keys as key_routes
+from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
-from toolsearch.storage.keys import StoredKey
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Admin = Annotated[Visit, Depends(visit_with("admin"))]
 _Sent = Annotated[Sent, Depends(sent_with("admin"))]
 
@@ -46,28 +47,30 @@ async def keys(
 async def create(request: Request, service: _Service, sent: _Sent) -> Response:
     """The answer to the form itself shows the key, and no other page ever does."""
     caller = sent.visit.caller
-    scopes = cast("list[Scope]", [scope for scope in SCOPES if scope in sent.form.getlist("scope")])
-    if not scopes:
-        return await _page(request, service, sent.visit, refused="Choose what the key may do.", sent=sent)
     days = int(sent.text("days")) if sent.text("days").isdecimal() else 0
     try:
-        token, key = await asyncio.to_thread(
-            service.keys.make,
-            caller.tenant,
-            sent.text("name") or "without a name",
-            scopes,
-            allow=_lines(sent.form, "allow") or ["*"],
-            deny=_lines(sent.form, "deny"),
-            expires_s=service.clock() + days * _DAY_S if days else None,
+        body = NewKey.model_validate(
+            {
+                "name": sent.text("name"),
+                "scopes": sent.form.getlist("scope"),
+                "allow": sent.text("allow").split() or None,
+                "deny": sent.text("deny").split(),
+                "expires_in_s": days * _DAY_S if days else None,
+            }
         )
-    except BadSettingError as error:
+        made = await key_routes.make_key(service, caller, caller.tenant, body)
+    except ValidationError as error:
+        return await _page(request, service, sent.visit, refused=what_is_wrong(error), sent=sent)
+    except (BadSettingError, NotPermittedError, TooManyError) as error:
         return await _page(request, service, sent.visit, refused=str(error), sent=sent)
-    return await _page(request, service, sent.visit, token=token, made=key)
+    except HttpRefusal as refusal:
+        return await _page(request, service, sent.visit, refused=refusal.detail, sent=sent)
+    return await _page(request, service, sent.visit, made=made)
 
 
 @router.post("/keys/{key_id}/revoke")
 async def revoke(service: _Service, sent: _Sent, key_id: str) -> Response:
-    await asyncio.to_thread(service.storage.keys.revoke, sent.visit.caller.tenant, key_id, at_s=service.clock())
+    await key_routes.revoke(key_id, service, sent.visit.caller)
     return see_other(f"{frame.ROOT}/keys")
 
 
@@ -79,10 +82,9 @@ async def _page(
     after: str = "",
     refused: str = "",
     sent: Sent | None = None,
-    token: str = "",
-    made: StoredKey | None = None,
+    made: KeyMade | None = None,
 ) -> Response:
-    found = await asyncio.to_thread(service.storage.keys.page, visit.caller.tenant, after=after, limit=_KEYS)
+    found = await service.keys.page(visit.caller.tenant, after=after, limit=_KEYS)
     return frame.page(
         request,
         "keys.html",
@@ -95,12 +97,6 @@ async def _page(
         given={name: sent.text(name) if sent else "" for name in ("name", "allow", "deny")},
         lives=LIVES,
         refused=refused,
-        token=token,
         made=made,
         now_s=service.clock(),
     )
-
-
-def _lines(form: FormData, name: str) -> list[str]:
-    value = cast("object", form.get(name))
-    return value.split() if isinstance(value, str) else []

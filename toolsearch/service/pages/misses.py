@@ -10,12 +10,12 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.corpus_choice import CorpusName, choices
 from toolsearch.service.pages.routing import PageRoute, visit_with
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Reader = Annotated[Visit, Depends(visit_with("read-catalog"))]
 _MISSES: Final = 50  # on a page
 

@@ -27,6 +27,7 @@ _ROUTERS = (
     playground.router,
     tools.router,
     catalogs.router,
+    imports.router,
     sessions.router,
     usage.router,
     misses.router,

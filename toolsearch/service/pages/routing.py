@@ -14,6 +14,7 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
+from pydantic import ValidationError
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
@@ -148,6 +149,11 @@ def _is_own_origin(request: Request) -> bool:
     if public_url := service_of(request).settings.serve.public_url:
         own.add(urlsplit(public_url).netloc)
     return bool(origin) and urlsplit(origin).netloc in own
+
+
+def what_is_wrong(error: ValidationError) -> str:
+    """A sentence for each field of a form that does not fit."""
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
 
 
 def text_of(form: FormData, name: str) -> str:

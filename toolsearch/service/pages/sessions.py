@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from toolsearch.discovery.discovered import Budget
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.routing import PageRoute, Sent, see_other, sent_with, visit_with
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 from toolsearch.service.sessions import KeptSession, SessionFigures
 from toolsearch.service.visits import Visit
 from toolsearch.sessions.conversation import Conversation
@@ -18,7 +18,7 @@ from toolsearch.sessions.savings import Savings
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Searcher = Annotated[Visit, Depends(visit_with("search"))]
 _Sent = Annotated[Sent, Depends(sent_with("search"))]
 

@@ -13,7 +13,7 @@ from toolsearch.service.pages import frame
 from toolsearch.service.pages.corpus_choice import opened
 from toolsearch.service.pages.parameters import Parameter, parameters_of
 from toolsearch.service.pages.routing import PageRoute, visit_with
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import Tool, ToolDefinition
@@ -21,7 +21,7 @@ from toolsearch.tools.safety import SafetyClass, safety_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Searcher = Annotated[Visit, Depends(visit_with("search"))]
 
 TOOL_PATH: Final = "/tools/{kind}/{name}/{tool}"

@@ -15,13 +15,13 @@ from toolsearch.access.scopes import includes
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.plots import Plot, Stack, stacked_bars
 from toolsearch.service.pages.routing import PageRoute, visit_with
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
 from toolsearch.storage.figures import By, FigureSum
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Searcher = Annotated[Visit, Depends(visit_with("search"))]
 
 _DAY_S: Final = 86_400

@@ -72,3 +72,23 @@ document.querySelectorAll("button[data-copy]").forEach((button) => {
     button.textContent = "Copied";
   });
 });
+
+document.querySelectorAll("[data-events]").forEach((place) => {
+  const bar = place.querySelector("progress");
+  const stage = place.querySelector("[data-stage]");
+  const events = new EventSource(place.dataset.events);
+  events.addEventListener("progress", (event) => {
+    const step = JSON.parse(event.data);
+    if (step.total) {
+      bar.max = step.total;
+      bar.value = step.done;
+    } else {
+      bar.removeAttribute("value");
+    }
+    stage.textContent = step.total ? `${step.stage}, ${step.done} of ${step.total}` : step.stage;
+  });
+  events.addEventListener("ended", () => {
+    events.close();
+    location.reload();
+  });
+});
