@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from toolsearch.api.imports import NewListingSource
 from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.corpora.corpus import CorpusRef
+from toolsearch.service.imports.new_sources import new_source
 from toolsearch.service.service import Service
 from toolsearch.service.sessions import SessionPlan
 from toolsearch.sessions.answering import answered_in
@@ -71,11 +73,22 @@ async def fill(service: Service, caller: ServiceCaller) -> None:
     ):
         await service.catalogs.create(tenant, name, {"description": about})
         await service.catalogs.upsert(tenant, name, content)
+    await _imports(service, tenant)
     for queries, pins in ((["refund an invoice", "find the customer"], ()), (["open issues"], ("github_get_issue",))):
         await _session(service, caller, queries, pins)
     await _misses(service, tenant)
     _receipts(service, tenant)
     _figures(service, caller)
+
+
+async def _imports(service: Service, tenant: str) -> None:
+    """A source with a document in which not every tool is good."""
+    entries = [*tools()[36:42], {"name": "", "description": "nameless"}, {"name": "warehouse_move", "parameters": 7}]
+    body = NewListingSource.model_validate({"kind": "listing", "name": "warehouse-api", "document": entries})
+    source, secrets = new_source(body, tenant, "support", NOW_S)
+    _, job = await service.imports.create(source, secrets, body.document)
+    assert job
+    await service.imports.jobs.ended(tenant, job.id)
 
 
 async def _session(service: Service, caller: ServiceCaller, queries: list[str], pins: Sequence[str]) -> None:

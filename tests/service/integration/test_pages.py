@@ -36,8 +36,12 @@ PAGES = {
     "tool": "/pages/tools/catalog/default/billing_list_invoice",
     "catalogs": "/pages/catalogs",
     "catalog": "/pages/catalogs/default",
+    "catalog-with-refusals": "/pages/catalogs/support",
+    "import": "/pages/catalogs/default/import",
+    "imports": "/pages/imports",
+    "job": "/pages/imports {first}",
     "sessions": "/pages/sessions",
-    "session": "/pages/sessions/{session}",
+    "session": "/pages/sessions {first}",
     "usage": "/pages/usage",
     "misses": "/pages/misses",
     "receipts": "/pages/receipts",
@@ -301,10 +305,32 @@ def test_a_new_key_is_shown_once_and_opens_what_its_scopes_say_until_it_is_revok
             expect(searcher.page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
+def test_an_import_is_followed_to_its_end_without_loading_the_page_again_by_hand(browser: Browser, site: Site) -> None:
+    with looking(browser, site, key=site.key) as looked:
+        page = looked.page
+        page.goto("/pages/catalogs")
+        page.get_by_label("Name").fill("followed")
+        page.get_by_role("button", name="Create").click()
+        page.get_by_role("link", name="Import tools").click()
+        page.get_by_role("radio", name="A listing").check()
+        page.get_by_label("Name of the source").fill("two-tools")
+        page.get_by_label("Or its text").fill('[{"name": "good", "description": "works"}, {"name": ""}]')
+        page.get_by_role("button", name="Import").click()
+        expect(page.get_by_text("done", exact=True)).to_be_visible()
+        page.get_by_role("link", name="Go to the catalog").click()
+
+        expect(page.get_by_role("region", name="Sources").get_by_text("ready")).to_be_visible()
+        expect(page.get_by_role("region", name="Refused").get_by_role("row")).to_have_count(2)
+        page.get_by_text("Delete this catalog").click()
+        page.get_by_role("button", name="Yes, with its tools and sources").click()
+        expect(page.get_by_role("link", name="followed")).to_have_count(0)
+        looked.require_nothing_wrong()
+
+
 def _open(page: Page, site: Site, name: str) -> None:
     path = PAGES[name]
-    if "{session}" in path:
-        page.goto("/pages/sessions")
+    if path.endswith(" {first}"):  # what the first row of that page leads to
+        page.goto(path.removesuffix(" {first}"))
         path = page.locator("main tbody a").first.get_attribute("href") or ""
     page.goto(path)
 
@@ -334,7 +360,7 @@ def _picture(page: Page, name: str, shown: str) -> None:
         page.screenshot(path=folder / f"{name}-{shown}.png", animations="disabled")
 
 
-_OPERABLE = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']"
+_OPERABLE = "a[href], button, input:not([type=hidden], [type=radio]:not(:checked)), select, textarea, summary, [tabindex='0']"
 _COUNT_OPERABLE = f"""
 () => [...document.querySelectorAll("{_OPERABLE}")].filter((element) =>
   element.checkVisibility({{visibilityProperty: true}}) && !element.disabled).length

@@ -10,6 +10,7 @@ from toolsearch.errors import UnknownRecordError
 from toolsearch.service.pages import (
     catalogs,
     frame,
+    imports,
     keys,
     misses,
     playground,
