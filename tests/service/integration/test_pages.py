@@ -360,7 +360,9 @@ def _picture(page: Page, name: str, shown: str) -> None:
         page.screenshot(path=folder / f"{name}-{shown}.png", animations="disabled")
 
 
-_OPERABLE = "a[href], button, input:not([type=hidden], [type=radio]:not(:checked)), select, textarea, summary, [tabindex='0']"
+_OPERABLE = (
+    "a[href], button, input:not([type=hidden], [type=radio]:not(:checked)), select, textarea, summary, [tabindex='0']"
+)
 _COUNT_OPERABLE = f"""
 () => [...document.querySelectorAll("{_OPERABLE}")].filter((element) =>
   element.checkVisibility({{visibilityProperty: true}}) && !element.disabled).length
