@@ -307,11 +307,17 @@ class Session:
 def note_results(conversation: Conversation, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> None:
     """Count what one reply's *calls* came to."""
     searches = [(call, result) for call, result in zip(calls, results, strict=True) if call.name == TOOL_NAME]
+    note_searches(conversation, searches, is_search_round=bool(calls) and len(searches) == len(calls))
     for call, result in zip(calls, results, strict=True):
         if call.name != TOOL_NAME:
             conversation.note_call(call.name, is_error=result.is_error)
+
+
+def note_searches(
+    conversation: Conversation, searches: Sequence[tuple[ToolCall, ToolResult]], *, is_search_round: bool
+) -> None:
+    """Count what calls of the search tool came to. *is_search_round* says that their reply made no others."""
     conversation.note_loaded(name for _, result in searches for name in found_names(result))
-    is_search_round = bool(calls) and len(searches) == len(calls)
     # Where an answer loads tools, it holds their definitions in place of its text.
     loads = conversation.native_search() or NativeSearch()
     written = [(call.arguments, "" if loads.found(result) else result.text) for call, result in searches]

@@ -27,14 +27,19 @@ from toolsearch.service.problems import add_problem_handlers, problem
 from toolsearch.service.routes import (
     approvals,
     audit,
+    calls,
     catalogs,
+    feedback,
     jobs,
     keys,
+    misses,
     operations,
+    receipts,
     search,
     sessions,
     sources,
     tenants,
+    usage,
 )
 from toolsearch.service.service import Service
 from toolsearch.service.shutdown import EndlessStreams
@@ -42,7 +47,8 @@ from toolsearch.wiring import build_telemetry
 
 _ROUTERS = (
     approvals.router,
-    *(catalogs.router, sources.router, jobs.router, search.router, sessions.router),
+    *(catalogs.router, sources.router, jobs.router, search.router, sessions.router, calls.router),
+    *(feedback.router, usage.router, misses.router, receipts.router),
     *(keys.router, tenants.router, audit.router),
 )
 

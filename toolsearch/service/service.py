@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -12,8 +13,11 @@ from fastapi import Request
 
 from toolsearch.access.principals import Grant
 from toolsearch.access.url_guard import UrlGuard
+from toolsearch.service.activity.activity import Activity
+from toolsearch.service.activity.observing import ActivityObserver
 from toolsearch.service.approvals import Approvals
 from toolsearch.service.audit import Audit
+from toolsearch.service.calls import Calls
 from toolsearch.service.catalogs import Catalogs
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.executions import Executions
@@ -28,6 +32,7 @@ from toolsearch.service.limits import Limits
 from toolsearch.service.mcp_face.face import McpFace
 from toolsearch.service.metrics import Metrics, Reading
 from toolsearch.service.outbound import Outbound
+from toolsearch.service.replies import Replies
 from toolsearch.service.retention import pruning
 from toolsearch.service.seal import Seal
 from toolsearch.service.session_tokens import SessionTokens, is_session_token
@@ -75,7 +80,15 @@ class Service:
         sources = Sources(storage.records, self.seal, clock)
         executions = Executions(HttpTools(sources, self.outbound.open_client, settings.http_tools))
         servers = ServerDirectory(sources, self.outbound.transport, settings.mcp_servers, clock)
-        self.corpora = Corpora(storage, settings, executions.of_tenant, indexes=indexes, servers_of=servers.of_corpus)
+        self.activity = Activity(storage, settings.activity, clock)
+        self.corpora = Corpora(
+            storage,
+            settings,
+            executions.of_tenant,
+            indexes=indexes,
+            servers_of=servers.of_corpus,
+            observer_of=partial(ActivityObserver, self.activity),
+        )
         self.catalogs = Catalogs(storage, self.corpora, clock, self.limits.require_room)
         self.tenants = Tenants(storage, self.keys, self.corpora, clock)
         self.issued_tokens = IssuedTokens.of(settings.jwt, self.tenants)
@@ -92,6 +105,8 @@ class Service:
         )
         self.catalogs.deleting.append(self.imports.drop_catalog)
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
+        self.calls = Calls(self.sessions, self.corpora, storage.records, self.activity, self.limits, clock)
+        self.replies = Replies(self.calls, self.sessions, self.limits)
         self.metrics = Metrics(self._reading)
         self.mcp = McpFace(self.sessions, self.corpora, self.keys, self.limits, settings)
 
@@ -107,13 +122,14 @@ class Service:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """While the application serves."""
-        try:
-            async with pruning(self.storage, self.settings.retention, self.clock), self.mcp.running():
-                yield
-        finally:
-            await self.imports.aclose()
-            await self.corpora.aclose()
-            await self.keys.aclose()
+        async with self.activity.running():  # outermost: what ends at the end is noted, too
+            try:
+                async with pruning(self.storage, self.settings.retention, self.clock), self.mcp.running():
+                    yield
+            finally:
+                await self.imports.aclose()
+                await self.corpora.aclose()
+                await self.keys.aclose()
 
     def _reading(self) -> Reading:
         """What the metrics tell besides what is counted. It reads from the store."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from toolsearch.access.principals import Principal
@@ -19,15 +20,35 @@ from toolsearch.errors import UnknownRecordError, UnknownSessionError
 from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
-from toolsearch.session import Session
+from toolsearch.session import Session, note_searches
+from toolsearch.sessions.answering import Answered, answered_in
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.sessions.state import SessionCounters, read_exposure
 from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
 from toolsearch.threads import search_threads
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.capabilities import RevealSetting
 
 SESSION: Final = "session"  # the kind of their records
+
+
+class _EveryName(Collection[str]):
+    """What can be called in a session: what the service does not run, it hands back to its caller."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+
+_EVERY_NAME: Final = _EveryName()
 
 _T = TypeVar("_T")
 
@@ -54,6 +75,10 @@ class KeptSession:
     created_s: float
     expires_s: float
 
+    @property
+    def reach(self) -> Reach:
+        return Reach.parse(self.plan.allow, self.plan.deny)
+
 
 @dataclass(frozen=True, slots=True)
 class SessionFigures:
@@ -68,7 +93,7 @@ class SessionFigures:
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """A session for the time of one request, as far as *principal* reaches."""
+    """A session for the time of one request. *principal* has the tenant's id, and what both key and session reach."""
 
     kept: KeptSession
     corpus: Corpus
@@ -80,17 +105,22 @@ class OpenSession:
         return Session(self.corpus.engine, self.kept.id, self.principal)
 
     async def run(self, step: Callable[[Conversation], _T]) -> _T:
-        """Return what *step* gives. The session is read before and written after it, all in a thread for searches.
-
-        MCP clients of the session are told if their list has changed.
-        """
-        outcome = await search_threads.run(self._run, step)
-        self.corpus.gateway.session_changed(self.kept.id)
+        """Return what *step* gives. The session is read before and written after it, all in a thread for searches."""
+        outcome, is_changed = await search_threads.run(self._run, step)
+        if is_changed:
+            self.corpus.gateway.session_changed(self.kept.id)  # so that its MCP clients list again
         return outcome
 
-    def _run(self, step: Callable[[Conversation], _T]) -> _T:
+    async def search(self, arguments: JsonObject, *, is_search_round: bool = True) -> Answered:
+        """Answer a call of the search tool, and show what it loads. Raises BadQueryError, written for the model."""
+        return await self.run(partial(_searched, arguments, is_search_round))
+
+    def _run(self, step: Callable[[Conversation], _T]) -> tuple[_T, bool]:
         with self.session.conversation() as conversation:
-            return step(conversation)
+            conversation.runs = _EVERY_NAME
+            before = conversation.discovered, conversation.state.pins
+            outcome = step(conversation)
+            return outcome, before != (conversation.discovered, conversation.state.pins)
 
 
 class Sessions:
@@ -142,7 +172,7 @@ class Sessions:
         """Keep a session and its corpus at hand while the block runs. Raises as `get` and `Corpora.using`."""
         kept = await self.get(caller, session_id)
         async with self._corpora.using(kept.plan.corpus) as corpus:
-            yield OpenSession(kept, corpus, caller.principal)
+            yield OpenSession(kept, corpus, Principal(caller.tenant, caller.principal.reach & kept.reach))
 
     async def page(self, tenant: str, *, after: str, limit: int) -> list[KeptSession]:
         """Those that have not expired, by id."""
@@ -172,6 +202,15 @@ class Sessions:
             await asyncio.to_thread(self._storage.sessions(caller.tenant).delete, session_id)
 
 
+def _searched(arguments: JsonObject, is_search_round: bool, conversation: Conversation) -> Answered:  # noqa: FBT001
+    """What the model reads goes into the savings of its session, as with a reply of its own."""
+    answered = answered_in(conversation, arguments)
+    call = ToolCall("", TOOL_NAME, arguments)
+    result = ToolResult("", TOOL_NAME, answered.output.content, answered.output.structured)
+    note_searches(conversation, [(call, result)], is_search_round=is_search_round)
+    return answered
+
+
 def _begin(corpus: Corpus, principal: Principal, kept: KeptSession, pins: tuple[str, ...]) -> None:
     plan, common = kept.plan, corpus.engine.options.budget
     budget = replace(
@@ -180,7 +219,7 @@ def _begin(corpus: Corpus, principal: Principal, kept: KeptSession, pins: tuple[
     corpus.engine.session(
         kept.id,
         principal=principal,
-        reach=Reach.parse(plan.allow, plan.deny),
+        reach=kept.reach,
         pins=pins,
         exposure=plan.exposure,
         budget=budget if budget != common else None,

@@ -140,6 +140,15 @@ class HttpToolSettings(SettingsSection):
     max_answer_bytes: Count = Field(default=8 * 1024 * 1024, description="Bytes of one answer.")
 
 
+class ActivitySettings(SettingsSection):
+    """What is kept of what is done."""
+
+    keep_queries: bool = Field(
+        default=True, description="Keep the words of searches that nothing fits well, without what may be a credential."
+    )
+    misses_per_hour: Count = Field(default=1_000, description="Such searches of one tenant that are kept in an hour.")
+
+
 class ServiceSettings(Settings):
     """Everything that the operator of a service may change."""
 
@@ -155,3 +164,4 @@ class ServiceSettings(Settings):
     http_tools: HttpToolSettings = HttpToolSettings()
     mcp_servers: ServerSettings = ServerSettings()
     trust: TrustSettings = TrustSettings()
+    activity: ActivitySettings = ActivitySettings()

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from toolsearch.errors import ToolSearchError, UnknownRecordError
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef, tenant_folder
-from toolsearch.service.corpora.opening import CallbacksOf, CorpusOpener, ServersOf, no_servers
+from toolsearch.service.corpora.opening import CallbacksOf, CorpusOpener, ObserverOf, ServersOf, no_servers
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.contents import StoredTool
 from toolsearch.storage.storage import Storage
@@ -54,6 +54,7 @@ class Corpora:
     callbacks_of  gives, for a tenant, what runs its stored tools
     indexes       the folder of all indexes, which may be deleted while no service runs; None keeps them in memory only
     servers_of    gives, for a corpus, the MCP servers that are connected while it is in memory
+    observer_of   gives who is told of what is done with a corpus
     """
 
     def __init__(
@@ -64,11 +65,14 @@ class Corpora:
         *,
         indexes: Path | None = None,
         servers_of: ServersOf = no_servers,
+        observer_of: ObserverOf = lambda _ref: None,
     ) -> None:
         self._contents = storage.contents
         self._records = storage.records
         self._most_bytes = settings.memory.index_bytes
-        self._opener = CorpusOpener(storage, settings, callbacks_of, indexes=indexes, servers_of=servers_of)
+        self._opener = CorpusOpener(
+            storage, settings, callbacks_of, indexes=indexes, servers_of=servers_of, observer_of=observer_of
+        )
         self._indexes = indexes
         self._places: OrderedDict[CorpusRef, _Place] = OrderedDict()  # the least recently used first
         self._tasks: set[asyncio.Task[Any]] = set()

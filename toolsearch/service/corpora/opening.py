@@ -14,6 +14,7 @@ from toolsearch.engine import ToolSearch
 from toolsearch.errors import UnknownRecordError
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import GatewayConfig, GatewaySettings
+from toolsearch.gateway.status.observing import GatewayObserver
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.corpora.stored_catalog import FoundTools, Tally
 from toolsearch.service.settings import ServiceSettings
@@ -33,6 +34,7 @@ _VECTORS: Final = "vectors.sqlite"
 _AT_ONCE: Final = 4  # more at once would only hold more memory
 
 CallbacksOf = Callable[[str], MakeCallback]  # for a tenant, what runs its stored tools
+ObserverOf = Callable[[CorpusRef], GatewayObserver | None]  # who is told of what is done with a corpus
 ServersOf = Callable[[CorpusRef], Awaitable[tuple[UpstreamSettings, ...]]]  # the MCP servers of a corpus
 
 
@@ -46,6 +48,7 @@ class CorpusOpener:
     callbacks_of  gives, for a tenant, what runs its stored tools
     indexes       the folder of all indexes; None keeps them in memory only
     servers_of    gives the MCP servers of a corpus
+    observer_of   gives who is told of what is done with a corpus
     """
 
     def __init__(
@@ -56,12 +59,14 @@ class CorpusOpener:
         *,
         indexes: Path | None,
         servers_of: ServersOf,
+        observer_of: ObserverOf,
     ) -> None:
         self._storage = storage
         self._settings = _without_index_dir(settings)
         self._callbacks_of = callbacks_of
         self._indexes = indexes
         self._servers_of = servers_of
+        self._observer_of = observer_of
         self._vectors = _vector_cache(settings, indexes)
         self._usage = UsageLog(storage.usage)
         self._threads = BoundedThreads(_AT_ONCE)
@@ -80,7 +85,8 @@ class CorpusOpener:
     async def _gateway(self, ref: CorpusRef, engine: ToolSearch) -> Gateway:
         settings = GatewaySettings(trust=self._settings.trust, state_dir=self._indexes)
         config = GatewayConfig(str(ref), await self._servers_of(ref), settings)
-        return Gateway(config, engine=engine, pins=self._storage.pins(ref.tenant))
+        pins, observer = self._storage.pins(ref.tenant), self._observer_of(ref)
+        return Gateway(config, engine=engine, pins=pins, observer=observer)
 
     def apply(self, corpus: Corpus, revision: int, put: Sequence[StoredTool], remove: Collection[str]) -> None:
         """Bring *corpus* to *revision* of the store."""

@@ -9,6 +9,8 @@ from fastapi import APIRouter, Depends, Response
 
 from toolsearch.access.reach import Reach
 from toolsearch.api.search import ExplainedTool, FoundTool, QueryAnswer, SearchAnswer, SearchRequest
+from toolsearch.service.activity.activity import Who
+from toolsearch.service.activity.misses import SearchNote
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.routes.corpus_asked import corpus_asked
 from toolsearch.service.searching import Answered, AnsweredQuery, Asked, answer
@@ -41,6 +43,8 @@ async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> R
     ref = corpus_asked(body, caller)
     async with service.corpora.using(ref) as corpus:
         answered = await search_threads.run(answer, corpus.engine, caller.principal, asked)
+    notes = [SearchNote(each.query, each.found) for each in answered.queries if not each.error]
+    service.activity.searched(Who(caller.tenant, caller.key_id, "", caller.request_id), ref, notes)
     return Response(_body(answered).model_dump_json(), media_type="application/json")  # written once, checked never
 
 

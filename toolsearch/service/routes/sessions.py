@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -28,14 +28,16 @@ from toolsearch.api.sessions import (
     SessionSearchAnswer,
 )
 from toolsearch.discovery.answers import AnsweredQuery
+from toolsearch.service.activity.activity import Who
 from toolsearch.service.callers import ServiceCaller, caller_with
+from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.paths import mcp_path
 from toolsearch.service.public_urls import public_url
 from toolsearch.service.routes.corpus_asked import corpus_asked
 from toolsearch.service.service import Service, the_service
 from toolsearch.service.sessions import KeptSession, SessionFigures, SessionPlan
+from toolsearch.service.times import time_of
 from toolsearch.sessions import choices
-from toolsearch.sessions.answering import Answered, answered_in
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.summaries import summary_of
 from toolsearch.wire.capabilities import Cloud, Endpoint
@@ -45,8 +47,7 @@ router = APIRouter(tags=["sessions"])
 
 _Service = Annotated[Service, Depends(the_service)]
 _Searcher = Annotated[ServiceCaller, Depends(caller_with("search"))]
-_After = Annotated[str, Query(max_length=200, description="The `next` of the page before.")]
-_Limit = Annotated[int, Query(ge=1, le=200)]
+_Paging = Annotated[Paging, Depends(paging)]
 
 
 @router.post("/sessions", status_code=201, summary="Open a session: a tool-searching endpoint for one agent")
@@ -55,23 +56,23 @@ async def create(body: NewSession, request: Request, service: _Service, caller: 
     plan = SessionPlan(
         corpus, tuple(body.allow), tuple(body.deny), body.budget.tools, body.budget.tokens, body.exposure
     )
+    await service.limits.require_room(caller.tenant, "sessions")
     kept = await service.sessions.create(caller, plan, pins=tuple(body.pins), ttl_s=body.ttl_s)
     token = service.tokens.make(caller.tenant, kept.id, caller.key_id, kept.expires_s) if body.url_token else ""
     return SessionCreated(
         id=kept.id,
         mcp_url=public_url(request, mcp_path(kept.id, token)),
         tools_url=public_url(request, f"/v1/sessions/{kept.id}/tools"),
-        expires_at=_time(kept.expires_s),
+        expires_at=time_of(kept.expires_s),
     )
 
 
 @router.get("/sessions", summary="List the sessions that have not expired")
-async def list_sessions(
-    service: _Service, caller: _Searcher, after: _After = "", limit: _Limit = 50
-) -> Page[SessionBody]:
-    page = await service.sessions.page(caller.tenant, after=after, limit=limit)
-    items = [_body(kept, await service.sessions.figures(caller, kept)) for kept in page]
-    return Page(items=items, next=page[-1].id if len(page) == limit else None)
+async def list_sessions(service: _Service, caller: _Searcher, paged: _Paging) -> Page[SessionBody]:
+    found = await service.sessions.page(caller.tenant, after=paged.after, limit=paged.fetch)
+    figures = [await service.sessions.figures(caller, kept) for kept in found[: paged.limit]]
+    bodies = {kept.id: _body(kept, each) for kept, each in zip(found, figures, strict=False)}
+    return paged.page(found, lambda kept: kept.id, lambda kept: bodies[kept.id])
 
 
 @router.get("/sessions/{session}", summary="Say what a session is over, and how much it has discovered")
@@ -105,15 +106,22 @@ async def tools(
     Endpoint(wire_format, model, cloud)
     async with service.sessions.using(caller, session) as opened:
         asked = partial(opened.session.request, wire_format, model=model, cloud=cloud)
-        given, in_reach, listed = await opened.run(partial(_requested, asked))
-    return JSONResponse(given, headers={"x-toolsearch-tools": f"{in_reach}->{listed}", "cache-control": "no-store"})
+        made = await opened.run(partial(_requested, asked))
+    service.activity.requested(
+        Who(caller.tenant, caller.key_id, session, caller.request_id),
+        sent_tokens=made.sent_tokens,
+        all_tools_tokens=made.all_tools_tokens,
+    )
+    return JSONResponse(
+        made.given, headers={"x-toolsearch-tools": f"{made.in_reach}->{made.listed}", "cache-control": "no-store"}
+    )
 
 
 @router.post("/sessions/{session}/search", summary="Search, and add what is found to what the session shows")
 async def search(session: str, body: SessionSearch, service: _Service, caller: _Searcher) -> SessionSearchAnswer:
     arguments = body.model_dump(exclude_none=True)
     async with service.sessions.using(caller, session) as opened:
-        answered: Answered = await opened.run(partial(answered_in, arguments=arguments))
+        answered = await service.calls.search(caller, opened, arguments)
     text = "\n".join(block["text"] for block in answered.output.content)
     return SessionSearchAnswer(text=text, answers=[_found(answer) for answer in answered.queries])
 
@@ -169,12 +177,10 @@ async def active(session: str, service: _Service, caller: _Searcher) -> Page[Act
 
 
 @router.get("/sessions/{session}/deferred", summary="List the tools in reach that a session does not show yet")
-async def deferred(
-    session: str, service: _Service, caller: _Searcher, after: _After = "", limit: _Limit = 50
-) -> Page[DeferredTool]:
+async def deferred(session: str, service: _Service, caller: _Searcher, paged: _Paging) -> Page[DeferredTool]:
     async with service.sessions.using(caller, session) as opened:
-        items = await opened.run(partial(_deferred, after=after, limit=limit))
-    return Page(items=items, next=items[-1].name if len(items) == limit else None)
+        items = await opened.run(partial(_deferred, after=paged.after, limit=paged.fetch))
+    return paged.page(items, lambda tool: tool.name, lambda tool: tool)
 
 
 async def _choose(
@@ -189,11 +195,27 @@ async def _choose(
     return ChosenTools(names=list(chosen.names), not_found=list(chosen.not_found), too_long=list(chosen.too_long))
 
 
-def _requested(ask: Callable[[], dict[str, Any]], conversation: Conversation) -> tuple[dict[str, Any], int, int]:
-    """The tools of a request, how many are in reach, and how many the model reads."""
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is *given* for one request of a model, how many tools are in reach, and how many of them the model reads.
+
+    The tokens of all tools in reach are estimated.
+    """
+
+    given: dict[str, Any]
+    in_reach: int
+    listed: int
+    sent_tokens: int
+    all_tools_tokens: int
+
+
+def _requested(ask: Callable[[], dict[str, Any]], conversation: Conversation) -> _Request:
+    state, view = conversation.state, conversation.view
+    before = state.counters.sent_tokens
     given = ask()
-    read = conversation.state.sent.tool_list().within(conversation.principal.reach)
-    return given, len(conversation.view.names), len(read.listed)
+    read = state.sent.tool_list().within(conversation.principal.reach)
+    sent_tokens = state.counters.sent_tokens - before
+    return _Request(given, len(view.names), len(read.listed), sent_tokens, view.estimated_tokens)
 
 
 def _active(conversation: Conversation) -> list[ActiveTool]:
@@ -206,7 +228,7 @@ def _active(conversation: Conversation) -> list[ActiveTool]:
             tokens=known.tokens,
             is_pinned=tool.name in pins,
             is_called=known.is_called,
-            used_at=_time(known.used_s),
+            used_at=time_of(known.used_s),
         )
         for tool, known in found
         if tool is not None
@@ -259,9 +281,9 @@ def _body(kept: KeptSession, figures: SessionFigures | None) -> SessionBody:
         budget=SessionBudget(tools=plan.max_tools, tokens=plan.max_tokens),
         exposure=plan.exposure,
         key=kept.key,
-        created_at=_time(kept.created_s),
-        expires_at=_time(kept.expires_s),
-        used_at=_time(figures.used_s) if figures else None,
+        created_at=time_of(kept.created_s),
+        expires_at=time_of(kept.expires_s),
+        used_at=time_of(figures.used_s) if figures else None,
         counts=_counts(figures) if figures else None,
     )
 
@@ -276,7 +298,3 @@ def _counts(figures: SessionFigures) -> SessionCounts:
         calls=counters.calls,
         failed_calls=counters.failed_calls,
     )
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

@@ -11,7 +11,7 @@ from toolsearch.tools.blocks import text_block
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.output import ToolOutput
-from toolsearch.wire.mcp.envelope import META
+from toolsearch.wire.mcp.envelope import META, meta_of
 
 ERROR_CODE: Final = (
     "toolsearch/error"  # in ``_meta``, or in the data of an error: the stable code of what failed on our side
@@ -59,6 +59,12 @@ def as_error(result: Mapping[str, Any], code: str | None) -> dict[str, Any]:
 
 def is_error(result: Mapping[str, Any]) -> bool:
     return result.get("isError") is True
+
+
+def error_code(result: Mapping[str, Any]) -> str | None:
+    """The code that `as_error` has put into a result that failed on our side."""
+    code = meta_of(result).get(ERROR_CODE)
+    return code if isinstance(code, str) else None
 
 
 def content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:

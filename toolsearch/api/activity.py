@@ -1,0 +1,114 @@
+"""The bodies about what was done: receipts, usage, savings, misses and feedback."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from toolsearch.api.base import AnswerBody
+from toolsearch.api.corpora import OverCorpus, ToolName
+
+
+class ReceiptBody(AnswerBody):
+    """One call: who called which definition, what was decided, how it ended. Never what was said."""
+
+    id: str
+    at: datetime
+    key: str
+    session: str
+    corpus: str = Field(description="As catalog/NAME or toolset/NAME.")
+    tool: str
+    fingerprint: str = Field(description="Of the definition that was called; empty if there was none.")
+    decision: Literal["allowed", "refused", "handed_back"]
+    outcome: Literal["ok", "tool_error", "refused", "handed_back"]
+    code: str = Field(description="The stable code of the error, if there was one.")
+    latency_ms: float
+    request_id: str
+
+
+class UsageRow(AnswerBody):
+    """What one hour, day, key or session did. Tokens are those of tools alone."""
+
+    group: str = Field(description="The beginning of the hour or day, or the id of the key or session.")
+    searches: int = Field(description="Queries.")
+    weak_searches: int = Field(description="Of these, those that nothing fits well.")
+    requests: int = Field(description="Lists of tools that were handed out.")
+    sent_tokens: int
+    all_tools_tokens: int
+    calls: int
+    failed_calls: int
+    refused_calls: int
+    handed_back_calls: int
+
+
+class Usage(AnswerBody):
+    by: Literal["hour", "day", "key", "session"]
+    since: datetime
+    until: datetime
+    items: list[UsageRow]
+    total: UsageRow
+
+
+class SavingsRow(AnswerBody):
+    group: str
+    requests: int
+    sent_tokens: int = Field(description="Of the lists as they were sent, and of what searching added. Counted.")
+    all_tools_tokens: int = Field(description="With every tool in reach in each of these requests. An estimate.")
+    saved_tokens: int = Field(description="Below 0 if searching took more than it saved.")
+    saved_share: float = Field(description="Of all_tools_tokens.")
+
+
+class SavingsAnswer(AnswerBody):
+    """What searching for tools has saved, as far as the service has handed out lists of tools."""
+
+    by: Literal["hour", "day", "key", "session"]
+    since: datetime
+    until: datetime
+    items: list[SavingsRow]
+    total: SavingsRow
+    notes: list[str] = Field(description="What is counted, what is estimated, and what is left out.")
+
+
+class SessionSavings(AnswerBody):
+    """What one session has cost and saved, counted."""
+
+    session: str
+    requests: int
+    search_rounds: int = Field(description="Requests that exist only because the model searched.")
+    sent_tokens: int
+    written_tokens: int = Field(description="By the model, in order to search.")
+    all_tools_tokens: int
+    saved_tokens: int
+    saved_share: float
+    cache_breaks: int = Field(description="Lists that the provider may have had in its cache, and that changed.")
+    is_estimate: bool = Field(description="Tokens are estimated from lengths instead of counted.")
+
+
+class Feedback(OverCorpus):
+    """What became of a request: did a search find the right tool?"""
+
+    query: Annotated[str, Field(min_length=1, max_length=2_000)]
+    tool: ToolName | None = Field(default=None, description="The tool that is spoken of.")
+    outcome: Literal["right", "wrong", "not_found"] = Field(
+        description="right: the tool serves the request; wrong: it was found and does not; not_found: nothing does."
+    )
+
+    @model_validator(mode="after")
+    def _names_a_tool(self) -> Self:
+        if (self.tool is None) != (self.outcome == "not_found"):
+            raise ValueError("name the tool that was right or wrong, and none where nothing was found")
+        return self
+
+
+class MissBody(AnswerBody):
+    """A request that was answered weakly or not at all, in the words of the last time."""
+
+    query: str
+    kind: Literal["nothing found", "weak", "not right"]
+    count: int
+    first_at: datetime
+    last_at: datetime
+    best: str = Field(description="The tool that came nearest the last time; empty if none did.")
+    best_score: float
