@@ -85,7 +85,7 @@ def encoder_figures() -> list[Figure]:
     """Measure the built-in encoder: loading it, a query of five words, and a thousand tool descriptions."""
     documents = list(synthetic_documents(1_000, _SEED))
     encoder = StaticEncoder()
-    queries = _queries(documents)
+    queries = requests_for(documents)
     texts = [document.description for document in documents]
     encoder.encode_documents([*queries, *texts])  # a running encoder has met most words
     return [
@@ -105,7 +105,7 @@ def measure(given: Iterable[ToolDocument]) -> list[Figure]:
         index.update(documents)
 
     built = _timed(0, "index", build, [None])
-    queries = _queries(documents)
+    queries = requests_for(documents)
     search = _search(index, "keyword")
     for query in queries:  # a running index has met most words before; the first meeting costs about 2 us a word
         search(query)
@@ -166,7 +166,7 @@ def _baselines(documents: Sequence[ToolDocument], queries: Sequence[str]) -> lis
     ]
 
 
-def _queries(documents: Sequence[ToolDocument]) -> list[str]:
+def requests_for(documents: Sequence[ToolDocument]) -> list[str]:
     """Make requests of five words each out of the names and descriptions of randomly chosen tools."""
     generator = random.Random(_SEED)
     chosen = generator.choices(documents, k=_QUERIES)

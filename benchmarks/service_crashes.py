@@ -29,7 +29,7 @@ from typing import Any
 
 import httpx2
 
-from tests.kit.service_process import ServiceProcess, service_process
+from tests.kit.service_process import QUIET, ServiceProcess, service_process
 from toolsearch.service.data_folder import STORE_FILE
 from toolsearch.storage.sqlite.storage import SqliteStorage
 
@@ -82,7 +82,7 @@ def crash_rounds(folder: Path, rounds: int, seed: int = 0) -> Iterator[Round]:
     ledger, key = Ledger(), ""
     for number in range(rounds + 1):
         with service_process(
-            folder, TOOLSEARCH_MEMORY__INDEX_BYTES="1", XDG_STATE_HOME=str(folder / "state")
+            folder, *QUIET, TOOLSEARCH_MEMORY__INDEX_BYTES="1", XDG_STATE_HOME=str(folder / "state")
         ) as started:
             key = key or started.key
             process = ServiceProcess(started.process, started.url, key)

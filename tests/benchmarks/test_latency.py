@@ -26,7 +26,7 @@ def test_the_requests_are_words_of_the_tools_and_always_the_same() -> None:
         word for document in documents for word in latency.content_words(document.name + " " + document.description)
     }
 
-    queries = latency._queries(documents)
+    queries = latency.requests_for(documents)
 
-    assert queries == latency._queries(documents)
+    assert queries == latency.requests_for(documents)
     assert {word for query in queries for word in query.split()} <= words

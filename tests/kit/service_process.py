@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
+from typing import Final
 
 import httpx2
 
 from tests.kit.commands import start_python
+
+QUIET: Final = ("--log-level", "warning")  # for thousands of requests, since nobody reads what is logged as it comes
 
 
 @dataclass(frozen=True)
