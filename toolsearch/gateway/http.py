@@ -36,7 +36,6 @@ _PATH = "/mcp"
 _HEALTH = "/healthz"
 _METADATA = "/.well-known/oauth-protected-resource"
 _KEEP_ALIVE_S = 75  # longer than clients keep idle connections: if both ends close one at the same time, a call is lost
-_RETRY_AFTER_S = 60  # sessions end when clients leave, which nobody can predict; trying each second is no use
 
 
 def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = None) -> Starlette:
@@ -55,9 +54,7 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", port: int | None = No
         session_idle_timeout=settings.http.session_idle_s,
         max_request_body_size=settings.http.max_body_bytes,
     )
-    mcp: ASGIApp = RetryAfter(
-        StreamableHTTPASGIApp(manager), seconds=min(_RETRY_AFTER_S, max(1, int(settings.http.session_idle_s)))
-    )
+    mcp: ASGIApp = RetryAfter(StreamableHTTPASGIApp(manager), idle_s=settings.http.session_idle_s)
     routes: list[BaseRoute] = [Route(_HEALTH, _healthy)]
     pages = status_routes(gateway)
     if directory is None:

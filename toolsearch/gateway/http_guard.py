@@ -20,6 +20,7 @@ from toolsearch.gateway.settings import HttpSettings
 
 _EVERY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+_RETRY_AFTER_S = 60  # sessions end when clients leave, which nobody can predict; trying each second is no use
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -93,11 +94,11 @@ class HostGuard:
 
 
 class RetryAfter:
-    """Adds to a refusal for lack of room when to try again."""
+    """Adds to a refusal for lack of room when to try again. *idle_s* is how long a session may be idle."""
 
-    def __init__(self, app: ASGIApp, *, seconds: int) -> None:
+    def __init__(self, app: ASGIApp, *, idle_s: float) -> None:
         self._app = app
-        self._seconds = str(seconds)
+        self._seconds = str(min(_RETRY_AFTER_S, max(1, int(idle_s))))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_header(message: Message) -> None:

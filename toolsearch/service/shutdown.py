@@ -48,7 +48,7 @@ class EndlessStreams:
         self._shutdown = shutdown
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _may_be_endless(scope):
+        if scope["type"] != "http" or not may_be_endless(scope):
             await self._app(scope, receive, send)
             return
         is_streaming = False
@@ -72,5 +72,6 @@ class EndlessStreams:
             await send({"type": "http.response.body", "body": b""})
 
 
-def _may_be_endless(scope: Scope) -> bool:
+def may_be_endless(scope: Scope) -> bool:
+    """Whether somebody only listens, for as long as they like."""
     return scope["method"] == "GET" or Headers(scope=scope).get("mcp-method") == _LISTENING

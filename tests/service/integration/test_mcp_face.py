@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 from mcp import MCPError
+from mcp.client.subscriptions import SubscriptionLost
 
 from tests.kit.gateway import ERAS, names, text
 from tests.kit.mcp_sessions import OWN, Served, mcp_service
@@ -301,3 +302,16 @@ async def test_answers_of_the_search_read_as_they_do_elsewhere(served: Served) -
         found = await client.call_tool(TOOL_NAME, {"query": "pay a bill"})
 
     assert "pay_bill" in text(found)
+
+
+async def test_a_client_of_2026_that_only_listens_is_disconnected_when_it_has_asked_nothing_for_too_long(
+    served: Served,
+) -> None:
+    session = await served.session()
+    async with served.mcp(session["mcp_url"]) as client, client.listen(tools_list_changed=True) as stream:
+        await served.kit.service.mcp.look()
+        served.clock.now_s += 1_800
+        await served.kit.service.mcp.look()
+        async with asyncio.timeout(20):
+            with pytest.raises(SubscriptionLost):
+                await anext(aiter(stream))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -12,10 +12,14 @@ from toolsearch.service.callers import ServiceCaller
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a client has shown, and for which session."""
+    """What a client has shown, and for which session: equal for all its requests."""
 
     caller: ServiceCaller
     session: str
+
+    @classmethod
+    def of(cls, caller: ServiceCaller, session: str) -> Credential:
+        return cls(replace(caller, request_id=""), session)
 
 
 @dataclass(slots=True)
@@ -30,9 +34,15 @@ class Connection:
 
 @dataclass(eq=False, slots=True)
 class LiveRequest:
-    """One request that is being answered, perhaps by a stream."""
+    """One request that is being answered, perhaps by a stream.
+
+    connection    the id of its `Connection`, if it has one
+    is_listening  its client only listens, and asks nothing
+    """
 
     credential: Credential
+    connection: str | None = None
+    is_listening: bool = False
     _running: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     _has_begun: bool = False
     _is_whole: bool = False

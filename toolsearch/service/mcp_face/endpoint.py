@@ -27,11 +27,11 @@ from toolsearch.service.mcp_face.connection import Connection, Credential, LiveR
 from toolsearch.service.mcp_face.tools import SessionTools, require_scopes
 from toolsearch.service.sessions import KeptSession
 from toolsearch.service.settings import McpSettings
+from toolsearch.service.shutdown import may_be_endless
 
 logger = logging.getLogger(__name__)
 
 _SESSION_HEADER = "mcp-session-id"
-_MOST_RETRY_AFTER_S = 60
 
 
 class CorpusEndpoint:
@@ -60,6 +60,7 @@ class CorpusEndpoint:
         self._up: asyncio.Future[tuple[Corpus, ASGIApp]] = asyncio.get_running_loop().create_future()
         self._requests: set[LiveRequest] = set()
         self._connections: dict[str, Connection] = {}
+        self._asked_s: dict[Credential, float] = {}  # when each has last asked for something
         self._used_s = clock()
         self._running = asyncio.create_task(self._run())
 
@@ -72,16 +73,17 @@ class CorpusEndpoint:
     ) -> None:
         """Answer a request for the session *kept*. Raises UnknownSessionError if that ends before an answer begins."""
         _, app = await asyncio.shield(self._up)
-        request = LiveRequest(credential)
+        request = LiveRequest(credential, Headers(scope=scope).get(_SESSION_HEADER), may_be_endless(scope))
         self._requests.add(request)
+        self._note_use(request)
         user = _user(kept, credential)
         inner = {**scope, "user": user, "auth": AuthCredentials(user.scopes)}
         try:
-            if not await request.run(app, inner, receive, self._noting(credential, user, scope, send)):
+            if not await request.run(app, inner, receive, self._noting(request, user, scope, send)):
                 raise UnknownSessionError(kept.id)
         finally:
             self._requests.discard(request)
-            self._used_s = self._clock()
+            self._note_use(request)
 
     @property
     def credentials(self) -> set[Credential]:
@@ -103,8 +105,16 @@ class CorpusEndpoint:
     async def end_idle(self) -> None:
         """End the connections whose clients have asked nothing for too long, also if they are still listening."""
         since_s = self._clock() - self._settings.idle_s
-        for connection in [each for each in self._connections.values() if each.used_s <= since_s]:
-            await self._disconnect(connection)
+        busy = [each for each in self._requests if not each.is_listening]
+        busy_connections = {each.connection for each in busy}
+        for connection in list(self._connections.values()):
+            if connection.used_s <= since_s and connection.id not in busy_connections:
+                await self._disconnect(connection)
+        now = {each.credential for each in busy}
+        self._asked_s = {each: used_s for each, used_s in self._asked_s.items() if used_s > since_s or each in now}
+        for request in self._requests:
+            if request.is_listening and request.connection is None and request.credential not in self._asked_s:
+                request.end()
 
     async def aclose(self) -> None:
         await self.end(lambda _: True)
@@ -116,8 +126,7 @@ class CorpusEndpoint:
             async with self._corpora.using(self.ref) as corpus:
                 manager = self._manager(corpus)
                 async with manager.run():
-                    retry_after_s = min(_MOST_RETRY_AFTER_S, max(1, int(self._settings.idle_s)))
-                    app = RetryAfter(AuthContextMiddleware(manager.asgi_app), seconds=retry_after_s)
+                    app = RetryAfter(AuthContextMiddleware(manager.asgi_app), idle_s=self._settings.idle_s)
                     self._up.set_result((corpus, app))
                     await self._stop.wait()
         except Exception as error:
@@ -136,11 +145,18 @@ class CorpusEndpoint:
             max_request_body_size=self._max_body_bytes,
         )
 
-    def _noting(self, credential: Credential, user: AuthenticatedUser, scope: Scope, send: Send) -> Send:
+    def _note_use(self, request: LiveRequest) -> None:
+        now_s = self._used_s = self._clock()
+        if request.is_listening:
+            self._asked_s.setdefault(request.credential, now_s)
+            return
+        self._asked_s[request.credential] = now_s
+        if (connection := self._connections.get(request.connection or "")) is not None:
+            connection.used_s = now_s
+
+    def _noting(self, request: LiveRequest, user: AuthenticatedUser, scope: Scope, send: Send) -> Send:
         """Note which connections there are, by what the SDK answers."""
-        asked = Headers(scope=scope).get(_SESSION_HEADER)
-        if asked in self._connections and scope["method"] == "POST":
-            self._connections[asked].used_s = self._clock()
+        asked, credential = request.connection, request.credential
 
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":

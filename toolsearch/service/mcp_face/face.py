@@ -62,7 +62,7 @@ class McpFace:
             raise NotPermittedError("search")
         async with self._sessions.using(caller, scope["path_params"]["session"]) as opened:
             endpoint = await self._endpoint(opened.corpus)
-            await endpoint.serve(opened.kept, Credential(caller, opened.kept.id), scope, receive, send)
+            await endpoint.serve(opened.kept, Credential.of(caller, opened.kept.id), scope, receive, send)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
