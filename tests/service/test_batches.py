@@ -1,0 +1,72 @@
+"""Records that are written in batches, in the background."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from toolsearch.errors import ReceiptStoreError
+from toolsearch.service.activity.batches import Batches
+
+
+class Store:
+    """Writes once it may; *fails* says how many batches it cannot write."""
+
+    def __init__(self, fails: int = 0) -> None:
+        self.may_write = threading.Event()
+        self.batches: list[list[int]] = []
+        self.fails = fails
+
+    def write(self, batch: Sequence[int]) -> None:
+        assert self.may_write.wait(10)
+        if self.fails:
+            self.fails -= 1
+            raise ReceiptStoreError("the disk is full")
+        self.batches.append(list(batch))
+
+
+async def test_what_comes_while_a_batch_is_written_goes_with_the_next() -> None:
+    store = Store()
+    batches = Batches(store.write)
+    first = batches.add(1)
+    await asyncio.sleep(0)  # the first batch is being written now
+    others = [batches.add(n) for n in (2, 3)]
+    assert not first.done()
+    store.may_write.set()
+    await asyncio.gather(first, *others)
+    assert store.batches == [[1], [2, 3]]
+
+
+async def test_who_waits_is_not_failed_by_a_store_that_cannot_write(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store(fails=1)
+    store.may_write.set()
+    batches = Batches(store.write)
+    with caplog.at_level(logging.ERROR):
+        await batches.add(1)
+    assert "1 records" in caplog.text
+    await batches.add(2)
+    assert store.batches == [[2]]
+
+
+async def test_who_is_cancelled_while_waiting_cancels_no_writing() -> None:
+    store = Store()
+    batches = Batches(store.write)
+    one, other = batches.add(1), batches.add(2)
+    one.cancel()
+    store.may_write.set()
+    await other
+    assert store.batches == [[1, 2]]
+
+
+async def test_more_than_can_wait_are_dropped_and_that_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    batches = Batches(store.write, most=1)
+    with caplog.at_level(logging.ERROR):
+        batches.add(1)
+        batches.add(2)
+    store.may_write.set()
+    await batches.settled()
+    assert store.batches == [[1]]
+    assert "one more is dropped" in caplog.text
