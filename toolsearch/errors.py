@@ -50,7 +50,8 @@ ToolSearchError
 ├── NotPermittedError       the credential is not good for that
 ├── UnknownRecordError      the service has no such catalog, toolset, key, source or job for this caller
 ├── StillRunningError       a job has to end first
-└── TooManyError            a quota or a rate limit is used up
+├── TooManyError            a quota or a rate limit is used up
+└── ServiceError            the service answers its client with an error, or cannot be reached
 """
 
 from __future__ import annotations
@@ -100,6 +101,7 @@ __all__ = [
     "SealError",
     "ServerBusyError",
     "ServerUnavailableError",
+    "ServiceError",
     "SessionConflictError",
     "SessionStoreError",
     "SourceError",
@@ -563,3 +565,18 @@ class TooManyError(ToolSearchError):
     def __init__(self, what: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(what)
         self.retry_after_s = retry_after_s
+
+
+class ServiceError(ToolSearchError):
+    """What the service answered to its client, or that it cannot be reached.
+
+    *code* and *status* are those of the answer; *request_id* is what the service's log knows the request by.
+    """
+
+    code = "service_error"
+    status = 502
+
+    def __init__(self, message: str, *, code: str, status: int, request_id: str = "") -> None:
+        super().__init__(message)
+        vars(self).update(code=code, status=status)  # other errors have them from their class
+        self.request_id = request_id

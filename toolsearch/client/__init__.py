@@ -1,1 +1,22 @@
-"""A typed client of the service: the same methods, to be awaited or not."""
+"""A typed client of the service: `ToolSearchClient`, and `AsyncToolSearchClient` with the same methods to be awaited.
+
+    operations.py  what can be asked, each once, as a plain function that makes a request
+    surface.py     these functions as methods of both clients
+    transports.py  sends requests, waits and repeats: once as a plain and once as an async driver
+    exchange.py    what a request, its repetitions and its answer are, without input or output
+
+Bodies are the models of `toolsearch.api`. An error is a `toolsearch.ServiceError` with the service's code.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+from toolsearch.errors import MissingExtraError
+
+if importlib.util.find_spec("httpx2") is None:
+    raise MissingExtraError("the client of the service", "client")
+
+from toolsearch.client.clients import AsyncToolSearchClient, ToolSearchClient
+
+__all__ = ["AsyncToolSearchClient", "ToolSearchClient"]

@@ -1,0 +1,134 @@
+"""When the client repeats a request, how long it waits, and what it raises: the same for both of its forms."""
+
+import httpx2
+import pytest
+
+from toolsearch.client import AsyncToolSearchClient, ToolSearchClient
+from toolsearch.client.exchange import Patience, exchange
+from toolsearch.client.operations import describe_catalog
+from toolsearch.errors import ServiceError
+
+ME = {"tenant": "default", "key_id": "key_1", "scopes": [], "allow": [], "deny": [], "operator": False}
+URL = "http://service.test"
+
+
+class Script:
+    """Answers each request with the next of *answers*, and notes what was asked and how long was waited."""
+
+    def __init__(self, *answers: httpx2.Response | Exception) -> None:
+        self._answers = list(answers)
+        self.requests: list[httpx2.Request] = []
+        self.waits: list[float] = []
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        self.requests.append(request)
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+
+@pytest.fixture(params=["sync", "async"])
+def ask(request):
+    """Ask by either client, as ``await ask(script, "me")``."""
+
+    async def ask(script, operation, *arguments, **options):
+        transport = httpx2.MockTransport(script)
+        if request.param == "sync":
+            with ToolSearchClient(URL, "ts_k", transport=transport, sleep=script.waits.append, **options) as client:
+                return getattr(client, operation)(*arguments)
+        async with AsyncToolSearchClient(URL, "ts_k", transport=transport, sleep=script.wait, **options) as client:
+            return await getattr(client, operation)(*arguments)
+
+    return ask
+
+
+def put_off(seconds: str, status: int = 429) -> httpx2.Response:
+    problem = {"title": "Too Many", "status": status, "code": "too_many", "detail": "wait"}
+    return httpx2.Response(status, headers={"retry-after": seconds}, json=problem)
+
+
+async def test_an_answer_is_read_as_its_model(ask):
+    script = Script(httpx2.Response(200, json={**ME, "new_field": 1}))
+
+    assert (await ask(script, "me")).key_id == "key_1"
+    (request,) = script.requests
+    assert (request.url, request.headers["authorization"]) == (f"{URL}/v1/me", "Bearer ts_k")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_what_the_service_puts_off_is_repeated_after_the_time_that_it_names(ask, status):
+    script = Script(put_off("2", status), put_off("3", status), httpx2.Response(200, json=ME))
+
+    await ask(script, "me")
+    assert script.waits == [2, 3]
+
+
+async def test_it_does_not_wait_longer_than_it_may(ask):
+    script = Script(put_off("20"), put_off("11"))
+
+    with pytest.raises(ServiceError) as raised:
+        await ask(script, "me", max_wait_s=30)
+    assert (raised.value.code, raised.value.status, script.waits) == ("too_many", 429, [20])
+
+
+async def test_it_gives_up_after_three_repetitions(ask):
+    script = Script(*(put_off("0") for _ in range(4)))
+
+    with pytest.raises(ServiceError):
+        await ask(script, "me")
+    assert len(script.requests) == 4
+
+
+async def test_a_write_whose_connection_broke_is_repeated_under_the_same_idempotency_key(ask):
+    created = {"name": "a", "description": "", "tools": 0, "revision": 0, "version": 1, "changed_at": 0}
+    script = Script(httpx2.ReadError("broken"), httpx2.Response(201, json=created))
+
+    await ask(script, "create_catalog", "a")
+    first, second = (each.headers["idempotency-key"] for each in script.requests)
+    assert first == second
+    assert script.waits == [0.5]
+
+
+@pytest.mark.parametrize("broken", [httpx2.ReadError("broken"), httpx2.ReadTimeout("late")])
+def test_a_change_that_the_service_cannot_recognize_as_a_repetition_is_made_once(broken):
+    steps = exchange(describe_catalog("a", description="b"), Patience(3, 30))
+    next(steps)
+
+    with pytest.raises(ServiceError) as raised:
+        steps.send(broken)
+    assert (raised.value.code, raised.value.status) == ("service_unreachable", 503)
+
+
+async def test_a_problem_becomes_an_error_with_its_code_and_the_id_of_the_request(ask):
+    problem = {
+        "title": "Unprocessable",
+        "status": 422,
+        "code": "bad_request",
+        "detail": "the request does not fit",
+        "errors": [{"field": "body.name", "message": "too long"}],
+    }
+    script = Script(httpx2.Response(422, headers={"x-request-id": "req_1"}, json=problem))
+
+    with pytest.raises(ServiceError, match=r"does not fit; body\.name: too long") as raised:
+        await ask(script, "create_catalog", "a")
+    error = raised.value
+    assert (error.code, error.status, error.request_id) == ("bad_request", 422, "req_1")
+    assert ServiceError.code == "service_error"
+
+
+@pytest.mark.parametrize(("status", "text"), [(502, "<html>bad gateway"), (200, "<html>log in")])
+async def test_an_answer_that_is_not_the_services_is_an_error(ask, status, text):
+    with pytest.raises(ServiceError) as raised:
+        await ask(Script(httpx2.Response(status, text=text)), "me")
+    assert (raised.value.code, raised.value.status) == ("unknown_answer", 502)
+
+
+async def test_names_cannot_leave_their_place_in_the_address(ask):
+    script = Script(httpx2.Response(204))
+
+    await ask(script, "delete_catalog", "../keys?x=1#y")
+    assert script.requests[0].url.raw_path == b"/v1/catalogs/..%2Fkeys%3Fx%3D1%23y"

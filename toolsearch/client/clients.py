@@ -1,0 +1,79 @@
+"""The clients: the operations over a plain or an async transport."""
+
+from __future__ import annotations
+
+from toolsearch.client import operations
+from toolsearch.client.surface import Iteration, Operation, Subscription
+from toolsearch.client.transports import AsyncTransport, SyncTransport
+
+
+class _Operations:
+    """What can be asked; `toolsearch.client.operations` says what each takes and gives."""
+
+    me = Operation(operations.me)
+
+    create_catalog = Operation(operations.create_catalog)
+    catalogs = Iteration(operations.catalogs)
+    catalog = Operation(operations.catalog)
+    describe_catalog = Operation(operations.describe_catalog)
+    delete_catalog = Operation(operations.delete_catalog)
+    write_tools = Operation(operations.write_tools)
+    tools = Iteration(operations.tools)
+    tool = Operation(operations.tool)
+    delete_tools = Operation(operations.delete_tools)
+    refused_tools = Iteration(operations.refused_tools)
+
+    add_source = Operation(operations.add_source)
+    sources = Iteration(operations.sources)
+    source = Operation(operations.source)
+    refresh_source = Operation(operations.refresh_source)
+    delete_source = Operation(operations.delete_source)
+    jobs = Iteration(operations.jobs)
+    job = Operation(operations.job)
+    cancel_job = Operation(operations.cancel_job)
+    job_events = Subscription(operations.job_events)
+
+    search = Operation(operations.search)
+
+    open_session = Operation(operations.open_session)
+    sessions = Iteration(operations.sessions)
+    session = Operation(operations.session)
+    delete_session = Operation(operations.delete_session)
+    session_tools = Operation(operations.session_tools)
+    session_search = Operation(operations.session_search)
+    expand = Operation(operations.expand)
+    pin = Operation(operations.pin)
+    unpin = Operation(operations.unpin)
+    evict = Operation(operations.evict)
+    begin_turn = Operation(operations.begin_turn)
+    end_turn = Operation(operations.end_turn)
+    active_tools = Iteration(operations.active_tools)
+    deferred_tools = Iteration(operations.deferred_tools)
+
+    create_key = Operation(operations.create_key)
+    keys = Iteration(operations.keys)
+    rotate_key = Operation(operations.rotate_key)
+    revoke_key = Operation(operations.revoke_key)
+    create_tenant = Operation(operations.create_tenant)
+    tenants = Iteration(operations.tenants)
+    audit = Iteration(operations.audit)
+
+
+class ToolSearchClient(_Operations, SyncTransport):
+    """A client of the service at *url*, for *key*. Lists are iterators, which ask for pages as they are needed.
+
+        with ToolSearchClient("http://127.0.0.1:8080", key) as client:
+            session = client.open_session(catalog="default")
+
+    Each method raises `ServiceError`, with the service's stable code. A request that the service has put off (429 and
+    503 with Retry-After) is repeated, for at most *max_wait_s* seconds; one whose connection broke is repeated if that
+    cannot do anything twice. Safe to share between threads.
+    """
+
+
+class AsyncToolSearchClient(_Operations, AsyncTransport):
+    """`ToolSearchClient` to be awaited; lists are asynchronous iterators.
+
+    async with AsyncToolSearchClient("http://127.0.0.1:8080", key) as client:
+        session = await client.open_session(catalog="default")
+    """

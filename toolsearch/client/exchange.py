@@ -1,0 +1,170 @@
+"""What a request, its repetitions and its answer are, without input or output; a transport does these.
+
+A request is repeated only where that is safe: after an answer that says that nothing was done, and after a connection
+that broke if the request only reads, or carries an ``Idempotency-Key``.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import secrets
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+import httpx2
+from pydantic import TypeAdapter, ValidationError
+
+from toolsearch.api.base import Page, Problem
+from toolsearch.errors import ServiceError
+
+_T = TypeVar("_T")
+
+_NOTHING_WAS_DONE: Final = frozenset({429, 503})
+_READING: Final = frozenset({"GET", "PUT", "DELETE"})  # or the same if it is done twice
+_UNREACHABLE: Final = "service_unreachable"
+_BACKOFF_S: Final = 0.5  # before the first repetition; then twice as long each time
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[_T]):
+    """One request, and what its answer is read as.
+
+    has_effects  whether what was asked for may not happen twice, whatever the service remembers of it
+    """
+
+    method: str
+    path: str
+    answer: TypeAdapter[_T]
+    params: Mapping[str, str | int | bool] = field(default_factory=dict[str, Any])
+    json: Any = None
+    content: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    has_effects: bool = False
+
+    @property
+    def is_repeatable(self) -> bool:
+        return not self.has_effects and (self.method in _READING or "idempotency-key" in self.headers)
+
+    def with_idempotency_key(self) -> Request[_T]:
+        """So that the service gives a repetition the answer of the first one."""
+        if self.method != "POST":
+            return self
+        return replace(self, headers={"idempotency-key": secrets.token_hex(16), **self.headers})
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[_T]):
+    """A list in pages; *request* gives the first one."""
+
+    request: Request[Page[_T]]
+
+    def page(self, after: str | None) -> Request[Page[_T]]:
+        if after is None:
+            return self.request
+        return replace(self.request, params={**self.request.params, "after": after})
+
+
+@dataclass(frozen=True, slots=True)
+class EventStream(Generic[_T]):
+    """Events, each read by its name."""
+
+    path: str
+    kinds: Mapping[str, TypeAdapter[_T]]
+
+    def read(self, event: httpx2.ServerSentEvent) -> _T | None:
+        """None for an event that this version does not know."""
+        adapter = self.kinds.get(event.event)
+        return None if adapter is None else adapter.validate_json(event.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """How long to wait before going on."""
+
+    seconds: float
+
+
+Outcome: TypeAlias = httpx2.Response | httpx2.TransportError | None
+Step: TypeAlias = Request[Any] | Pause
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often a request is repeated, and how long all waiting for one may take."""
+
+    repeats: int
+    max_wait_s: float
+
+
+def exchange(
+    request: Request[_T], patience: Patience, *, clock: Callable[[], float] = time.time
+) -> Generator[Step, Outcome, _T]:
+    """Yield what is to be done: a request to send, whose outcome comes back, or a pause. Return the answer.
+
+    Raises ServiceError. *clock* gives seconds since 1970, to read dates by.
+    """
+    request = request.with_idempotency_key()
+    waited_s = 0.0
+    for repeats in range(patience.repeats + 1):
+        outcome = yield request
+        wait_s = _wait(request, outcome, repeats, clock())
+        if wait_s is None or repeats == patience.repeats or waited_s + wait_s > patience.max_wait_s:
+            return _read(request, outcome)
+        waited_s += wait_s
+        yield Pause(wait_s)
+    raise AssertionError  # the last round returns
+
+
+def _wait(request: Request[Any], outcome: Outcome, repeats: int, now_s: float) -> float | None:
+    """Seconds until a repetition may succeed; None if none may be tried."""
+    if isinstance(outcome, httpx2.Response):
+        if outcome.status_code not in _NOTHING_WAS_DONE:
+            return None
+        return _retry_after(outcome.headers.get("retry-after", ""), now_s)
+    was_not_sent = isinstance(outcome, httpx2.ConnectError | httpx2.ConnectTimeout)
+    return _BACKOFF_S * 2**repeats if was_not_sent or request.is_repeatable else None
+
+
+def _retry_after(text: str, now_s: float) -> float | None:
+    if text.isdecimal():
+        return float(text)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now_s)
+    except ValueError:
+        return None
+
+
+def _read(request: Request[_T], outcome: Outcome) -> _T:
+    if not isinstance(outcome, httpx2.Response):
+        raise ServiceError(f"the service cannot be reached: {outcome}", code=_UNREACHABLE, status=503) from outcome
+    require_success(outcome)
+    try:
+        if outcome.status_code == 204:
+            return request.answer.validate_python(None)
+        return request.answer.validate_json(outcome.content)
+    except ValidationError as error:
+        raise ServiceError(
+            f"the answer to {request.method} {request.path} is not one that this version of the client knows",
+            code="unknown_answer",
+            status=502,
+        ) from error
+
+
+def require_success(response: httpx2.Response) -> None:
+    """Raise ServiceError, with what the problem document says, unless *response* is a success. It must be read."""
+    if response.is_success:
+        return
+    request_id = response.headers.get("x-request-id", "")
+    try:
+        problem = Problem.model_validate_json(response.content)
+    except ValidationError:  # of a proxy on the way
+        raise ServiceError(
+            f"the service answered {response.status_code} {response.reason_phrase}",
+            code="unknown_answer",
+            status=response.status_code,
+            request_id=request_id,
+        ) from None
+    wrong = "".join(f"; {each.get('field', '')}: {each.get('message', '')}" for each in problem.errors)
+    raise ServiceError(problem.detail + wrong, code=problem.code, status=problem.status, request_id=request_id)

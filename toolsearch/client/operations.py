@@ -1,0 +1,372 @@
+"""What can be asked of the service: each operation once, as a function that makes its request.
+
+What is left out has the service's default. Names of parameters are those of the API's bodies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from pydantic import TypeAdapter
+
+from toolsearch.access.scopes import Scope
+from toolsearch.api.audit import AuditEntry
+from toolsearch.api.base import Page
+from toolsearch.api.catalogs import CatalogBody, RefusedTool, ToolBody, ToolEntry, ToolsDeleted, ToolsWritten
+from toolsearch.api.corpora import ToolFormat
+from toolsearch.api.imports import JobBody, JobStepBody, NewListingSource, NewOpenApiSource, SourceBody, SourceStarted
+from toolsearch.api.keys import KeyBody, KeyMade, Me
+from toolsearch.api.search import SearchAnswer, SearchStrategy
+from toolsearch.api.sessions import (
+    ActiveTool,
+    ChosenTools,
+    DeferredTool,
+    Evicted,
+    Exposure,
+    SessionBody,
+    SessionCreated,
+    SessionSearchAnswer,
+)
+from toolsearch.api.tenants import TenantBody
+from toolsearch.client.exchange import EventStream, Listing, Request
+from toolsearch.tools.json_types import JsonObject
+
+_T = TypeVar("_T")
+
+_NOTHING: TypeAdapter[None] = TypeAdapter(None)
+_JSON_LINES = {"content-type": "application/x-ndjson"}
+
+
+def me() -> Request[Me]:
+    """Who you are, and what your key allows."""
+    return _request("GET", _path("me"), TypeAdapter(Me))
+
+
+# Catalogs
+
+
+def create_catalog(name: str, *, description: str = "") -> Request[CatalogBody]:
+    return _request("POST", _path("catalogs"), TypeAdapter(CatalogBody), name=name, description=description)
+
+
+def catalogs() -> Listing[CatalogBody]:
+    return _listing(_path("catalogs"), TypeAdapter(Page[CatalogBody]))
+
+
+def catalog(name: str) -> Request[CatalogBody]:
+    """What a catalog is for, and how many tools it has."""
+    return _request("GET", _path("catalogs", name), TypeAdapter(CatalogBody))
+
+
+def describe_catalog(name: str, *, description: str) -> Request[CatalogBody]:
+    return _request("PATCH", _path("catalogs", name), TypeAdapter(CatalogBody), description=description)
+
+
+def delete_catalog(name: str) -> Request[None]:
+    """With its tools and sources."""
+    return _request("DELETE", _path("catalogs", name), _NOTHING)
+
+
+def write_tools(catalog: str, tools: Iterable[Mapping[str, Any]]) -> Request[ToolsWritten]:
+    """Write definitions, as OpenAI, Anthropic or MCP have them, over those of the same names: an outcome for each."""
+    lines = b"".join(json.dumps(dict(tool)).encode() + b"\n" for tool in tools)
+    path = _path("catalogs", catalog, "tools")
+    return Request("POST", path, TypeAdapter(ToolsWritten), content=lines, headers=_JSON_LINES)
+
+
+def tools(catalog: str, *, source: str | None = None) -> Listing[ToolEntry]:
+    return _listing(_path("catalogs", catalog, "tools"), TypeAdapter(Page[ToolEntry]), source=source)
+
+
+def tool(catalog: str, name: str) -> Request[ToolBody]:
+    """The whole definition of a tool."""
+    return _request("GET", _path("catalogs", catalog, "tools", name), TypeAdapter(ToolBody))
+
+
+def delete_tools(catalog: str, names: Sequence[str]) -> Request[ToolsDeleted]:
+    return _request("POST", _path("catalogs", catalog, "tools", "delete"), TypeAdapter(ToolsDeleted), names=list(names))
+
+
+def refused_tools(catalog: str) -> Listing[RefusedTool]:
+    """What was refused last, and why."""
+    return _listing(_path("catalogs", catalog, "refused"), TypeAdapter(Page[RefusedTool]))
+
+
+# Sources, and the jobs that import them
+
+
+def add_source(catalog: str, source: NewOpenApiSource | NewListingSource) -> Request[SourceStarted]:
+    """Add a source, and begin to import it; `job_events` follows that."""
+    body = source.model_dump(mode="json", exclude_unset=True)
+    return _request("POST", _path("catalogs", catalog, "sources"), TypeAdapter(SourceStarted), **body)
+
+
+def sources(catalog: str) -> Listing[SourceBody]:
+    return _listing(_path("catalogs", catalog, "sources"), TypeAdapter(Page[SourceBody]))
+
+
+def source(catalog: str, name: str) -> Request[SourceBody]:
+    return _request("GET", _path("catalogs", catalog, "sources", name), TypeAdapter(SourceBody))
+
+
+def refresh_source(catalog: str, name: str) -> Request[SourceStarted]:
+    """Read its URL again, and keep what has not changed."""
+    return _request("POST", _path("catalogs", catalog, "sources", name, "refresh"), TypeAdapter(SourceStarted))
+
+
+def delete_source(catalog: str, name: str) -> Request[None]:
+    """With its tools."""
+    return _request("DELETE", _path("catalogs", catalog, "sources", name), _NOTHING)
+
+
+def jobs() -> Listing[JobBody]:
+    return _listing(_path("jobs"), TypeAdapter(Page[JobBody]))
+
+
+def job(job: str) -> Request[JobBody]:
+    return _request("GET", _path("jobs", job), TypeAdapter(JobBody))
+
+
+def cancel_job(job: str) -> Request[JobBody]:
+    return _request("POST", _path("jobs", job, "cancel"), TypeAdapter(JobBody))
+
+
+def job_events(job: str) -> EventStream[JobStepBody | JobBody]:
+    """Every step of a job from the beginning, as they come, and at the end the job with its outcome."""
+    kinds: dict[str, TypeAdapter[JobStepBody | JobBody]] = {
+        "progress": TypeAdapter(JobStepBody),
+        "ended": TypeAdapter(JobBody),
+    }
+    return EventStream(_path("jobs", job, "events"), kinds)
+
+
+# Searching
+
+
+def search(
+    *queries: str,
+    catalog: str | None = None,
+    toolset: str | None = None,
+    names: Sequence[str] | None = None,
+    strategy: SearchStrategy | None = None,
+    limit: int | None = None,
+    server: str | None = None,
+    allow: Sequence[str] | None = None,
+    deny: Sequence[str] | None = None,
+    definitions: ToolFormat | None = None,
+    explain: bool | None = None,
+    explain_tools: Sequence[str] | None = None,
+) -> Request[SearchAnswer]:
+    """Search without a session."""
+    return _request(
+        "POST",
+        _path("search"),
+        TypeAdapter(SearchAnswer),
+        queries=list(queries),
+        catalog=catalog,
+        toolset=toolset,
+        names=names,
+        strategy=strategy,
+        limit=limit,
+        server=server,
+        allow=allow,
+        deny=deny,
+        definitions=definitions,
+        explain=explain,
+        explain_tools=explain_tools,
+    )
+
+
+# Sessions
+
+
+def open_session(
+    *,
+    catalog: str | None = None,
+    toolset: str | None = None,
+    allow: Sequence[str] | None = None,
+    deny: Sequence[str] | None = None,
+    pins: Sequence[str] | None = None,
+    max_tools: int | None = None,
+    max_tokens: int | None = None,
+    exposure: Exposure | None = None,
+    ttl_s: float | None = None,
+    url_token: bool | None = None,
+) -> Request[SessionCreated]:
+    """Open a tool-searching endpoint for one agent: give it the ``mcp_url``, or ask for its tools yourself."""
+    budget = _without_none({"tools": max_tools, "tokens": max_tokens})
+    return _request(
+        "POST",
+        _path("sessions"),
+        TypeAdapter(SessionCreated),
+        catalog=catalog,
+        toolset=toolset,
+        allow=allow,
+        deny=deny,
+        pins=pins,
+        budget=budget or None,
+        exposure=exposure,
+        ttl_s=ttl_s,
+        url_token=url_token,
+    )
+
+
+def sessions() -> Listing[SessionBody]:
+    """Those that have not expired."""
+    return _listing(_path("sessions"), TypeAdapter(Page[SessionBody]))
+
+
+def session(session: str) -> Request[SessionBody]:
+    """What a session is over, and how much it has discovered."""
+    return _request("GET", _path("sessions", session), TypeAdapter(SessionBody))
+
+
+def delete_session(session: str) -> Request[None]:
+    return _request("DELETE", _path("sessions", session), _NOTHING)
+
+
+def session_tools(
+    session: str,
+    *,
+    format: ToolFormat = "openai",  # noqa: A002  the API's name
+    model: str | None = None,
+) -> Request[dict[str, Any]]:
+    """The tools of the next model request, as arguments of the SDK's call. Ask once for each request."""
+    params = _without_none({"format": format, "model": model})
+    return Request("GET", _path("sessions", session, "tools"), TypeAdapter(dict[str, Any]), params)
+
+
+def session_search(
+    session: str,
+    *queries: str,
+    strategy: SearchStrategy | None = None,
+    limit: int | None = None,
+    server: str | None = None,
+) -> Request[SessionSearchAnswer]:
+    """Search, and add what is found to what the session shows."""
+    return _request(
+        "POST",
+        _path("sessions", session, "search"),
+        TypeAdapter(SessionSearchAnswer),
+        queries=list(queries),
+        strategy=strategy,
+        limit=limit,
+        server=server,
+    )
+
+
+def expand(session: str, names: Sequence[str]) -> Request[ChosenTools]:
+    """Show tools by name, without a search."""
+    return _chosen(session, "expand", names)
+
+
+def pin(session: str, names: Sequence[str]) -> Request[ChosenTools]:
+    """Show tools by name, and never evict them."""
+    return _chosen(session, "pin", names)
+
+
+def unpin(session: str, names: Sequence[str]) -> Request[ChosenTools]:
+    return _chosen(session, "unpin", names)
+
+
+def evict(session: str, names: Sequence[str]) -> Request[ChosenTools]:
+    """Forget tools that were discovered."""
+    return _chosen(session, "evict", names)
+
+
+def begin_turn(session: str) -> Request[Evicted]:
+    """Say that the user has spoken again."""
+    return _request("POST", _path("sessions", session, "begin-turn"), TypeAdapter(Evicted))
+
+
+def end_turn(session: str) -> Request[Evicted]:
+    """Say that the model has answered the user."""
+    return _request("POST", _path("sessions", session, "end-turn"), TypeAdapter(Evicted))
+
+
+def active_tools(session: str) -> Listing[ActiveTool]:
+    """What a session shows, as it came."""
+    return _listing(_path("sessions", session, "active"), TypeAdapter(Page[ActiveTool]))
+
+
+def deferred_tools(session: str) -> Listing[DeferredTool]:
+    """What is in reach, and not shown yet."""
+    return _listing(_path("sessions", session, "deferred"), TypeAdapter(Page[DeferredTool]))
+
+
+# Keys and tenants
+
+
+def create_key(
+    name: str,
+    *,
+    scopes: Sequence[Scope] | None = None,
+    allow: Sequence[str] | None = None,
+    deny: Sequence[str] | None = None,
+    expires_in_s: float | None = None,
+) -> Request[KeyMade]:
+    """Make a key, which is shown this once; without *scopes* it is for an agent."""
+    return _request(
+        "POST",
+        _path("keys"),
+        TypeAdapter(KeyMade),
+        name=name,
+        scopes=scopes,
+        allow=allow,
+        deny=deny,
+        expires_in_s=expires_in_s,
+    )
+
+
+def keys() -> Listing[KeyBody]:
+    """Also those that are revoked."""
+    return _listing(_path("keys"), TypeAdapter(Page[KeyBody]))
+
+
+def rotate_key(key_id: str, *, overlap_s: float = 0.0) -> Request[KeyMade]:
+    """Exchange a key for a new one; the old one is good for *overlap_s* seconds more."""
+    return _request("POST", _path("keys", key_id, "rotate"), TypeAdapter(KeyMade), overlap_s=overlap_s)
+
+
+def revoke_key(key_id: str) -> Request[None]:
+    return _request("DELETE", _path("keys", key_id), _NOTHING)
+
+
+def create_tenant(name: str, *, description: str = "") -> Request[TenantBody]:
+    """For operators."""
+    return _request("POST", _path("tenants"), TypeAdapter(TenantBody), name=name, description=description)
+
+
+def tenants() -> Listing[TenantBody]:
+    """For operators."""
+    return _listing(_path("tenants"), TypeAdapter(Page[TenantBody]))
+
+
+def audit() -> Listing[AuditEntry]:
+    """Who did what, the latest first."""
+    return _listing(_path("audit"), TypeAdapter(Page[AuditEntry]))
+
+
+def _chosen(session: str, how: str, names: Sequence[str]) -> Request[ChosenTools]:
+    return _request("POST", _path("sessions", session, how), TypeAdapter(ChosenTools), names=list(names))
+
+
+def _request(method: str, path: str, answer: TypeAdapter[_T], /, **fields: object) -> Request[_T]:
+    """*fields* are the body, if there are any; those that are None are left out."""
+    body: JsonObject | None = _without_none(fields) if fields else None
+    return Request(method, path, answer, json=body)
+
+
+def _listing(path: str, page: TypeAdapter[Page[_T]], /, **params: str | None) -> Listing[_T]:
+    return Listing(Request("GET", path, page, _without_none(params)))
+
+
+def _without_none(fields: Mapping[str, object]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _path(*parts: str) -> str:
+    return "/v1/" + "/".join(quote(part, safe="") for part in parts)
