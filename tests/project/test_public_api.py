@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import toolsearch
+import toolsearch.client
 from toolsearch.errors import ToolSearchError
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +77,12 @@ def test_the_tree_of_errors_is_public_and_drawn_whole() -> None:
     assert raised == set(errors.__all__)
     assert raised == {name for name, (kind, _) in documented().items() if kind == "catch"}
     assert raised <= set(re.findall(r"\w+Error", errors.__doc__ or ""))
+
+
+def test_the_page_names_what_the_module_of_the_client_has() -> None:
+    _, _, section = PAGE.partition("## The client of the service\n")
+
+    assert sorted(re.findall(r"^- `(\w+)`", section, re.MULTILINE)) == toolsearch.client.__all__
 
 
 # All that public signatures name
@@ -207,4 +214,4 @@ def imports_of(path: Path) -> Iterator[str]:
 def test_no_example_and_no_page_imports_a_private_module(path: Path) -> None:
     modules = [module for module in imports_of(path) if module.split(".")[0] in OURS]
 
-    assert set(modules) <= {"toolsearch"}
+    assert set(modules) <= {"toolsearch", "toolsearch.client"}

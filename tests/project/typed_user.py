@@ -65,6 +65,8 @@ from toolsearch import (
     scripted_calls,
     tool,
 )
+from toolsearch.api.search import SearchAnswer
+from toolsearch.client import AsyncToolSearchClient, ToolSearchClient
 
 # What a user implements
 
@@ -219,6 +221,18 @@ def chatted(environment: Mapping[str, str]) -> str:
     return response.text
 
 
+def asked(client: ToolSearchClient) -> list[str]:
+    answer: SearchAnswer = client.search("add numbers", catalog="default", limit=3)
+    names: list[str] = [entry.name for entry in client.tools("default", source="list")]
+    return [tool.name for each in answer.answers for tool in each.tools] + names
+
+
+async def awaited(client: AsyncToolSearchClient) -> list[str]:
+    answer: SearchAnswer = await client.search("add numbers", catalog="default", limit=3)
+    names: list[str] = [entry.name async for entry in client.tools("default", source="list")]
+    return [tool.name for each in answer.answers for tool in each.tools] + names
+
+
 # What a type checker has to find
 
 
@@ -229,6 +243,9 @@ def mistaken() -> None:
     ToolSearch.open("index", stratgy="keyword")  # type: ignore[call-arg]
     Catalog.from_mcp("mcp.json", timeout=3)  # type: ignore[call-arg]
     ToolSearch([add], encoder=Letters())  # type: ignore[arg-type]
+    with ToolSearchClient("http://127.0.0.1:8080", "ts_k") as client:
+        client.search("add", strategy="lexical")  # type: ignore[arg-type]
+        client.search("add", limt=3)  # type: ignore[call-arg]
     from toolsearch import Savigns  # type: ignore[attr-defined]  # noqa: F401
 
 

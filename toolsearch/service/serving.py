@@ -51,7 +51,8 @@ def listening(host: str, port: int) -> socket.socket:
 
 def url_of(listener: socket.socket) -> str:
     """Where a client on this machine reaches what is bound to all addresses, and else the address itself."""
-    host, port = listener.getsockname()[:2]
+    address: tuple[str, int] = listener.getsockname()[:2]
+    host, port = address
     named = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     return f"http://{f'[{named}]' if ':' in named else named}:{port}"
 
