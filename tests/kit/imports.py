@@ -14,6 +14,7 @@ from tests.kit.clock import Clock
 from toolsearch.errors import TooManyError
 from toolsearch.service.catalogs import Catalogs
 from toolsearch.service.corpora.corpora import Corpora
+from toolsearch.service.imports.exchange import Exchanger
 from toolsearch.service.imports.fetching import Fetcher
 from toolsearch.service.imports.importing import Importing
 from toolsearch.service.imports.imports import Imports
@@ -103,10 +104,9 @@ async def importing(folder: Path, *, max_document_bytes: int = 100_000) -> Async
     refused = RefusedTools(storage.records, clock)
     directory = ServerDirectory(sources, web.open_transport, ServerSettings(), clock)
     parts = Importing(
-        storage.contents,
+        Exchanger(storage.contents, corpora),
         sources,
         refused,
-        corpora,
         Fetcher(web.open_client, max_document_bytes, 5.0),
         HeuristicTokenCounter(),
         require_room,

@@ -66,19 +66,26 @@ async def serving(
     prepare: Callable[[Service, FastAPI], None] | None = None,
     wrap: Callable[[Storage], Storage] = lambda storage: storage,
     seal: Seal | None = None,
+    tools: Sequence[str] = (),
     **sections: dict[str, Any],
 ) -> AsyncIterator[ServiceKit]:
     """Run a service whose store is in *folder*. *sections* are settings, such as ``serve={"max_depth": 8}``.
 
     prepare  may add routes before anything is asked
     wrap     puts something in front of the store, such as what counts its reads
+    tools    Python modules of the operator
     seal     that of an earlier run, to start again with what that has sealed
     """
     clock = Clock(NOW_S)
     storage = SqliteStorage(folder / "toolsearch.db")
     try:
         service = Service(
-            ServiceSettings.model_validate(sections), wrap(storage), seal=seal, clock=clock, indexes=folder / "indexes"
+            ServiceSettings.model_validate(sections),
+            wrap(storage),
+            seal=seal,
+            clock=clock,
+            indexes=folder / "indexes",
+            tools=tools,
         )
         operator = service.keys.first_key() or ""
         app = make_app(service, host=HOST, port=PORT)

@@ -44,6 +44,14 @@ def serve(
             "docs/settings.md lists them.",
         ),
     ] = None,
+    tools: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[CATALOG=]module:NAME",
+            help="Register the public functions of a Python module, which this process runs; in the catalog 'default' "
+            "of the first tenant, or CATALOG. May be given several times.",
+        ),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Say whether it could start, and start nothing.")] = False,
     as_json: JsonOption = False,
     log_level: Annotated[LogLevel, typer.Option(help="What is logged, on stderr.")] = "info",
@@ -66,11 +74,11 @@ def serve(
     if check:
         return _report(check_up(settings, os.environ, data, host, port, clock=time.time), as_json=as_json)
     named_hosts(settings.serve, host, port)
-    _serve(settings, data, host, port)
+    _serve(settings, data, host, port, tools or ())
     return ExitCode.OK
 
 
-def _serve(settings: ServiceSettings, data: Path, host: str, port: int) -> None:
+def _serve(settings: ServiceSettings, data: Path, host: str, port: int, tools: Sequence[str]) -> None:
     from toolsearch.service.app import make_app
     from toolsearch.service.data_folder import INDEXES, STORE_FILE, data_folder
     from toolsearch.service.secret_keys import open_seal
@@ -84,7 +92,7 @@ def _serve(settings: ServiceSettings, data: Path, host: str, port: int) -> None:
         closing(SqliteStorage(folder / STORE_FILE)) as storage,
     ):
         seal = open_seal(os.environ, folder, storage.records, clock=time.time)
-        service = Service(settings, storage, seal=seal, indexes=folder / INDEXES)
+        service = Service(settings, storage, seal=seal, indexes=folder / INDEXES, tools=tools)
         app = make_app(service, host=host, port=listener.getsockname()[1])
         url = settings.serve.public_url or url_of(listener)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -23,15 +23,18 @@ from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.executions import Executions
 from toolsearch.service.http_tools import HttpTools
 from toolsearch.service.idempotency import Idempotency
+from toolsearch.service.imports.exchange import Exchanger
 from toolsearch.service.imports.making import make_imports
 from toolsearch.service.imports.servers import ServerDirectory
 from toolsearch.service.imports.sources import Sources
 from toolsearch.service.issued_tokens import IssuedTokens
-from toolsearch.service.keys import TENANT, Keys
+from toolsearch.service.keys import FIRST_TENANT, TENANT, Keys
 from toolsearch.service.limits import Limits
 from toolsearch.service.mcp_face.face import McpFace
 from toolsearch.service.metrics import Metrics, Reading
 from toolsearch.service.outbound import Outbound
+from toolsearch.service.python_tools import PythonTools
+from toolsearch.service.registration import Registrar, read_registration
 from toolsearch.service.replies import Replies
 from toolsearch.service.retention import pruning
 from toolsearch.service.seal import Seal
@@ -54,6 +57,7 @@ class Service:
 
     indexes  the folder where indexes are kept between starts, which may be deleted while no service runs; None keeps
              them in memory only
+    tools    Python tools of the operator, as `read_registration` takes them, for catalogs of the first tenant
     """
 
     def __init__(
@@ -64,7 +68,9 @@ class Service:
         seal: Seal | None = None,
         clock: Callable[[], float] = time.time,
         indexes: Path | None = None,
+        tools: Sequence[str] = (),
     ) -> None:
+        self._registrations = [read_registration(each) for each in tools]
         self.settings = settings
         self.storage = storage
         self.clock = clock
@@ -78,7 +84,9 @@ class Service:
         self.outbound = Outbound(UrlGuard.of(settings.outbound.allowed_hosts, settings.outbound.allowed_networks))
         self.idempotency = Idempotency(storage.records, self.seal, clock)
         sources = Sources(storage.records, self.seal, clock)
-        executions = Executions(HttpTools(sources, self.outbound.open_client, settings.http_tools))
+        self.python_tools = PythonTools()
+        http_tools = HttpTools(sources, self.outbound.open_client, settings.http_tools)
+        executions = Executions(http_tools, self.python_tools)
         servers = ServerDirectory(sources, self.outbound.transport, settings.mcp_servers, clock)
         self.activity = Activity(storage, settings.activity, clock)
         self.corpora = Corpora(
@@ -124,12 +132,18 @@ class Service:
         """While the application serves."""
         async with self.activity.running():  # outermost: what ends at the end is noted, too
             try:
+                await self._register_tools()
                 async with pruning(self.storage, self.settings.retention, self.clock), self.mcp.running():
                     yield
             finally:
                 await self.imports.aclose()
                 await self.corpora.aclose()
                 await self.keys.aclose()
+
+    async def _register_tools(self) -> None:
+        exchanger = Exchanger(self.storage.contents, self.corpora)
+        registrar = Registrar(self.python_tools, self.storage.records, exchanger, self.clock)
+        await registrar.register(FIRST_TENANT, self._registrations)
 
     def _reading(self) -> Reading:
         """What the metrics tell besides what is counted. It reads from the store."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from toolsearch.errors import DuplicateToolError
+from toolsearch.errors import ContentsConflictError, DuplicateToolError
+from toolsearch.service.corpora.corpora import Corpora
+from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.storage.contents import CatalogContents, StoredTool
 from toolsearch.tools.refusal import Refusal
 
 _PAGE = 1_000
+_ATTEMPTS = 10  # others may write to the catalog meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,32 @@ def plan_exchange(
     new = sum(row.name not in there for row in free)
     clashes = tuple(_clash(row, there[row.name]) for row in rows if row.name not in wanted)
     return Exchange(revision, put, remove, len(free) - len(put), new - len(remove), clashes)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanger:
+    """Writes what `plan_exchange` says, in one transaction, and brings the catalog in memory up to date."""
+
+    contents: CatalogContents
+    corpora: Corpora
+
+    async def plan(self, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]) -> Exchange:
+        return await asyncio.to_thread(plan_exchange, self.contents, tenant, catalog, source, rows)
+
+    async def exchange(self, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]) -> Exchange:
+        """All or nothing. Raises ContentsConflictError if others never stop writing to the catalog."""
+        ref = CorpusRef(tenant, "catalog", catalog)
+        for attempt in range(_ATTEMPTS):
+            plan = await self.plan(tenant, catalog, source, rows)
+            try:
+                if plan.put or plan.remove:
+                    await self.corpora.change(ref, put=plan.put, remove=plan.remove, over=plan.over)
+            except ContentsConflictError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return plan
+        raise AssertionError  # the last attempt has returned or raised
 
 
 def owner_of(source: str) -> str:

@@ -8,22 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from toolsearch.documents.texts import parse_document
-from toolsearch.errors import ContentsConflictError, SourceError, ToolSearchError
-from toolsearch.service.corpora.corpora import Corpora
-from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.imports.exchange import Exchange, plan_exchange
+from toolsearch.errors import SourceError, ToolSearchError
+from toolsearch.service.imports.exchange import Exchanger
 from toolsearch.service.imports.fetching import Fetcher
 from toolsearch.service.imports.reading import ReadDocument, read_source_document
 from toolsearch.service.imports.sources import CatalogSource, LastImport, Sources
 from toolsearch.service.jobs import Progress
 from toolsearch.service.refused_tools import RefusedTools
 from toolsearch.service.stored_tools import to_tool
-from toolsearch.storage.contents import CatalogContents, StoredTool
+from toolsearch.storage.contents import StoredTool
 from toolsearch.tokens import TokenCounter, definition_tokens
 from toolsearch.tools.json_types import Json, JsonObject
 
 _COUNTED_AT_ONCE: Final = 500  # tools between two steps of the progress
-_ATTEMPTS: Final = 10  # others may write to the catalog meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +30,9 @@ class Importing:
     may_write  asked before a catalog of a tenant grows by so many tools; raises ToolSearchError if it may not
     """
 
-    contents: CatalogContents
+    exchanger: Exchanger
     sources: Sources
     refused: RefusedTools
-    corpora: Corpora
     fetcher: Fetcher
     counter: TokenCounter
     may_write: Callable[[str, str, int], Awaitable[None]]
@@ -53,18 +49,19 @@ class Importing:
 
     async def remove_tools(self, source: CatalogSource) -> int:
         """Return how many there were."""
-        return len((await self._exchange(source, ())).remove)
+        done = await self.exchanger.exchange(source.tenant, source.catalog, source.name, ())
+        return len(done.remove)
 
     async def _run(self, source: CatalogSource, document: Json, progress: Progress) -> JsonObject:
         read = await self._read(source, document, progress)
         source = _with_origin(source, read)
         tokens = await self._tokens(read, progress)
         progress.at("checking", total=len(read.rows), refused=len(read.refused))
-        plan = await asyncio.to_thread(self._plan, source, read.rows)
+        plan = await self.exchanger.plan(source.tenant, source.catalog, source.name, read.rows)
         await self.may_write(source.tenant, source.catalog, plan.growth)
         progress.is_final()
         progress.at("writing", total=len(plan.put), refused=len(read.refused) + len(plan.refused))
-        written = await self._exchange(source, read.rows)
+        written = await self.exchanger.exchange(source.tenant, source.catalog, source.name, read.rows)
         refused = (*read.refused, *written.refused)
         await self.refused.save(source, refused)
         last = LastImport(self.clock(), len(written.put) + written.kept, tokens, len(refused))
@@ -92,24 +89,6 @@ class Importing:
 
     def _tokens_of(self, rows: Sequence[StoredTool]) -> int:
         return sum(definition_tokens(to_tool(row, _nothing).definition, self.counter) for row in rows)
-
-    def _plan(self, source: CatalogSource, rows: Sequence[StoredTool]) -> Exchange:
-        return plan_exchange(self.contents, source.tenant, source.catalog, source.name, rows)
-
-    async def _exchange(self, source: CatalogSource, rows: Sequence[StoredTool]) -> Exchange:
-        """All or nothing. Raises ContentsConflictError if others never stop writing to the catalog."""
-        ref = CorpusRef(source.tenant, "catalog", source.catalog)
-        for attempt in range(_ATTEMPTS):
-            plan = await asyncio.to_thread(self._plan, source, rows)
-            try:
-                if plan.put or plan.remove:
-                    await self.corpora.change(ref, put=plan.put, remove=plan.remove, over=plan.over)
-            except ContentsConflictError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-            else:
-                return plan
-        raise AssertionError  # the last attempt has returned or raised
 
 
 def _read(source: CatalogSource, document: Json, url: str) -> ReadDocument:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from toolsearch.service.catalogs import Catalogs
 from toolsearch.service.corpora.corpora import Corpora
+from toolsearch.service.imports.exchange import Exchanger
 from toolsearch.service.imports.fetching import Fetcher, OpenClient
 from toolsearch.service.imports.importing import Importing
 from toolsearch.service.imports.imports import Imports
@@ -36,10 +37,9 @@ def make_imports(
 
     refused = RefusedTools(storage.records, clock)
     importing = Importing(
-        storage.contents,
+        Exchanger(storage.contents, corpora),
         directory.sources,
         refused,
-        corpora,
         Fetcher(open_client, settings.imports.max_document_bytes, settings.imports.fetch_timeout_s),
         default_counter(),
         require_catalog_with_room,
