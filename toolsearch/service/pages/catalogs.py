@@ -87,6 +87,8 @@ async def catalog(
     async with opened(service, visit, corpus) as used:
         tools = await search_threads.run(_tools, used, caller.principal.reach, q, after)
     sources = await source_routes.list_sources(name, service, caller, Paging("", "", _SOURCES))
+    sees_all = caller.principal.reach.is_everything  # no rule can be asked about a tool that could not be read
+    refused = await service.catalogs.refused_tools(caller.tenant, name) if sees_all else []
     return frame.page(
         request,
         "catalog.html",
@@ -97,7 +99,7 @@ async def catalog(
         query=q,
         after=after,
         sources=sources.items,
-        refused=(await service.catalogs.refused_tools(caller.tenant, name))[:_REFUSED],
+        refused=refused[:_REFUSED],
     )
 
 

@@ -48,6 +48,7 @@ SECTIONS: Final = (
     Section(f"{ROOT}/playground", "Playground", "search", "search"),
     Section(f"{ROOT}/catalogs", "Catalogs", "catalog", "read-catalog"),
     Section(f"{ROOT}/imports", "Imports", "import", "read-catalog"),
+    Section(f"{ROOT}/approvals", "Approvals", "shield", "read-catalog"),
     Section(f"{ROOT}/sessions", "Sessions", "session", "search"),
     Section(f"{ROOT}/usage", "Usage", "chart", "search"),
     Section(f"{ROOT}/misses", "Misses", "miss", "read-catalog"),

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, FastAPI, Response
 
 from toolsearch.errors import UnknownRecordError
 from toolsearch.service.pages import (
+    approvals,
     catalogs,
     frame,
     imports,
@@ -29,6 +30,7 @@ _ROUTERS = (
     tools.router,
     catalogs.router,
     imports.router,
+    approvals.router,
     sessions.router,
     usage.router,
     misses.router,
