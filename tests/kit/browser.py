@@ -8,9 +8,9 @@ import os
 import socket
 import subprocess
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from toolsearch.storage.sqlite.storage import SqliteStorage
 
 # Left out: what would switch off what the tests look for, and a single process does not survive its first context.
 _UNWANTED = ("--disable-web-security", "--allow-running-insecure-content", "--single-process")
+_SETTINGS = ServiceSettings.model_validate({"outbound": {"allowed_networks": ["127.0.0.0/8"]}})
 _ENVIRONMENT = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
 
 
@@ -58,23 +59,28 @@ class Site:
 
 
 @contextmanager
-def served(folder: Path, clock: Callable[[], float], fill: Callable[[Service, str], Awaitable[None]]) -> Iterator[Site]:
-    """Serve a service over a socket, from a thread with an event loop of its own. *fill* is given the key, too."""
+def served(
+    folder: Path, clock: Callable[[], float], filled: Callable[[Service, str], AbstractAsyncContextManager[None]]
+) -> Iterator[Site]:
+    """Serve a service over a socket, from a thread with an event loop of its own.
+
+    filled  given the service and the key of its first administrator; entered before it is served, left after it
+    """
     begun: Future[tuple[Site, uvicorn.Server]] = Future()
 
     async def serve() -> None:
         storage = SqliteStorage(folder / "toolsearch.db")
         try:
-            service = Service(ServiceSettings(), storage, clock=clock, indexes=folder / "indexes")
+            service = Service(_SETTINGS, storage, clock=clock, indexes=folder / "indexes")
             key = service.keys.first_key() or ""
             with socket.socket() as listening:
                 listening.bind(("127.0.0.1", 0))
                 url = f"http://127.0.0.1:{listening.getsockname()[1]}"
                 server = uvicorn.Server(uvicorn.Config(make_app(service), log_config=None, ws="none"))
-                await fill(service, key)
-                listening.listen()  # from now on connections are accepted, though answered a little later
-                begun.set_result((Site(service, url, key), server))
-                await server.serve([listening])
+                async with filled(service, key):
+                    listening.listen()  # from now on connections are accepted, though answered a little later
+                    begun.set_result((Site(service, url, key), server))
+                    await server.serve([listening])
         except BaseException as error:
             if not begun.done():
                 begun.set_exception(error)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -40,6 +40,7 @@ PAGES = {
     "import": "/pages/catalogs/default/import",
     "imports": "/pages/imports",
     "job": "/pages/imports {first}",
+    "approvals": "/pages/approvals",
     "sessions": "/pages/sessions",
     "session": "/pages/sessions {first}",
     "usage": "/pages/usage",
@@ -63,16 +64,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     def token(size: int | None = None) -> str:
         return hashlib.sha256(str(next(numbers)).encode()).hexdigest()[: 2 * (size or 16)]
 
-    async def fill(service: Service, key: str) -> None:
+    @asynccontextmanager
+    async def filled(service: Service, key: str) -> AsyncIterator[None]:
         grant = await service.keys.of_token(key)
         assert grant
-        await page_data.fill(service, ServiceCaller.of(grant))
+        async with page_data.filled(service, ServiceCaller.of(grant)):
+            yield
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patched.setattr(secrets, "token_hex", token)
         patched.setattr(secrets, "token_urlsafe", token)
-        with served(tmp_path_factory.mktemp("service"), lambda: NOW_S, fill) as running:
+        with served(tmp_path_factory.mktemp("service"), lambda: NOW_S, filled) as running:
             yield running
 
 

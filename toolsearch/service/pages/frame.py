@@ -52,7 +52,7 @@ SECTIONS: Final = (
     Section(f"{ROOT}/sessions", "Sessions", "session", "search"),
     Section(f"{ROOT}/usage", "Usage", "chart", "search"),
     Section(f"{ROOT}/misses", "Misses", "miss", "read-catalog"),
-    Section(f"{ROOT}/receipts", "Receipts", "receipt", "admin"),
+    Section(f"{ROOT}/receipts", "Receipts", "receipt", "call"),
     Section(f"{ROOT}/keys", "Keys", "key", "admin"),
 )
 

@@ -9,13 +9,14 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.routing import PageRoute, visit_with
+from toolsearch.service.routes.whose import whose_key
 from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _Service = Annotated[Service, Depends(the_service)]
-_Admin = Annotated[Visit, Depends(visit_with("admin"))]
+_Calling = Annotated[Visit, Depends(visit_with("call"))]
 _Text = Annotated[str, Query(max_length=200)]
 _RECEIPTS: Final = 50  # on a page
 
@@ -24,7 +25,7 @@ _RECEIPTS: Final = 50  # on a page
 async def receipts(
     request: Request,
     service: _Service,
-    visit: _Admin,
+    visit: _Calling,
     before: _Text = "",
     tool: _Text = "",
     session: _Text = "",
@@ -38,7 +39,7 @@ async def receipts(
         limit=_RECEIPTS,
         tool=asked["tool"] or None,
         session=asked["session"] or None,
-        key=asked["key"] or None,
+        key=whose_key(visit.caller, asked["key"] or None, mine=False),
     )
     return frame.page(
         request,

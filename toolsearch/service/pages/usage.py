@@ -78,6 +78,7 @@ class Drawn:
 async def usage(
     request: Request, service: _Service, visit: _Searcher, days: Annotated[int, Query(ge=1, le=400)] = 30
 ) -> Response:
+    await service.activity.settled()
     is_admin = includes(visit.caller.scopes, "admin")
     today_s = int(service.clock()) // _DAY_S * _DAY_S
     since_s = today_s - (days - 1) * _DAY_S
