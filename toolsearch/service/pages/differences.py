@@ -40,7 +40,7 @@ class Place:
 
 def places_of(before: JsonObject | None, now: JsonObject) -> list[Place]:
     """Every place of either definition, as the definitions are written. Characters that hide are written out."""
-    old, new = dict(_leaves("", before or {})), dict(_leaves("", now))
+    old, new = dict(_leaves("", before)) if before else {}, dict(_leaves("", now))
     names = [*new, *(name for name in old if name not in new)]
     return [Place(printable(name), *_marked(old.get(name), new.get(name))) for name in names]
 
