@@ -28,6 +28,7 @@ class RuleKind(Enum):
     SERVER = "server"
     TAG = "tag"
     CLASS = "class"
+    SHOWN = "as"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,9 @@ class Rule:
     The part after the colon may be a glob (``git__*``, ``server:aws-*``), which has to match the whole name, server or
     tag; `GlobSet` describes globs. ``[*]`` is a literal star. Upper and lower case differ. A rule that matches no tool
     now is legal, because tools come and go. A rule that can never match, such as ``"a, b"`` for two names, is an error.
+
+    A tool that is shown by another name than it has in its catalog is looked at as it is in its catalog. What denies
+    a name denies it by either name. ``as:history`` looks at the name that it is shown by.
     """
 
     kind: RuleKind
@@ -55,14 +59,15 @@ class Rule:
         if not pattern or kind not in _KINDS:
             raise BadSettingError(
                 f"cannot use the reach rule {text[:_MAX_RULE_CHARACTERS]!r}: write a tool's name or a glob such as "
-                "'git__*', 'server:<server>', 'tag:<tag>' or 'class:read', 'class:write', 'class:destructive'"
+                "'git__*', 'server:<server>', 'tag:<tag>', 'as:<shown name>' or 'class:read', 'class:write', "
+                "'class:destructive'"
             )
         if len(pattern) > _MAX_RULE_CHARACTERS:
             raise BadSettingError(
                 f"a reach rule has {len(pattern)} characters, at most {_MAX_RULE_CHARACTERS} are taken; "
                 "write several rules, or a shorter glob"
             )
-        if _KINDS[kind] is RuleKind.NAME:
+        if _KINDS[kind] in (RuleKind.NAME, RuleKind.SHOWN):
             _require_possible_name(pattern)
         if _KINDS[kind] is RuleKind.CLASS and pattern not in _CLASSES:
             raise BadSettingError(f"there is no class {pattern!r} of tools; there are {', '.join(_CLASSES)}")
@@ -119,8 +124,16 @@ class Reach:
         """Whether no tool is left out, so that a search needs no filter."""
         return all(_EVERY_NAME in allow for allow in (self.allow, *self.also)) and not self.deny
 
-    def allows(self, definition: ToolDefinition) -> bool:
-        return all(rules.matches(definition) for rules in self._allowed) and not self._denied.matches(definition)
+    def allows(self, definition: ToolDefinition, original: ToolDefinition | None = None) -> bool:
+        """*original* is the definition in its catalog, of a tool that is shown by another name."""
+        if original is None:
+            return all(rules.matches(definition) for rules in self._allowed) and not self._denied.matches(definition)
+        shown = definition.name
+        return (
+            all(rules.matches(original, shown) for rules in self._allowed)
+            and not self._denied.matches(original, shown)
+            and not self._denied.matches(definition)
+        )
 
     def __and__(self, other: Reach) -> Reach:
         """Return what both allow: never more than either."""
@@ -145,24 +158,27 @@ def _rules(given: Iterable[Rule], option: str) -> tuple[Rule, ...]:
 class _AnyRule:
     """Whether any of some rules matches a tool, in time that hardly grows with the rules."""
 
-    __slots__ = ("_is_any", "_match_class", "_match_name", "_match_server", "_match_tag")
+    __slots__ = ("_is_any", "_match_class", "_match_name", "_match_server", "_match_shown", "_match_tag")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         patterns: dict[RuleKind, set[str]] = {kind: set() for kind in RuleKind}
         for rule in rules:
             patterns[rule.kind].add(rule.pattern)
-        self._is_any = "*" in patterns[RuleKind.NAME]
+        self._is_any = "*" in patterns[RuleKind.NAME] or "*" in patterns[RuleKind.SHOWN]
         # What no rule looks at need not be looked at in 40,000 tools, which have few servers and tags.
         self._match_name = _AnyText(patterns[RuleKind.NAME]).match if patterns[RuleKind.NAME] else None
+        self._match_shown = _AnyText(patterns[RuleKind.SHOWN]).match if patterns[RuleKind.SHOWN] else None
         self._match_server = _remembering(patterns[RuleKind.SERVER])
         self._match_tag = _remembering(patterns[RuleKind.TAG])
         self._match_class = _remembering(patterns[RuleKind.CLASS])
 
-    def matches(self, definition: ToolDefinition) -> bool:
+    def matches(self, definition: ToolDefinition, shown: str = "") -> bool:
+        """*shown* is the name that it is shown by, if that is another one."""
         if self._is_any:
             return True
         return bool(
             (self._match_name and self._match_name(definition.name))
+            or (self._match_shown and self._match_shown(shown or definition.name))
             or (self._match_server and self._match_server(definition.server))
             or (self._match_tag and any(map(self._match_tag, definition.tags)))
             or (self._match_class and self._match_class(safety_of(definition.annotations).value))

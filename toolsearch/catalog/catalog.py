@@ -279,9 +279,9 @@ class Catalog:
         with self._lock:
             if self._snapshot is None:
                 tools = self._tools.copy()
-                unread = tools.unread_fingerprints if isinstance(tools, KnowsFingerprints) else dict[str, str]
+                known = tools.known_fingerprints if isinstance(tools, KnowsFingerprints) else dict[str, str]
                 self._snapshot = CatalogSnapshot(
-                    MappingProxyType(tools), self._version, self._fingerprints, self._all_purposes(), unread
+                    MappingProxyType(tools), self._version, self._fingerprints, self._all_purposes(), known
                 )
             return self._snapshot
 

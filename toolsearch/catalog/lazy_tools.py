@@ -12,9 +12,9 @@ from toolsearch.tools.definition import Tool
 
 @runtime_checkable
 class KnowsFingerprints(Protocol):
-    """A mapping of tools that knows the fingerprints of definitions that it has not read."""
+    """A mapping of tools that knows the fingerprints of definitions without reading them."""
 
-    def unread_fingerprints(self) -> Mapping[str, str]:
+    def known_fingerprints(self) -> Mapping[str, str]:
         """By name, of some of the tools."""
         ...
 
@@ -55,6 +55,6 @@ class LazyTools(MutableMapping[str, Tool]):
         other._tools = dict(self._tools)
         return other
 
-    def unread(self) -> list[str]:
-        """The names of the tools that are as they are stored, and were not asked for so far."""
-        return [name for name, tool in self._tools.items() if tool is None and name not in self._as_stored]
+    def as_stored(self) -> list[str]:
+        """The names of the tools that were not written over."""
+        return [name for name, tool in self._tools.items() if tool is None]

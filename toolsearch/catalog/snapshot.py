@@ -37,14 +37,14 @@ class CatalogSnapshot:
 
     version   grows with each change of its tools; it says nothing across catalogs or processes
     purposes  see `Catalog.server_purpose`
-    unread    fingerprints of definitions that are stored, and need not be read for them
+    known    fingerprints of definitions that are stored, and need not be read for them
     """
 
     tools: Mapping[str, Tool]
     version: int
     _fingerprints: FingerprintCache = field(default_factory=FingerprintCache, repr=False)
     purposes: Mapping[str, str] = field(default_factory=dict[str, str])
-    unread: Callable[[], Mapping[str, str]] = field(default=dict[str, str], repr=False)
+    known: Callable[[], Mapping[str, str]] = field(default=dict[str, str], repr=False)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -54,5 +54,5 @@ class CatalogSnapshot:
 
     def tool_fingerprints(self) -> dict[str, str]:
         """The fingerprint of each definition, by tool name."""
-        unread = self.unread()
-        return {name: unread.get(name) or self._fingerprints.of(self.tools[name].definition) for name in self.tools}
+        known = self.known()
+        return {name: known.get(name) or self._fingerprints.of(self.tools[name].definition) for name in self.tools}

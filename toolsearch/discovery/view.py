@@ -45,11 +45,11 @@ class View:
     def allows(self, name: str) -> bool:
         """Whether there is such a tool, and the caller may see it."""
         tool = self._catalog.find(name)
-        return tool is not None and self._admits(tool.definition)
+        return tool is not None and self._admits(tool)
 
     def find(self, name: str) -> Tool | None:
         tool = self._catalog.find(name)
-        return tool if tool is not None and self._admits(tool.definition) else None
+        return tool if tool is not None and self._admits(tool) else None
 
     def get(self, name: str) -> Tool:
         """Return a tool. Raises UnknownToolError, whose near names are in reach too."""
@@ -93,15 +93,16 @@ class View:
             rule, listing.version, tools=len(listing.names), tokens=lambda: listing.tokens
         )
 
-    def _admits(self, definition: ToolDefinition) -> bool:
-        return (self._server is None or definition.server == self._server) and self._reach.allows(definition)
+    def _admits(self, tool: Tool) -> bool:
+        is_of_server = self._server is None or tool.definition.server == self._server
+        return is_of_server and self._reach.allows(tool.definition, tool.original)
 
     def _listing(self) -> _Listing:
         snapshot = self._catalog.snapshot()
         listed = self._listed
         if listed is None or listed.version != snapshot.version:
             tools = snapshot.tools
-            names = sorted(name for name in tools if self.selection is None or self._admits(tools[name].definition))
+            names = sorted(name for name in tools if self.selection is None or self._admits(tools[name]))
             listed = self._listed = _Listing(snapshot.version, tuple(names), self.find, self._costs)
         return listed
 

@@ -39,6 +39,7 @@ from toolsearch.service.routes import (
     sessions,
     sources,
     tenants,
+    toolsets,
     usage,
 )
 from toolsearch.service.service import Service
@@ -47,7 +48,7 @@ from toolsearch.wiring import build_telemetry
 
 _ROUTERS = (
     approvals.router,
-    *(catalogs.router, sources.router, jobs.router, search.router, sessions.router, calls.router),
+    *(catalogs.router, toolsets.router, sources.router, jobs.router, search.router, sessions.router, calls.router),
     *(feedback.router, usage.router, misses.router, receipts.router),
     *(keys.router, tenants.router, audit.router),
 )

@@ -44,7 +44,7 @@ RequireRoom = Callable[[str, Any, int], Awaitable[None]]
 Deleting = Callable[[str, str], Awaitable[None]]
 
 
-async def _no_limit(_tenant: str, _what: str, _more: int) -> None:
+async def no_limit(_tenant: str, _what: str, _more: int) -> None:
     """Let everybody have any number."""
 
 
@@ -70,7 +70,7 @@ class Catalogs:
     storage: Storage
     corpora: Corpora
     clock: Callable[[], float]
-    require_room: RequireRoom = _no_limit
+    require_room: RequireRoom = no_limit
     deleting: list[Deleting] = field(default_factory=list[Deleting])
 
     @property
@@ -80,7 +80,9 @@ class Catalogs:
     async def create(self, tenant: str, name: str, document: JsonObject) -> Record:
         """Raises RecordConflictError if there is one of that name, and TooManyError."""
         await self.require_room(tenant, "catalogs", 1)
-        return await self._put(tenant, name, document, over=0)
+        record = await self._put(tenant, name, document, over=0)
+        await self.corpora.renew_toolsets(CorpusRef(tenant, CATALOG, name))
+        return record
 
     async def get(self, tenant: str, name: str) -> Record:
         """Raises UnknownRecordError."""

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Final
 
 from toolsearch.access.principals import Grant, Principal
-from toolsearch.access.reach import EVERY_TOOL, Reach
+from toolsearch.access.reach import EVERY_TOOL, Reach, RuleKind
 from toolsearch.access.scopes import SCOPES, Scope
 from toolsearch.access.token_hashes import token_sha256
-from toolsearch.errors import KeyStoreError, UnknownRecordError
+from toolsearch.errors import BadSettingError, KeyStoreError, UnknownRecordError
 from toolsearch.storage.keys import KeyStore, StoredKey
 from toolsearch.storage.records import THE_SERVICE, RecordStore
 
@@ -97,7 +97,10 @@ class Keys:
 
         Raises BadSettingError for a rule that cannot be used.
         """
-        Reach.parse(allow, deny)
+        if any(rule.kind is RuleKind.SHOWN for rule in Reach.parse(allow, deny).allow):
+            raise BadSettingError(
+                "a key allows tools by the names of their catalogs: whoever writes toolsets may rename"
+            )
         draft = StoredKey(
             id="",
             tenant=tenant,

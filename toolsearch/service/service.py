@@ -43,6 +43,7 @@ from toolsearch.service.sessions import SESSION, Sessions
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.shutdown import Shutdown
 from toolsearch.service.tenants import Tenants
+from toolsearch.service.toolsets import Toolsets
 from toolsearch.service.visits import Visits
 from toolsearch.storage.records import THE_SERVICE
 from toolsearch.storage.storage import Storage
@@ -98,6 +99,7 @@ class Service:
             observer_of=partial(ActivityObserver, self.activity),
         )
         self.catalogs = Catalogs(storage, self.corpora, clock, self.limits.require_room)
+        self.toolsets = Toolsets(storage, self.corpora, clock, self.limits.require_room)
         self.tenants = Tenants(storage, self.keys, self.corpora, clock)
         self.issued_tokens = IssuedTokens.of(settings.jwt, self.tenants)
         self.approvals = Approvals(storage, self.corpora, servers, clock)

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.errors import UnknownRecordError, UnknownSessionError
+from toolsearch.service.asked_reach import asked_reach
 from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
@@ -77,7 +78,7 @@ class KeptSession:
 
     @property
     def reach(self) -> Reach:
-        return Reach.parse(self.plan.allow, self.plan.deny)
+        return asked_reach(self.plan.corpus, self.plan.allow, self.plan.deny)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,7 @@ class Tool:
     source  where it came from, for people: ``function statistics.mean``, ``mcp.json#git``, ``api.yaml``
     spec    what `open_source` takes to give this tool again, from any working directory; empty if nothing does
     origin  of a tool that a server lists; it is not stored
+    original  the definition that it has in its catalog, if it is shown as another one; rules of a reach are about that
     """
 
     definition: ToolDefinition
@@ -118,6 +119,7 @@ class Tool:
     source: str = ""
     spec: str = ""
     origin: ToolOrigin | None = None
+    original: ToolDefinition | None = None
 
     @property
     def name(self) -> str:

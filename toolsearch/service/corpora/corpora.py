@@ -7,7 +7,7 @@ import logging
 import shutil
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -71,7 +71,13 @@ class Corpora:
         self._records = storage.records
         self._most_bytes = settings.memory.index_bytes
         self._opener = CorpusOpener(
-            storage, settings, callbacks_of, indexes=indexes, servers_of=servers_of, observer_of=observer_of
+            storage,
+            settings,
+            callbacks_of,
+            self.using,
+            indexes=indexes,
+            servers_of=servers_of,
+            observer_of=observer_of,
         )
         self._indexes = indexes
         self._places: OrderedDict[CorpusRef, _Place] = OrderedDict()  # the least recently used first
@@ -117,6 +123,20 @@ class Corpora:
     async def drop(self, ref: CorpusRef) -> None:
         """Forget a corpus that was deleted from the store, with its index. It is closed once nobody uses it."""
         await self._to_its_end(self._drop(ref))
+        await self.renew_toolsets(ref)
+
+    async def revise(self, ref: CorpusRef) -> None:
+        """Bring a toolset that is in memory to the version in the store."""
+        if ref in self._places:
+            await self._to_its_end(self._revise(ref))
+
+    async def renew_toolsets(self, catalog: CorpusRef) -> None:
+        """Have the toolsets over *catalog* that are in memory notice that it has come or gone."""
+        for ref, place in list(self._places.items()):
+            toolset = place.corpus.toolset if place.corpus else None
+            if ref.tenant == catalog.tenant and toolset is not None and catalog.name in toolset.spec.catalogs:
+                with suppress(UnknownRecordError):  # it is being deleted itself
+                    await self.revise(ref)
 
     async def drop_tenant(self, tenant: str) -> None:
         """Forget all corpora of a tenant that was deleted, as `drop`."""
@@ -215,6 +235,13 @@ class Corpora:
         self._bring(place, revision, put, remove)
         return revision
 
+    async def _revise(self, ref: CorpusRef) -> None:
+        with self._held(ref) as place:
+            async with place.lock:
+                if place.corpus is not None:
+                    await self._opener.revise(place.corpus)
+                    place.measured_s = 0.0
+
     async def _alone(self, ref: CorpusRef, work: Callable[[], _Value]) -> _Value:
         with self._held(ref) as place:
             async with place.lock:
@@ -276,6 +303,8 @@ class Corpora:
         corpus, place.corpus, place.bytes, place.unsaved = place.corpus, None, 0, 0
         if corpus is None:
             return
+        if corpus.toolset is not None:
+            corpus.toolset.close()
         if not place.is_dropped:
             await self._saved(corpus)
         for close in (corpus.gateway.aclose, lambda: in_thread(corpus.engine.close), corpus.resources.aclose):

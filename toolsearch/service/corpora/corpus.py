@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 from toolsearch.catalog.index_cache import IndexCache
 from toolsearch.engine import ToolSearch
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.service.corpora.live_toolset import LiveToolset
 from toolsearch.service.corpora.stored_catalog import Tally
 from toolsearch.tools.definition import legal_name
 from toolsearch_indexes.footprint import index_bytes
@@ -51,7 +52,7 @@ def _safe(name: str) -> str:
 
 @dataclass(eq=False, slots=True)
 class Corpus:
-    """*revision* is that of the store which the index holds.
+    """*revision* is that of the store which the index holds; of a toolset it is the number of its version.
 
     Searches go to *engine*, calls to *gateway*, with the `Caller` that says whose session it is.
     """
@@ -62,6 +63,7 @@ class Corpus:
     revision: int
     tally: Tally = field(default_factory=Tally)
     cache: IndexCache | None = None
+    toolset: LiveToolset | None = None  # what makes it one
     resources: AsyncExitStack = field(default_factory=AsyncExitStack)  # what is held open for it
 
     @property

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from toolsearch.catalog.catalog import StoredCatalog
+from toolsearch.catalog.catalog import Catalog, StoredCatalog
 from toolsearch.catalog.index_cache import IndexCache
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import UnknownRecordError
@@ -16,11 +17,14 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import GatewayConfig, GatewaySettings
 from toolsearch.gateway.status.observing import GatewayObserver
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
+from toolsearch.service.corpora.live_toolset import Holders, LiveToolset
 from toolsearch.service.corpora.stored_catalog import FoundTools, Tally
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.stored_tools import MakeCallback, to_tool
+from toolsearch.service.toolset_specs import TOOLSET, ToolsetSpec
 from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.storage.contents import StoredTool
+from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
 from toolsearch.threads import BoundedThreads
 from toolsearch.tools.definition import Tool
@@ -33,6 +37,9 @@ from toolsearch_indexes.vector_store import MemoryVectorStore
 _VECTORS: Final = "vectors.sqlite"
 _AT_ONCE: Final = 4  # more at once would only hold more memory
 
+NAMES: Final = "toolset_names"  # the kind of the records that say whose tools have the names, by toolset
+
+Using = Callable[[CorpusRef], AbstractAsyncContextManager[Corpus]]
 CallbacksOf = Callable[[str], MakeCallback]  # for a tenant, what runs its stored tools
 ObserverOf = Callable[[CorpusRef], GatewayObserver | None]  # who is told of what is done with a corpus
 ServersOf = Callable[[CorpusRef], Awaitable[tuple[UpstreamSettings, ...]]]  # the MCP servers of a corpus
@@ -46,6 +53,7 @@ class CorpusOpener:
     """Opens corpora and applies changes to them.
 
     callbacks_of  gives, for a tenant, what runs its stored tools
+    using         keeps another corpus in memory, for a toolset over it
     indexes       the folder of all indexes; None keeps them in memory only
     servers_of    gives the MCP servers of a corpus
     observer_of   gives who is told of what is done with a corpus
@@ -56,6 +64,7 @@ class CorpusOpener:
         storage: Storage,
         settings: ServiceSettings,
         callbacks_of: CallbacksOf,
+        using: Using,
         *,
         indexes: Path | None,
         servers_of: ServersOf,
@@ -64,6 +73,7 @@ class CorpusOpener:
         self._storage = storage
         self._settings = _without_index_dir(settings)
         self._callbacks_of = callbacks_of
+        self._using = using
         self._indexes = indexes
         self._servers_of = servers_of
         self._observer_of = observer_of
@@ -73,7 +83,56 @@ class CorpusOpener:
 
     async def open(self, ref: CorpusRef) -> Corpus:
         """Raises UnknownRecordError if there is none, whatever the reason."""
+        if ref.kind == TOOLSET:
+            return await self._toolset(ref)
         opened = await self._threads.run(self._engine_of_catalog, ref)
+        return await self._with_gateway(ref, opened)
+
+    async def revise(self, corpus: Corpus) -> None:
+        """Bring a toolset to the version in the store, and to the catalogs that are there."""
+        toolset, ref = corpus.toolset, corpus.ref
+        if toolset is None:
+            return
+        spec = await self._threads.run(self._spec, ref)
+        resources, catalogs = await self._catalogs(ref, spec)
+        try:
+            await self._threads.run(toolset.revise, spec, catalogs)
+        except BaseException:
+            await resources.aclose()
+            raise
+        before, corpus.resources, corpus.revision = corpus.resources, resources, spec.number
+        await before.aclose()
+
+    async def _toolset(self, ref: CorpusRef) -> Corpus:
+        spec = await self._threads.run(self._spec, ref)
+        resources, catalogs = await self._catalogs(ref, spec)
+        try:
+            opened, toolset = await self._threads.run(self._engine_of_toolset, ref, spec, catalogs)
+            try:
+                corpus = await self._with_gateway(ref, opened)
+            except BaseException:
+                toolset.close()
+                raise
+        except BaseException:
+            await resources.aclose()
+            raise
+        corpus.toolset, corpus.resources = toolset, resources
+        return corpus
+
+    async def _catalogs(self, ref: CorpusRef, spec: ToolsetSpec) -> tuple[AsyncExitStack, dict[str, Corpus]]:
+        """The catalogs of a toolset that are there, and what keeps them in memory."""
+        resources, found = AsyncExitStack(), dict[str, Corpus]()
+        try:
+            for name in spec.catalogs:
+                with suppress(UnknownRecordError):
+                    using = self._using(CorpusRef(ref.tenant, "catalog", name))
+                    found[name] = await resources.enter_async_context(using)
+        except BaseException:
+            await resources.aclose()
+            raise
+        return resources, found
+
+    async def _with_gateway(self, ref: CorpusRef, opened: _Opened) -> Corpus:
         try:
             gateway = await self._gateway(ref, opened.engine)
             await gateway.__aenter__()
@@ -84,7 +143,8 @@ class CorpusOpener:
 
     async def _gateway(self, ref: CorpusRef, engine: ToolSearch) -> Gateway:
         settings = GatewaySettings(trust=self._settings.trust, state_dir=self._indexes)
-        config = GatewayConfig(str(ref), await self._servers_of(ref), settings)
+        servers = () if ref.kind == TOOLSET else await self._servers_of(ref)  # a toolset has those of its catalogs
+        config = GatewayConfig(str(ref), servers, settings)
         pins, observer = self._storage.pins(ref.tenant), self._observer_of(ref)
         return Gateway(config, engine=engine, pins=pins, observer=observer)
 
@@ -111,6 +171,34 @@ class CorpusOpener:
 
         return self._engine(ref, revision, contents.fingerprints(ref.tenant, ref.name), read)
 
+    def _spec(self, ref: CorpusRef) -> ToolsetSpec:
+        record = self._storage.records.get(ref.tenant, TOOLSET, ref.name, at_s=time.time())
+        if record is None:
+            raise UnknownRecordError(ref.kind, ref.name)
+        return ToolsetSpec.of(record.document)
+
+    def _engine_of_toolset(
+        self, ref: CorpusRef, spec: ToolsetSpec, catalogs: Mapping[str, Corpus]
+    ) -> tuple[_Opened, LiveToolset]:
+        records = self._storage.records
+        kept = records.get(ref.tenant, NAMES, ref.name, at_s=time.time())
+        opened: list[_Opened] = []
+
+        def index(fingerprints: Mapping[str, str], read: Callable[[str], Tool | None]) -> Catalog:
+            opened.append(self._engine(ref, spec.number, fingerprints, read))
+            return opened[0].engine.catalog
+
+        def keep(holders: Holders) -> None:
+            records.put(ref.tenant, NAMES, ref.name, {"holders": dict(holders)}, over=None, at_s=time.time())
+
+        toolset = LiveToolset(spec, catalogs, _holders(kept), keep)
+        try:
+            toolset.open(index)
+        except BaseException:
+            toolset.close()
+            raise
+        return opened[0], toolset
+
     def _engine(
         self, ref: CorpusRef, revision: int, fingerprints: Mapping[str, str], read: Callable[[str], Tool | None]
     ) -> _Opened:
@@ -136,6 +224,11 @@ class _Opened:
     revision: int
     tally: Tally
     cache: IndexCache | None
+
+
+def _holders(kept: Record | None) -> dict[str, str]:
+    holders: Any = kept.document["holders"] if kept else {}
+    return dict(holders)
 
 
 def _without_index_dir(settings: ServiceSettings) -> ServiceSettings:

@@ -24,8 +24,8 @@ class FoundTools(LazyTools):
         self._find = read
         self.tally = Tally()
 
-    def unread_fingerprints(self) -> Mapping[str, str]:
-        return {name: self._fingerprints[name] for name in self.unread()}
+    def known_fingerprints(self) -> Mapping[str, str]:
+        return {name: self._fingerprints[name] for name in self.as_stored()}
 
     def _read(self, name: str) -> Tool:
         tool = self._find(name)

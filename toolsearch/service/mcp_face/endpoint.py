@@ -15,11 +15,11 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.access.principals import Grant, Principal
-from toolsearch.access.reach import Reach
 from toolsearch.errors import UnknownSessionError
 from toolsearch.gateway.bearer import PrincipalToken
 from toolsearch.gateway.http_guard import RetryAfter
 from toolsearch.gateway.server import make_server
+from toolsearch.service.asked_reach import asked_reach
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.limits import Limits
@@ -190,7 +190,7 @@ class CorpusEndpoint:
 def _user(kept: KeptSession, credential: Credential) -> AuthenticatedUser:
     """Who it is for the SDK and the gateway: within reach of the key and of the session."""
     caller = credential.caller
-    reach = caller.principal.reach & Reach.parse(kept.plan.allow, kept.plan.deny)
+    reach = caller.principal.reach & asked_reach(kept.plan.corpus, kept.plan.allow, kept.plan.deny)
     grant = Grant(Principal(caller.tenant, reach), tuple(sorted(caller.scopes)), key_id=caller.key_id, session=kept.id)
     return AuthenticatedUser(PrincipalToken.of(grant))
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from toolsearch.access.reach import Reach
 from toolsearch.api.search import ExplainedTool, FoundTool, QueryAnswer, SearchAnswer, SearchRequest
 from toolsearch.service.activity.activity import Who
 from toolsearch.service.activity.misses import SearchNote
+from toolsearch.service.asked_reach import asked_reach
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.routes.corpus_asked import corpus_asked
 from toolsearch.service.searching import Answered, AnsweredQuery, Asked, answer
@@ -29,26 +29,23 @@ async def search(body: SearchRequest, service: _Service, caller: _Searcher) -> R
     """Nothing is kept of the search but figures, and queries without a good answer: see misses. The answer to a single
     query that cannot be searched for is an error; of several, the others are answered.
     """
+    ref = corpus_asked(body, caller)
     asked = Asked(
         queries=body.queries,
         names=body.names,
         strategy=body.strategy,
         limit=body.limit,
         server=body.server,
-        reach=Reach.parse(body.allow, body.deny) if body.deny or body.allow != ["*"] else _EVERYTHING,
+        reach=asked_reach(ref, body.allow, body.deny),
         definitions=body.definitions,
         explain=body.explain,
         explain_tools=body.explain_tools,
     )
-    ref = corpus_asked(body, caller)
     async with service.corpora.using(ref) as corpus:
         answered = await search_threads.run(answer, corpus.engine, caller.principal, asked)
     notes = [SearchNote(each.query, each.found) for each in answered.queries if not each.error]
     service.activity.searched(Who(caller.tenant, caller.key_id, "", caller.request_id), ref, notes)
     return Response(_body(answered).model_dump_json(), media_type="application/json")  # written once, checked never
-
-
-_EVERYTHING = Reach()
 
 
 def _body(answered: Answered) -> SearchAnswer:

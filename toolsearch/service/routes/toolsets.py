@@ -1,0 +1,168 @@
+"""Toolsets: ``/v1/toolsets``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Response
+
+from toolsearch.api.base import Page
+from toolsearch.api.toolsets import (
+    NewToolset,
+    ToolsetBody,
+    ToolsetEntry,
+    ToolsetMemberBody,
+    ToolsetPatch,
+    ToolsetRuleBody,
+)
+from toolsearch.service.callers import ServiceCaller, caller_with
+from toolsearch.service.conditional import Conditional, etag_of
+from toolsearch.service.corpora.toolset_resolution import Absent
+from toolsearch.service.cursors import Paging, paging
+from toolsearch.service.service import Service, the_service
+from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
+from toolsearch.service.toolsets import KeptToolset, ToolsetTool
+from toolsearch.tools.summaries import summary_of
+
+router = APIRouter(tags=["toolsets"])
+
+_Service = Annotated[Service, Depends(the_service)]
+_Writer = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
+_Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
+_Paging = Annotated[Paging, Depends(paging)]
+
+
+@router.post("/toolsets", status_code=201, summary="Create a toolset")
+async def create(body: NewToolset, service: _Service, caller: _Writer, response: Response) -> ToolsetBody:
+    """A toolset shows tools of one or more catalogs, by names and descriptions of its own if it has some. Rules take in
+    tools that come later. A name of a toolset never comes to mean another tool by itself: a newcomer whose name is
+    taken is refused, with the reason among the toolset's tools.
+    """
+    spec = ToolsetSpec(body.description, _members(body.tools), _rules(body.rules))
+    return _tagged(response, await service.toolsets.create(caller.tenant, body.name, spec))
+
+
+@router.get("/toolsets", summary="List toolsets")
+async def list_toolsets(service: _Service, caller: _Reader, page: _Paging) -> Page[ToolsetBody]:
+    found = await service.toolsets.page(caller.tenant, after=page.after, limit=page.fetch)
+    return page.page(found, lambda each: each.name, _body)
+
+
+@router.get("/toolsets/{toolset}", summary="Give the newest version of a toolset")
+async def get(
+    toolset: str, service: _Service, caller: _Reader, conditional: Conditional, response: Response
+) -> ToolsetBody:
+    kept = await service.toolsets.get(caller.tenant, toolset)
+    conditional.tag(response, kept.version)
+    return _body(kept)
+
+
+@router.patch("/toolsets/{toolset}", summary="Make a new version of a toolset")
+async def change(
+    toolset: str,
+    body: ToolsetPatch,
+    service: _Service,
+    caller: _Writer,
+    conditional: Conditional,
+    response: Response,
+) -> ToolsetBody:
+    """Sessions over it go on with the new version. The versions before can still be read."""
+    changes: dict[str, Any] = {}
+    if body.description is not None:
+        changes["description"] = body.description
+    if body.tools is not None:
+        changes["tools"] = _members(body.tools)
+    if body.rules is not None:
+        changes["rules"] = _rules(body.rules)
+    over = await _over(service, caller, toolset, conditional)
+    kept = await service.toolsets.change(caller.tenant, toolset, lambda spec: replace(spec, **changes), over=over)
+    return _tagged(response, kept)
+
+
+@router.delete("/toolsets/{toolset}", status_code=204, summary="Delete a toolset with all its versions")
+async def delete(toolset: str, service: _Service, caller: _Writer, conditional: Conditional) -> None:
+    over = await _over(service, caller, toolset, conditional)
+    await service.toolsets.delete(caller.tenant, toolset, over=over)
+
+
+@router.get("/toolsets/{toolset}/versions", summary="List the versions of a toolset, the newest first")
+async def versions(toolset: str, service: _Service, caller: _Reader, page: _Paging) -> Page[ToolsetBody]:
+    before = int(page.after) if page.after.isdecimal() else None
+    found = await service.toolsets.versions(caller.tenant, toolset, before=before, limit=page.fetch)
+    return page.page(found, lambda each: str(each.spec.number), _body)
+
+
+@router.get("/toolsets/{toolset}/versions/{number}", summary="Give one version of a toolset")
+async def version(
+    toolset: str, number: Annotated[int, Path(ge=1, le=10**8)], service: _Service, caller: _Reader
+) -> ToolsetBody:
+    return _body(await service.toolsets.version(caller.tenant, toolset, number))
+
+
+@router.get("/toolsets/{toolset}/tools", summary="List what a toolset shows, and what it cannot show and why")
+async def tools(toolset: str, service: _Service, caller: _Reader, page: _Paging) -> Page[ToolsetEntry]:
+    """Those that the key does not reach, by the tools' names in their catalogs, are left out."""
+    shown, absent = await service.toolsets.tools(caller.tenant, toolset, caller.principal)
+    entries = sorted([*map(_shown, shown), *map(_absent, absent)], key=_place)
+    behind = [each for each in entries if _place(each) > page.after]
+    return page.page(behind[: page.fetch], _place, lambda entry: entry)
+
+
+async def _over(service: Service, caller: ServiceCaller, toolset: str, conditional: Conditional) -> int | None:
+    kept = await service.toolsets.get(caller.tenant, toolset)
+    return conditional.over(kept.version)
+
+
+def _tagged(response: Response, kept: KeptToolset) -> ToolsetBody:
+    response.headers["etag"] = etag_of(kept.version)
+    return _body(kept)
+
+
+def _body(kept: KeptToolset) -> ToolsetBody:
+    spec = kept.spec
+    return ToolsetBody(
+        name=kept.name,
+        number=spec.number,
+        description=spec.description,
+        tools=[ToolsetMemberBody(**{**_fields(each), "tags": list(each.tags)}) for each in spec.tools],
+        rules=[
+            ToolsetRuleBody(catalog=each.catalog, allow=list(each.allow), deny=list(each.deny)) for each in spec.rules
+        ],
+        changed_at=datetime.fromtimestamp(kept.changed_s, UTC),
+    )
+
+
+def _fields(member: ToolsetMember) -> dict[str, Any]:
+    return {name: getattr(member, name) for name in ("catalog", "tool", "name", "description", "title")}
+
+
+def _members(bodies: list[ToolsetMemberBody]) -> tuple[ToolsetMember, ...]:
+    return tuple(ToolsetMember(**{**dict(body), "tags": tuple(body.tags)}) for body in bodies)
+
+
+def _rules(bodies: list[ToolsetRuleBody]) -> tuple[ToolsetRule, ...]:
+    return tuple(ToolsetRule(body.catalog, tuple(body.allow), tuple(body.deny)) for body in bodies)
+
+
+def _shown(shown: ToolsetTool) -> ToolsetEntry:
+    return ToolsetEntry(
+        name=shown.tool.name,
+        catalog=shown.member.catalog,
+        tool=shown.member.tool,
+        state="shown",
+        summary=summary_of(shown.tool.definition),
+        is_callable=shown.tool.is_callable,
+    )
+
+
+def _absent(absent: Absent) -> ToolsetEntry:
+    return ToolsetEntry(
+        name=absent.name, catalog=absent.catalog, tool=absent.tool, state=absent.state, reason=absent.reason
+    )
+
+
+def _place(entry: ToolsetEntry) -> str:
+    """Two entries may have one name: what is shown by it, and what is refused for that."""
+    return f"{entry.name}\n{entry.catalog}\n{entry.tool}"
