@@ -40,7 +40,9 @@ from toolsearch.setting_values import read_strategy
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.tools.definition import ToolReference, ToolSearchResponse
+from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import RevealSetting
+from toolsearch.wire.formats import RenderedTools
 from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.explanation import Explanation
@@ -123,6 +125,7 @@ class ToolSearch:
         self.usage = usage
         self.sessions = sessions or SessionStore(budget=self.options.budget, clock=clock)
         self.definitions = ShownDefinitions(self.counter, self._note)
+        self.rendered = RenderedTools(anthropic.PROVIDER, anthropic.DEFERRED)
         self.notes: list[str] = []
         self._strategy: Strategy = strategy
         keeper = IndexDirectory(Path(index_dir)) if isinstance(index_dir, str | Path) else index_dir

@@ -24,7 +24,6 @@ from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
-from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
 from toolsearch.wire.formats import RenderedTools, WireFormat, render_change, render_results, render_tool_list
 from toolsearch.wire.native_search import NativeSearch, found_names
@@ -50,6 +49,10 @@ class SessionHost(ConversationHost, Protocol):
 
     @property
     def manager(self) -> ToolCallingManager: ...
+    @property
+    def rendered(self) -> RenderedTools:
+        """Deferred tools as Anthropic is sent them, for all sessions: hardly any of them differs from the others."""
+        ...
 
 
 class Session:
@@ -74,7 +77,6 @@ class Session:
         self._engine = engine
         self._turn = TurnCounter()
         self._told: dict[str, ToolDefinition] = {}  # what `delta` has told of
-        self._deferred = RenderedTools(anthropic.PROVIDER, anthropic.DEFERRED)
         self._lock = threading.Lock()
 
     @property
@@ -121,7 +123,7 @@ class Session:
         headers = capabilities_of(endpoint).headers.get(tools.mode)
         return {
             **({"model": model} if model else {}),
-            "tools": render_tool_list(tools.listed, tools.deferred, format, self._deferred),
+            "tools": render_tool_list(tools.listed, tools.deferred, format, self._engine.rendered),
             **({"extra_headers": dict(headers)} if headers else {}),
         }
 

@@ -18,6 +18,7 @@ from toolsearch.tools.naming import near_names
 from toolsearch_indexes.selection import Selection
 
 _MAX_COUNTED = 500_000  # characters of a description: counting 5 MB takes a second, and all of them are too many
+_ESTIMATED_FROM = 1_000  # tools, at every so many names; twice as many at most
 _MAX_VIEWS = 256  # different reaches that are remembered; an index bounds by itself what it keeps for each
 _MAX_DECISIONS = 4_096  # views, also past ones, whose pass-through decisions are remembered
 
@@ -80,7 +81,10 @@ class View:
 
     @property
     def estimated_tokens(self) -> int:
-        """About `tokens`, in a fraction of the time: for figures that must not hold up a request."""
+        """About `tokens`, in a fraction of the time: for figures that must not hold up a request.
+
+        Of more than a thousand tools, some are looked at, evenly spread over the names.
+        """
         return self._listing().estimated_tokens
 
     def tokens_of(self, definition: ToolDefinition) -> int:
@@ -127,7 +131,10 @@ class _Listing:
     @cached_property
     def estimated_tokens(self) -> int:
         counter = HeuristicTokenCounter()
-        return sum(definition_tokens(definition, counter) for definition in self.definitions())
+        sample = self.names[:: max(1, len(self.names) // _ESTIMATED_FROM)]
+        tools = [tool for name in sample if (tool := self._find(name)) is not None]
+        tokens = sum(definition_tokens(tool.definition, counter) for tool in tools)
+        return round(tokens * len(self.names) / len(tools)) if tools else 0
 
     def definitions(self) -> list[ToolDefinition]:
         return [tool.definition for name in self.names if (tool := self._find(name)) is not None]

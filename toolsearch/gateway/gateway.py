@@ -47,6 +47,7 @@ from toolsearch.wire.mcp.results import is_error
 from toolsearch.wiring import build_engine
 
 USAGE_FILE: Final = "usage.db"  # in the state folder
+_MOST_COUNTED = 2_000  # tools whose tokens are counted; of more they are estimated, or the first list would wait
 _FIRST_USE_S = 10.0  # after the start; clients wait a minute for a search or a call
 
 
@@ -290,8 +291,9 @@ class Gateway:
 
     def _list(self, caller: Caller) -> tuple[list[dict[str, Any]], int, int]:
         """The list of *caller*, its cost in tokens, and the cost of every tool in its reach."""
-        entries = self.surface.entries(caller)
-        return entries, self._costs.of_list(entries), self.engine.view(caller.principal.reach).tokens
+        entries, view = self.surface.entries(caller), self.engine.view(caller.principal.reach)
+        everything = view.tokens if len(view.names) <= _MOST_COUNTED else view.estimated_tokens
+        return entries, self._costs.of_list(entries), everything
 
     def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[SearchOutcome, int]:
         found = self.surface.search(caller, arguments)
