@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -35,10 +36,14 @@ NOW_S = 1_800_000_000.0
 
 @dataclass
 class Web:
-    """*pages* are what is behind URLs, *asked* the requests for them."""
+    """*pages* are what is behind URLs, *asked* the requests for them. It answers once *may_answer* is set."""
 
     pages: dict[str, httpx2.Response] = field(default_factory=dict)
     asked: list[httpx2.Request] = field(default_factory=list)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.may_answer.set()
 
     def open_transport(self) -> httpx2.AsyncBaseTransport:
         return httpx2.MockTransport(self._answer)
@@ -46,8 +51,9 @@ class Web:
     def open_client(self) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(transport=self.open_transport())
 
-    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+    async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         self.asked.append(request)
+        await self.may_answer.wait()
         return self.pages.get(str(request.url)) or httpx2.Response(404)
 
 

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from tests.kit.imports import petstore
-from tests.kit.service import LISTING, ServiceKit, serving
+from tests.kit.service import LISTING, ServiceKit, codes, serving
 
 SOURCES = "/v1/catalogs/default/sources"
 
@@ -168,6 +168,21 @@ async def test_who_may_only_read_changes_nothing(kit: ServiceKit) -> None:
         assert (await client.post(SOURCES, json={"kind": "listing", "name": "mail"})).status_code == 403
         assert (await client.delete(f"{SOURCES}/mail")).status_code == 403
         assert (await client.get(SOURCES)).status_code == 200
+
+
+async def test_whose_rules_leave_tools_out_manages_no_sources(kit: ServiceKit) -> None:
+    """A source would write and remove tools that the key does not reach."""
+    async with kit.client(kit.operator) as client:
+        await imported(client, {"kind": "listing", "name": "mail", "document": LISTING})
+    async with kit.client(kit.key("default", deny=["send_mail"])) as client:
+        answers = [
+            await client.post(SOURCES, json={"kind": "listing", "name": "other", "document": LISTING}),
+            await client.put(f"{SOURCES}/mail/document", json=[]),
+            await client.post(f"{SOURCES}/mail/refresh"),
+            await client.delete(f"{SOURCES}/mail"),
+        ]
+    assert codes(answers) == [(403, "whole_reach_needed")] * 4
+    assert kit.service.storage.contents.count("default", "default") == 2
 
 
 async def test_a_tenant_has_no_more_sources_than_its_quota(tmp_path: Path) -> None:

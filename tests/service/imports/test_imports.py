@@ -1,6 +1,5 @@
 """Imports: what is written, kept, refused and removed, and what of other sources is left alone."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -163,12 +162,17 @@ async def test_a_second_source_of_one_name_is_refused(kit: ImportsKit) -> None:
 
 
 async def test_a_source_is_imported_once_at_a_time(kit: ImportsKit) -> None:
-    await kit.add("mail", "listing", LISTING)
-    outcomes = await asyncio.gather(
-        *(kit.imports.upload(TENANT, "default", "mail", LISTING) for _ in range(3)), return_exceptions=True
-    )
-    refused = [each for each in outcomes if isinstance(each, Exception)]
-    assert [type(each) in (StillRunningError, RecordConflictError) for each in refused] == [True, True]
+    kit.web.may_answer.clear()
+    source = CatalogSource(TENANT, "default", "pets", "openapi", created_s=NOW_S)
+    source, job = await kit.imports.create(source, SourceSecrets(url=DOCUMENT))
+    assert job is not None
+    with pytest.raises(StillRunningError, match=job.id):
+        await kit.imports.upload(TENANT, "default", "pets", petstore("cats"))
+    with pytest.raises(StillRunningError):
+        await kit.imports.refresh(TENANT, "default", "pets")
+
+    await kit.imports.delete(TENANT, "default", "pets")  # which cancels it
+    assert (await kit.imports.jobs.get(TENANT, job.id)).state == "cancelled"
 
 
 # ---- documents behind URLs
