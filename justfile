@@ -37,5 +37,9 @@ latency *options:
 settings:
     python -m toolsearch.settings_page > docs/settings.md
 
+# Write docs/openapi.json anew, after a change of the service's routes or bodies.
+openapi:
+    python -m toolsearch.service.openapi_page > docs/openapi.json
+
 wheel:
     pip wheel --no-deps --wheel-dir dist .

@@ -21,8 +21,9 @@ from toolsearch.service.middleware.observing import Observed
 from toolsearch.service.middleware.repeats import Repeats
 from toolsearch.service.middleware.request_ids import RequestIds
 from toolsearch.service.middleware.url_tokens import UrlTokens
+from toolsearch.service.openapi import TITLE, operation_id, use_document
 from toolsearch.service.pages.router import add_pages
-from toolsearch.service.paths import OPEN, mcp_path
+from toolsearch.service.paths import API, OPEN, mcp_path
 from toolsearch.service.problems import add_problem_handlers, problem
 from toolsearch.service.routes import (
     approvals,
@@ -66,13 +67,15 @@ def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = No
             yield
 
     app = FastAPI(
-        title="toolsearch",
+        title=TITLE,
         lifespan=lifespan,
         middleware=_middleware(service, host, port),
         docs_url=None,
         redoc_url=None,
-        openapi_url="/v1/openapi.json",
+        openapi_url=f"{API}/openapi.json",
+        generate_unique_id_function=operation_id,
     )
+    use_document(app)
     app.state.service = service
     add_problem_handlers(app)
     for router in _ROUTERS:
