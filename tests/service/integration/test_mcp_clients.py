@@ -1,5 +1,6 @@
 """Clients that others wrote: each searches and calls at the address of a session, and HTTP shows the same."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -14,6 +15,7 @@ from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
+from tests.kit.gateway import text
 from tests.kit.inspector import calling, inspecting, needs_inspector
 from tests.kit.mcp_sessions import OWN, Served, mcp_service
 from toolsearch.service.corpora.corpus import CorpusRef
@@ -179,3 +181,32 @@ async def test_a_tool_that_gives_no_data_though_its_schema_says_so_still_answers
         called = await client.call_tool("delete_it", {})
 
     assert not called.is_error
+
+
+class Waiting:
+    """Answers when it may."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_go = asyncio.Event(), asyncio.Event()
+
+    async def call(self, arguments: object, context: ToolContext) -> object:  # noqa: ARG002
+        self.begun.set()
+        await self.may_go.wait()
+        return "done"
+
+
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_a_call_may_take_longer_than_a_client_may_be_idle(served: Served, era: str) -> None:
+    waiting, mcp = Waiting(), served.kit.service.mcp
+    async with served.kit.service.corpora.using(CorpusRef("acme", "catalog", "default")) as corpus:
+        corpus.engine.catalog.put(Tool(ToolDefinition("wait_long", "Waits."), waiting))
+    session = await served.session()
+    async with served.mcp(session["mcp_url"], era) as client:
+        calling = asyncio.create_task(client.call_tool("callToolDestructive", {"name": "wait_long", "arguments": {}}))
+        await waiting.begun.wait()
+        served.clock.now_s += 10_000
+        await mcp.look()
+        waiting.may_go.set()
+        assert text(await calling) == "done"
+        await mcp.look()
+        assert (await client.list_tools()).tools
