@@ -83,11 +83,18 @@ async def test_a_tool_that_lives_with_the_caller_is_answered_as_not_callable_her
 @eras
 async def test_the_reach_of_the_session_and_that_of_the_key_hold(served: Served, era: str) -> None:
     session = await served.session(allow=["pay_bill", "send_mail"], pins=["pay_bill", "send_mail"])
-    narrow = served.kit.key("acme", "search", allow=["send_mail", "list_events"])
+    narrow = served.kit.key("acme", "search", "call", allow=["send_mail", "list_events"])
     async with served.mcp(session["mcp_url"], era, narrow) as client:
         assert await names(client) == [*OWN, "send_mail"]
         found = await client.call_tool(TOOL_NAME, {"query": "select:pay_bill,list_events,send_mail"})
+        codes = [
+            ((await client.call_tool("callToolDestructive", {"name": each, "arguments": {}})).meta or {})[
+                "toolsearch/error"
+            ]
+            for each in ("pay_bill", "list_events", "send_mail")
+        ]
 
+    assert codes == ["unknown_tool", "unknown_tool", "not_callable_here"]
     assert [each["name"] for each in (found.structured_content or {})["tools"]] == ["send_mail"]
 
 
@@ -315,3 +322,23 @@ async def test_a_client_of_2026_that_only_listens_is_disconnected_when_it_has_as
         async with asyncio.timeout(20):
             with pytest.raises(SubscriptionLost):
                 await anext(aiter(stream))
+
+
+async def test_clients_of_2026_are_told_when_the_pins_of_their_own_session_change(served: Served) -> None:
+    mine, yours = await served.session(), await served.session()
+    async with (
+        served.mcp(mine["mcp_url"]) as first,
+        served.mcp(yours["mcp_url"]) as second,
+        first.listen(tools_list_changed=True) as mine_changed,
+        second.listen(tools_list_changed=True) as yours_changed,
+        served.http() as http,
+    ):
+        await http.post(f"/v1/sessions/{mine['id']}/pin", json={"names": ["pay_bill"]})
+        async with asyncio.timeout(20):
+            await anext(aiter(mine_changed))
+        assert await names(first) == [*OWN, "pay_bill"]
+
+        await http.post(f"/v1/sessions/{yours['id']}/pin", json={"names": ["send_mail"]})
+        async with asyncio.timeout(20):
+            await anext(aiter(yours_changed))
+        assert await names(second) == [*OWN, "send_mail"]
