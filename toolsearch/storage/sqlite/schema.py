@@ -102,6 +102,7 @@ _SERVICE = (
         PRIMARY KEY (tenant, kind, id)
     )
     """,
+    "CREATE INDEX records_to_count ON records (tenant, kind, expires_s)",
     "CREATE INDEX records_expiring ON records (expires_s) WHERE expires_s IS NOT NULL",
     """
     CREATE TABLE api_keys (
