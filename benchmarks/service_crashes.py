@@ -18,7 +18,6 @@ import itertools
 import random
 import sqlite3
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +36,10 @@ TENANT = "default"
 TOOLS = [f"tool_{number:02}" for number in range(40)]
 WRITTEN = ["written-0", "written-1"]  # catalogs that are written to
 IMPORTED = "imported"  # a catalog with one source
-KILL_AFTER_S = (0.02, 1.2)  # since work has begun
+_MOST_DONE = 30  # requests that are acknowledged before the kill, at random; and a moment after the last of them
+_MOMENT_S = 0.1
+_POLL_S = 0.005
+_LONGEST_S = 30.0  # until the kill, on a machine that is busy
 
 
 @dataclass
@@ -55,6 +57,10 @@ class Ledger:
     versions: dict[str, Versions] = field(default_factory=lambda: {name: Versions() for name in (*WRITTEN, IMPORTED)})
     sessions: dict[str, set[str]] = field(default_factory=dict)  # of each the tools that it was told it shows
     ended: set[str] = field(default_factory=set)  # sessions whose end was acknowledged
+    calls: set[str] = field(
+        default_factory=set
+    )  # ids of requests whose call was handed back, so that there is a receipt
+    reported: set[str] = field(default_factory=set)  # calls whose report was acknowledged
     acknowledged: int = 0
 
 
@@ -62,6 +68,7 @@ class Ledger:
 class Round:
     acknowledged: int
     sessions: int
+    calls: int
     versions: dict[str, int]
 
 
@@ -103,12 +110,13 @@ def _prepare(client: httpx2.Client) -> None:
 
 def _work_until_killed(process: ServiceProcess, ledger: Ledger, draw: random.Random) -> None:
     seeds = itertools.count(draw.randrange(1 << 30))
-    begun = threading.Event()
+    enough = ledger.acknowledged + draw.randrange(_MOST_DONE)
     jobs: list[Callable[[httpx2.Client, Ledger, random.Random], None]] = [
         *(_writer(name) for name in WRITTEN),
         _import,
         _searches,
         _sessions,
+        _calls,
     ]
 
     def work(job: Callable[[httpx2.Client, Ledger, random.Random], None]) -> None:
@@ -117,14 +125,15 @@ def _work_until_killed(process: ServiceProcess, ledger: Ledger, draw: random.Ran
             try:
                 while True:
                     job(client, ledger, own)
-                    begun.set()
             except httpx2.TransportError:
                 return  # it was killed
 
     with ThreadPoolExecutor(len(jobs)) as threads:
         running = [threads.submit(work, job) for job in jobs]
-        begun.wait(timeout=30)
-        time.sleep(draw.uniform(*KILL_AFTER_S))
+        give_up_s = time.monotonic() + _LONGEST_S
+        while ledger.acknowledged < enough and time.monotonic() < give_up_s:
+            time.sleep(_POLL_S)
+        time.sleep(draw.uniform(0, _MOMENT_S))
         process.process.kill()
         process.process.wait()
         for each in running:
@@ -136,7 +145,7 @@ def _writer(name: str) -> Callable[[httpx2.Client, Ledger, random.Random], None]
         versions = ledger.versions[name]
         versions.sent += 1
         body = _ok(client.post(f"/v1/catalogs/{name}/tools", json=listing(versions.sent)))
-        assert len(body["written"]) == len(TOOLS), body
+        assert body["refused"] == 0, body
         versions.acknowledged = versions.sent
         ledger.acknowledged += 1
 
@@ -177,11 +186,27 @@ def _sessions(client: httpx2.Client, ledger: Ledger, draw: random.Random) -> Non
         ledger.ended.add(session)
 
 
+def _calls(client: httpx2.Client, ledger: Ledger, draw: random.Random) -> None:
+    """Make a call that is handed back, as all tools here live with their caller, and report how it ended."""
+    if ledger.versions[WRITTEN[1]].acknowledged == 0:
+        client.get("/healthz")  # there may be no tools yet
+        return
+    answer = client.post("/v1/calls", json={"catalog": WRITTEN[1], "name": draw.choice(TOOLS)})
+    call = _ok(answer)["id"]
+    ledger.calls.add(answer.headers["x-request-id"])
+    report = client.post(f"/v1/calls/{call}/result", json={"is_error": draw.random() < 0.1})
+    assert report.status_code == 204, report.text
+    ledger.reported.add(call)
+    ledger.acknowledged += 2
+
+
 def _look(client: httpx2.Client, folder: Path, ledger: Ledger) -> Round:
     with closing(sqlite3.connect(f"file:{folder / STORE_FILE}?mode=ro", uri=True)) as database:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     with closing(SqliteStorage(folder / STORE_FILE)) as storage:
         stored = {name: _stored_version(storage, name, each) for name, each in ledger.versions.items()}
+        receipts = {receipt.request_id for receipt in storage.receipts.page(TENANT, limit=1_000_000)}
+        assert ledger.calls <= receipts, f"receipts of {len(ledger.calls - receipts)} calls are lost"
     for name, version in stored.items():
         _require_index_of(client, name, version)
         ledger.versions[name].acknowledged = version  # so that the next version is a new one for sure
@@ -190,9 +215,12 @@ def _look(client: httpx2.Client, folder: Path, ledger: Ledger) -> Round:
         assert shown <= active, f"{session} does not show {shown - active}, which it was told to"
     for session in ledger.ended:
         assert client.get(f"/v1/sessions/{session}").status_code == 404, f"{session} had ended"
+    for call in random.Random(0).sample(sorted(ledger.reported), min(20, len(ledger.reported))):
+        again = client.post(f"/v1/calls/{call}/result", json={})
+        assert again.status_code == 404, f"{call} was reported, and can be again"
     states = {job["state"] for job in _pages(client, "/v1/jobs")}
     assert "running" not in states, "nobody runs a job that says it is running"
-    return Round(ledger.acknowledged, len(ledger.sessions), stored)
+    return Round(ledger.acknowledged, len(ledger.sessions), len(ledger.calls), stored)
 
 
 def _stored_version(storage: SqliteStorage, catalog: str, versions: Versions) -> int:
@@ -211,7 +239,7 @@ def _stored_version(storage: SqliteStorage, catalog: str, versions: Versions) ->
 
 
 def _require_index_of(client: httpx2.Client, catalog: str, version: int) -> None:
-    """Searches find the tools of *version* by its word, and none by the words of those around it."""
+    """Lists have the tools of *version*, and searches find them by its word, and none by the words around it."""
     words = [word_of(each) for each in (version, version - 1, version + 1)]
     body = {"catalog": catalog, "queries": words, "names": TOOLS, "strategy": "keyword", "limit": 100}
     answer = _ok(client.post("/v1/search", json=body))
@@ -219,6 +247,10 @@ def _require_index_of(client: httpx2.Client, catalog: str, version: int) -> None
     expected = TOOLS if version else []
     assert found == [expected, [], []], f"the index of {catalog} is not that of version {version}: {found}"
     assert sorted(each["name"] for each in answer["named"]) == expected
+    listed = {
+        each["name"]: word_of(version) in each["summary"] for each in _pages(client, f"/v1/catalogs/{catalog}/tools")
+    }
+    assert listed == dict.fromkeys(expected, True)
 
 
 def _pages(client: httpx2.Client, path: str) -> Iterator[dict[str, Any]]:
@@ -241,9 +273,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for number, each in enumerate(crash_rounds(Path(folder) / "data", given.rounds, given.seed), start=1):
-            print(
-                f"{number:3}: {each.acknowledged} acknowledged, {each.sessions} sessions, {each.versions}", flush=True
-            )
+            print(f"{number:3}: {each}", flush=True)
 
 
 if __name__ == "__main__":

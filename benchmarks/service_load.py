@@ -57,6 +57,7 @@ app = FastAPI()
 async def search():
     return {"answers": [{"query": "constant", "tools": []}]}
 listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
+listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 print(f"TOOLSEARCH_URL=http://127.0.0.1:{listener.getsockname()[1]}\\nTOOLSEARCH_KEY=none", flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run([listener])
 """

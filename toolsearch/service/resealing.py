@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import SealError
 from toolsearch.service.seal import Seal, is_sealed
 from toolsearch.service.secret_keys import PROOF
@@ -65,9 +66,9 @@ class _Work:
         """*value* with every sealed text in it sealed anew."""
         if isinstance(value, str) and is_sealed(value):
             return self._resealed(value)
-        if isinstance(value, list):
+        if is_list(value):
             return [self.on(each) for each in value]
-        if isinstance(value, dict):
+        if is_object(value):
             return {name: self.on(each) for name, each in value.items()}
         return value
 

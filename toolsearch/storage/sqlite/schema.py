@@ -131,6 +131,7 @@ _SERVICE = (
         PRIMARY KEY (tenant, catalog, name)
     )
     """,
+    "CREATE INDEX contents_fingerprints ON contents (tenant, catalog, name, source, fingerprint)",  # read at an opening
     """
     CREATE TABLE revisions (
         tenant TEXT, catalog TEXT,
