@@ -121,10 +121,14 @@ def _watch(context: BrowserContext, looked: Looked, site: Site) -> None:
     context.on("requestfailed", lambda r: "ERR_ABORTED" in (r.failure or "") or looked.wrong.append(f"failed {r.url}"))
     looked.page.on("pageerror", lambda error: looked.wrong.append(f"error {error}"))
     looked.page.on("dialog", lambda dialog: looked.wrong.append(f"dialog {dialog.message}"))
-    # A page that is not there is told so in the console too; what the policy for contents refuses is an error there.
+    # An answer that is an error is told of in the console; so is what the policy for contents refuses.
     looked.page.on(
         "console",
-        lambda m: m.type in ("error", "warning") and "status of 404" not in m.text and looked.wrong.append(m.text),
+        lambda m: (
+            m.type in ("error", "warning")
+            and "responded with a status of 4" not in m.text
+            and looked.wrong.append(m.text)
+        ),
     )
 
 

@@ -88,6 +88,8 @@ async def catalog(
         tools = await search_threads.run(_tools, used, caller.principal.reach, q, after)
     sources = await source_routes.list_sources(name, service, caller, Paging("", "", _SOURCES))
     sees_all = caller.principal.reach.is_everything  # no rule can be asked about a tool that could not be read
+    has_servers = sees_all and any(source.kind == "mcp" for source in sources.items)
+    servers = await source_routes.servers(name, service, caller, Paging("", "", _SOURCES)) if has_servers else None
     refused = await service.catalogs.refused_tools(caller.tenant, name) if sees_all else []
     return frame.page(
         request,
@@ -99,6 +101,7 @@ async def catalog(
         query=q,
         after=after,
         sources=sources.items,
+        servers=servers.items if servers else [],
         refused=refused[:_REFUSED],
     )
 
