@@ -110,7 +110,7 @@ async def importing(folder: Path, *, max_document_bytes: int = 100_000) -> Async
     refused = RefusedTools(storage.records, clock)
     directory = ServerDirectory(sources, web.open_transport, ServerSettings(), clock)
     parts = Importing(
-        Exchanger(storage.contents, corpora),
+        Exchanger(storage.contents, corpora, sources),
         sources,
         refused,
         Fetcher(web.open_client, max_document_bytes, 5.0),

@@ -143,7 +143,7 @@ class Service:
                 await self.keys.aclose()
 
     async def _register_tools(self) -> None:
-        exchanger = Exchanger(self.storage.contents, self.corpora)
+        exchanger = Exchanger(self.storage.contents, self.corpora, self.imports.sources)
         registrar = Registrar(self.python_tools, self.storage.records, exchanger, self.clock)
         await registrar.register(FIRST_TENANT, self._registrations)
 

@@ -83,6 +83,16 @@ async def test_a_name_of_another_source_is_refused_with_both_owners_and_not_repl
     assert own.document["definition"]["description"] == "Mine."
 
 
+async def test_names_that_begin_as_those_of_a_server_belong_to_the_server(kit: ImportsKit) -> None:
+    """Whether it is connected at the moment or not."""
+    await kit.imports.sources.save(CatalogSource(TENANT, "default", "git", "mcp", created_s=NOW_S))
+    listing = [{"name": name, "description": "x"} for name in ("git__log", "git_log", "github__log")]
+    source, _ = await kit.add("other", "listing", listing)
+
+    assert list(kit.tools()) == ["git_log", "github__log"]
+    assert "one from the source 'git', one from the source 'other'" in (await kit.refused(source))["git__log"]
+
+
 async def test_a_bad_tool_costs_only_itself_and_its_reason_stays_until_the_next_import(kit: ImportsKit) -> None:
     bad = {"name": "two words!", "description": "x", "inputSchema": {"type": "array"}}
     source, _ = await kit.add("mail", "listing", [*LISTING, bad])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from toolsearch.errors import ContentsConflictError, DuplicateToolError
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import CorpusRef
+from toolsearch.service.imports.sources import Sources
 from toolsearch.storage.contents import CatalogContents, StoredTool
+from toolsearch.tools.definition import legal_name
+from toolsearch.tools.naming import SEPARATOR
 from toolsearch.tools.refusal import Refusal
 
 _PAGE = 1_000
@@ -34,17 +38,33 @@ class Exchange:
 
 
 def plan_exchange(
-    contents: CatalogContents, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]
+    contents: CatalogContents,
+    tenant: str,
+    catalog: str,
+    source: str,
+    rows: Sequence[StoredTool],
+    *,
+    servers: Collection[str] = (),
 ) -> Exchange:
-    """A row whose name belongs to somebody else is refused, with both owners, and the others are exchanged."""
+    """A row whose name belongs to somebody else is refused, with both owners, and the others are exchanged.
+
+    servers  the MCP servers of the catalog, to which all names with their prefixes belong
+    """
     revision = contents.revision(tenant, catalog)
+    prefixes = {f"{legal_name(server)}{SEPARATOR}": server for server in servers}
+    of_servers = {row.name: prefixes[start] for row in rows if (start := _prefix(row.name)) in prefixes}
     there = {row.name: row for row in contents.get(tenant, catalog, [row.name for row in rows])}
-    free = [row for row in rows if row.name not in there or there[row.name].source == source]
+    free = [
+        row
+        for row in rows
+        if row.name not in of_servers and (row.name not in there or there[row.name].source == source)
+    ]
     wanted = {row.name for row in free}
     put = tuple(row for row in free if row.name not in there or not _is_same(row, there[row.name]))
     remove = tuple(row.name for row in _rows_of(contents, tenant, catalog, source) if row.name not in wanted)
     new = sum(row.name not in there for row in free)
-    clashes = tuple(_clash(row, there[row.name]) for row in rows if row.name not in wanted)
+    owners = {name: row.source for name, row in there.items()} | of_servers
+    clashes = tuple(_clash(row, owners[row.name]) for row in rows if row.name not in wanted)
     return Exchange(revision, put, remove, len(free) - len(put), new - len(remove), clashes)
 
 
@@ -54,9 +74,13 @@ class Exchanger:
 
     contents: CatalogContents
     corpora: Corpora
+    sources: Sources
 
     async def plan(self, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]) -> Exchange:
-        return await asyncio.to_thread(plan_exchange, self.contents, tenant, catalog, source, rows)
+        others = await self.sources.of_catalog(tenant, catalog)
+        servers = [other.name for other in others if other.kind == "mcp"]
+        plan = partial(plan_exchange, self.contents, tenant, catalog, source, rows, servers=servers)
+        return await asyncio.to_thread(plan)
 
     async def exchange(self, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]) -> Exchange:
         """All or nothing. Raises ContentsConflictError if others never stop writing to the catalog."""
@@ -94,8 +118,14 @@ def _text(row: StoredTool) -> str:
     return json.dumps(row.document, sort_keys=True)
 
 
-def _clash(row: StoredTool, there: StoredTool) -> Refusal:
-    clash = DuplicateToolError(row.name, first=owner_of(there.source), second=owner_of(row.source))
+def _prefix(name: str) -> str:
+    """``git__`` of ``git__log``; "" where there is none."""
+    server, separator, _ = name.partition(SEPARATOR)
+    return server + separator if separator else ""
+
+
+def _clash(row: StoredTool, owner: str) -> Refusal:
+    clash = DuplicateToolError(row.name, first=owner_of(owner), second=owner_of(row.source))
     return Refusal(row.name, row.source, str(clash))
 
 
@@ -105,7 +135,7 @@ def distinct_rows(rows: Iterable[StoredTool]) -> tuple[list[StoredTool], list[Re
     refused: list[Refusal] = []
     for row in rows:
         if row.name in found:
-            refused.append(_clash(row, found[row.name]))
+            refused.append(_clash(row, found[row.name].source))
         else:
             found[row.name] = row
     return list(found.values()), refused

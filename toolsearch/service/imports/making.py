@@ -37,7 +37,7 @@ def make_imports(
 
     refused = RefusedTools(storage.records, clock)
     importing = Importing(
-        Exchanger(storage.contents, corpora),
+        Exchanger(storage.contents, corpora, directory.sources),
         directory.sources,
         refused,
         Fetcher(open_client, settings.imports.max_document_bytes, settings.imports.fetch_timeout_s),
