@@ -6,7 +6,7 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -233,9 +233,9 @@ class Jobs:
         )
 
     def _read(self, tenant: str, record: Record) -> Job:
-        values: Mapping[str, Any] = record.document
-        steps = tuple(JobStep(**step) for step in values["steps"])
-        job = Job(**{**values, "id": record.id, "tenant": tenant, "steps": steps})
+        values: dict[str, Any] = dict(record.document)
+        values["steps"] = tuple(JobStep(**step) for step in values["steps"])
+        job = Job(record.id, tenant, **values)
         if job.state == "running":
             running = self._running.get(job.id)
             return running.job if running else replace(job, state="interrupted", error=_INTERRUPTED)

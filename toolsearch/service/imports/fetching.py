@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TypeAlias
 from urllib.parse import urljoin
 
@@ -45,7 +46,7 @@ class Fetcher:
     async def _fetched(self, client: httpx2.AsyncClient, url: str, headers: Mapping[str, str]) -> Fetched:
         place = url
         for _ in range(_MOST_REDIRECTS + 1):
-            own = headers if origin_of(place) == origin_of(url) else {}
+            own: Mapping[str, str] = headers if origin_of(place) == origin_of(url) else {}
             async with client.stream(
                 "GET", place, headers=own, timeout=self.timeout_s, follow_redirects=False
             ) as response:
@@ -55,7 +56,7 @@ class Fetcher:
         raise SourceError(f"the document cannot be fetched: more than {_MOST_REDIRECTS} redirects")
 
     async def _text(self, response: httpx2.Response) -> str:
-        if response.status_code != httpx2.codes.OK:
+        if response.status_code != HTTPStatus.OK:
             raise SourceError(f"the document cannot be fetched: the server answers HTTP {response.status_code}")
         body = bytearray()
         async for part in response.aiter_bytes():

@@ -12,7 +12,7 @@ from toolsearch.catalog.sources.json_listing import JsonListingSource
 from toolsearch.catalog.sources.openapi import OpenApiSource
 from toolsearch.catalog.sources.openapi_request import HttpRequest, OpenApiCallback, Operation
 from toolsearch.catalog.taking import sift
-from toolsearch.documents.json_values import as_object
+from toolsearch.documents.json_values import as_object, is_list
 from toolsearch.errors import SourceError
 from toolsearch.service.imports.exchange import distinct_rows
 from toolsearch.service.imports.sources import CatalogSource
@@ -105,7 +105,7 @@ def _listing(document: Json) -> list[Json] | JsonObject:
     fields = as_object(document)
     if fields is not None:
         return fields
-    if isinstance(document, list):
+    if is_list(document):
         return document
     raise SourceError("a listing is a list of definitions, or an object with 'tools'")
 

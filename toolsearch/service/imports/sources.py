@@ -144,13 +144,8 @@ class Sources:
 
 def _source(tenant: str, record: Record) -> CatalogSource:
     values: dict[str, Any] = dict(record.document)
-    last: dict[str, Any] | None = values.pop("last")
+    values["credential_names"] = tuple(values["credential_names"])
+    if values["last"] is not None:
+        values["last"] = LastImport(**values["last"])
     catalog, _, name = record.id.partition("/")
-    return CatalogSource(
-        tenant=tenant,
-        catalog=catalog,
-        name=name,
-        **{**values, "credential_names": tuple(values["credential_names"])},
-        last=LastImport(**last) if last is not None else None,
-        version=record.version,
-    )
+    return CatalogSource(tenant, catalog, name, **values, version=record.version)
