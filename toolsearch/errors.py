@@ -520,6 +520,7 @@ class NotAuthenticatedError(ToolSearchError):
     """A request to the service has no credential, or none that is accepted."""
 
     code = "not_authenticated"
+    model_text = "this needs a credential that has not been given; go on without it"
     status = 401
 
     def __init__(self) -> None:
@@ -530,6 +531,7 @@ class NotPermittedError(ToolSearchError):
     """The credential is good, but not for that."""
 
     code = "not_permitted"
+    model_text = "the credential in use is not good for this; go on without it"
     status = 403
 
     def __init__(self, scope: str) -> None:
@@ -541,6 +543,7 @@ class UnknownRecordError(ToolSearchError, LookupError):
     """The service has nothing of that kind by that name, as far as this caller may know."""
 
     code = "not_found"
+    model_text = "what this asks for is not there; go on without it"
     status = 404
 
     def __init__(self, kind: str, name: str) -> None:
@@ -553,6 +556,7 @@ class StillRunningError(ToolSearchError):
     """A job that is still running stands in the way."""
 
     code = "still_running"
+    model_text = "something that stands in the way is still running; try again later"
     status = 409
 
 
@@ -574,6 +578,7 @@ class ServiceError(ToolSearchError):
     """
 
     code = "service_error"
+    model_text = "the service that this asks has not done it; go on without it, or try again later"
     status = 502
 
     def __init__(self, message: str, *, code: str, status: int, request_id: str = "") -> None:

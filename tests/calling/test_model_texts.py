@@ -31,6 +31,7 @@ FOR_MODELS = {
     "ToolExecutionError",
     "ToolGoneError",
     "ToolStuckError",
+    "TooManyError",
     "ToolTimeoutError",
     "UnapprovedToolError",
     "UndiscoveredToolError",
