@@ -8,7 +8,9 @@
     service.py        everything that the routes need, as one object
     keys.py  tenants.py  catalogs.py  toolsets.py  sessions.py  imports.py  activity.py
                       what can be done, whoever asks
-    corpora/          which catalogs and toolsets are in memory, with their indexes
+    corpora/          which catalogs and toolsets are in memory, with their indexes; how they are opened and followed
+    writing.py  tool_entries.py  stored_tools.py  refused_tools.py    what is written to catalogs, and what is refused
+    toolset_specs.py  asked_reach.py    what a toolset is made of, and what part of a corpus is asked for
     middleware/       what every request passes before a route runs: who asks, limits, bodies, the audit
     callers.py        who makes a request, and what the credential allows
     problems.py  refusals.py    one shape for all errors

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from toolsearch.catalog.lazy_tools import LazyTools
-from toolsearch.documents.json_values import is_object
+from toolsearch.documents.json_values import as_list, is_object
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json
 
@@ -56,6 +56,4 @@ def _bytes(value: Json) -> int:
         return _VALUE + len(value)
     if is_object(value):
         return 3 * _VALUE + sum(map(_bytes, value.values())) + _VALUE * len(value)
-    if isinstance(value, (list, tuple)):
-        return _VALUE + sum(map(_bytes, value))
-    return 0
+    return _VALUE + sum(map(_bytes, as_list(value) or ()))

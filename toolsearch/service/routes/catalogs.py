@@ -23,6 +23,7 @@ from toolsearch.api.catalogs import (
     ToolsDeleted,
     ToolsWritten,
 )
+from toolsearch.documents.json_values import as_list
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.catalogs import Written, export_line
 from toolsearch.service.conditional import Conditional, etag_of
@@ -208,12 +209,13 @@ async def _lines(service: Service, caller: ServiceCaller, catalog: str, source: 
 
 async def _entries(request: Request) -> list[Json]:
     try:
-        entries = await request.json()
+        entries: Json = await request.json()
     except ValueError as error:
         raise bad_request(f"the body is not JSON: {error}") from None
-    if not isinstance(entries, list):
+    listed = as_list(entries)
+    if listed is None:
         raise bad_request(f"send an array of definitions, or one a line as {_LINES}")
-    return entries
+    return list(listed)
 
 
 async def _over(service: Service, caller: ServiceCaller, catalog: str, conditional: Conditional) -> int | None:

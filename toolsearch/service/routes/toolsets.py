@@ -126,7 +126,17 @@ def _body(kept: KeptToolset) -> ToolsetBody:
         name=kept.name,
         number=spec.number,
         description=spec.description,
-        tools=[ToolsetMemberBody(**{**_fields(each), "tags": list(each.tags)}) for each in spec.tools],
+        tools=[
+            ToolsetMemberBody(
+                catalog=each.catalog,
+                tool=each.tool,
+                name=each.name,
+                description=each.description,
+                title=each.title,
+                tags=list(each.tags),
+            )
+            for each in spec.tools
+        ],
         rules=[
             ToolsetRuleBody(catalog=each.catalog, allow=list(each.allow), deny=list(each.deny)) for each in spec.rules
         ],
@@ -134,12 +144,11 @@ def _body(kept: KeptToolset) -> ToolsetBody:
     )
 
 
-def _fields(member: ToolsetMember) -> dict[str, Any]:
-    return {name: getattr(member, name) for name in ("catalog", "tool", "name", "description", "title")}
-
-
 def _members(bodies: list[ToolsetMemberBody]) -> tuple[ToolsetMember, ...]:
-    return tuple(ToolsetMember(**{**dict(body), "tags": tuple(body.tags)}) for body in bodies)
+    return tuple(
+        ToolsetMember(body.catalog, body.tool, body.name, body.description, body.title, tuple(body.tags))
+        for body in bodies
+    )
 
 
 def _rules(bodies: list[ToolsetRuleBody]) -> tuple[ToolsetRule, ...]:
