@@ -112,3 +112,21 @@ async def test_lists_and_searches_are_told_of() -> None:
         await search(gateway, MODERN, "select:no_such")
     assert notes.lists == 1
     assert notes.searches == ["double a number: fits", "select:no_such: nothing"]
+
+
+async def test_a_caller_gets_its_result_once_the_observer_is_done_with_the_call() -> None:
+    told, written = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+    class Slow(Notes):
+        def called(self, caller: Caller, end: CallEnd) -> asyncio.Future[None]:
+            super().called(caller, end)
+            told.set()
+            return written
+
+    async with gateway_over(double, observer=Slow()) as gateway:
+        calling = asyncio.create_task(call(gateway, "double", {"n": 1}))
+        await told.wait()
+        await asyncio.wait([calling], timeout=0)
+        assert not calling.done()
+        written.set_result(None)
+        assert (await calling)["structuredContent"] == {"twice": 2}

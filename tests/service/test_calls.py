@@ -104,6 +104,22 @@ async def test_calls_need_their_scope(tmp_path: Path) -> None:
         assert codes(answers) == [(403, "not_permitted")] * 3
 
 
+async def test_a_key_that_may_call_may_not_search_by_calling_the_search_tool(tmp_path: Path) -> None:
+    async with agents(tmp_path) as (kit, client):
+        session = await opened(client)
+        caller = kit.client(kit.key("default", "call"))
+        by_name = await caller.post(
+            f"/v1/sessions/{session}/calls", json={"name": SEARCH, "arguments": {"queries": ["flight"]}}
+        )
+        assert codes([by_name]) == [(403, "not_permitted")]
+        reply = openai_reply(("a", SEARCH, {"queries": ["flight"]}), ("b", "double", {"n": 1}))
+        executed = await done(caller, f"sessions/{session}/execute", reply=reply)
+        refused, doubled = (each["content"] for each in executed["messages"])
+        assert "book_flight" not in refused
+        assert doubled == '{"twice":2}'
+        assert (await client.get(f"/v1/sessions/{session}/active")).json()["items"] == []
+
+
 async def test_calls_in_a_minute_are_limited(tmp_path: Path) -> None:
     async with agents(tmp_path, rates={"calls": 1}) as (_, client):
         await done(client, "calls", name="double", arguments={"n": 1})

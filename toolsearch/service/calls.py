@@ -134,8 +134,9 @@ class Calls:
     ) -> Answered:
         """Search as a call of the search tool does. For *is_search_round* see `Conversation.note_searches`.
 
-        Raises BadQueryError, written for the model.
+        Raises BadQueryError, written for the model, and NotPermittedError: to call does not include to search.
         """
+        caller.require("search")
         answered = await opened.search(arguments, is_search_round=is_search_round)
         who = Who(caller.tenant, caller.key_id, opened.kept.id, caller.request_id)
         self._activity.searched(who, opened.corpus.ref, search_notes(answered.queries))
