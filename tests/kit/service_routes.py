@@ -19,6 +19,10 @@ _BODIES: dict[tuple[str, str], Any] = {
     ("patch", "/v1/catalogs/{catalog}/tools/{tool}"): {"description": "Other words."},
     ("post", "/v1/catalogs/{catalog}/sources"): {"kind": "listing", "name": "new-source", "document": []},
     ("put", "/v1/catalogs/{catalog}/sources/{source}/document"): [],
+    ("post", "/v1/sessions/{session}/execute"): {
+        "reply": {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "made_up", "input": {}}]}
+    },
+    ("post", "/v1/feedback"): {"query": "count", "outcome": "right", "tool": "made_up", "catalog": "made-up"},
     ("post", "/v1/search"): {"queries": ["count"], "catalog": "made-up"},
 }
 

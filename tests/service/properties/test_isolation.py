@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -12,8 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import httpx2
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.kit.recording_storage import RecordingStorage
 from tests.kit.service import ServiceKit, serving
@@ -102,6 +98,7 @@ async def _furnish(kit: ServiceKit, tenant: str, mark: str) -> dict[str, str]:
 
 
 async def test_what_is_anothers_answers_with_the_bytes_and_the_reads_of_what_does_not_exist() -> None:
+    wrong: list[object] = []
     async with world() as here:
         for operation in operations(here.kit.app):
             if not operation.parameters and "catalog" not in (operation.body or ()):
@@ -118,8 +115,9 @@ async def test_what_is_anothers_answers_with_the_bytes_and_the_reads_of_what_doe
                         body = body.replace(name, "ID")
                     seen.append((answer.status_code, body, list(here.storage.asked), _headers(answer)))
 
-                assert seen[0] == seen[1], operation
-                assert seen[0][0] in (403, 404) or (own and seen[0][0] == 200), (operation, seen[0])
+                if seen[0] != seen[1] or not (seen[0][0] in (403, 404) or (own and seen[0][0] == 200)):
+                    wrong.append((str(operation), seen))
+    assert wrong == []
 
 
 def _own_of(here: World, operation: Operation) -> dict[str, str]:
@@ -158,60 +156,3 @@ async def test_every_route_is_covered() -> None:
         assert undocumented(here.kit.app) == ELSEWHERE
         for operation in found:
             assert set(operation.parameters) <= set(here.victims), operation
-
-
-# Sequences
-
-_CHOICES = st.lists(
-    st.tuples(
-        st.integers(0, 10_000), st.lists(st.sampled_from(("victims", "intruders", "unknown")), min_size=8, max_size=8)
-    ),
-    min_size=1,
-    max_size=12,
-)
-
-
-async def _run(here: World, victims: dict[str, str], choices: list[tuple[int, list[str]]]) -> list[tuple[int, str]]:
-    """Ask for what *choices* say; the answers, with what differs in any two runs left out."""
-    every = operations(here.kit.app)
-    pools = {"victims": victims, "intruders": here.intruders, "unknown": {n: _unlike(v) for n, v in victims.items()}}
-    seen = []
-    for number, whose in choices:
-        operation = every[number % len(every)]
-        ids = {name: pools[pool][name] for name, pool in zip(victims, whose, strict=True)}
-        answer = await here.ask(operation, ids)
-        seen.append((answer.status_code, answer.text))
-    return seen
-
-
-async def _trial(choices: list[tuple[int, list[str]]]) -> None:
-    async with world() as here:
-        before = here.rows()
-        seen = await _run(here, here.victims, choices)
-        assert here.rows() == before
-        names = here.victims
-        told = [text for _, text in seen]
-        for name in names.values():
-            told = [text.replace(name, "ID") for text in told]
-        assert not [text for text in told if MARK in text]
-    async with world(with_victim=False) as alone:
-        seen_alone = await _run(alone, names, choices)
-    assert _normalised(seen) == _normalised(seen_alone)
-
-
-def _normalised(seen: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Ids are random: the same ones get the same number. What a key is, is random too."""
-    numbers: dict[str, str] = {}
-
-    def numbered(match: re.Match[str]) -> str:
-        return numbers.setdefault(match[0], f"#{len(numbers)}")
-
-    random = re.compile(r"\b(?:key|ses|job|src|req)_[0-9A-Za-z_-]{8,}|ts_[\w-]+")
-    return [(status, random.sub(numbered, text)) for status, text in seen]
-
-
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
-@given(choices=_CHOICES)
-def test_no_sequence_of_requests_shows_or_changes_anything_of_anothers(choices: list[tuple[int, list[str]]]) -> None:
-    """The answers are those of a service where there is no other tenant."""
-    asyncio.run(_trial(choices))
