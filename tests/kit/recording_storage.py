@@ -27,12 +27,16 @@ class _Recorded:
         value = getattr(self._inner, name)
         place = f"{self._name}.{name}" if self._name else name
         if not callable(value):
-            return _Recorded(value, place, self._asked) if hasattr(type(value), "opened") else value
+            return _Recorded(value, place, self._asked) if _is_port(value) else value
 
         def called(*arguments: Any, **options: Any) -> Any:
             if place not in _BEHIND_THE_REQUEST:
                 self._asked.append(place)
             answer = value(*arguments, **options)
-            return _Recorded(answer, place, self._asked) if hasattr(type(answer), "opened") else answer
+            return _Recorded(answer, place, self._asked) if _is_port(answer) else answer
 
         return called
+
+
+def _is_port(value: object) -> bool:
+    return type(value).__name__.startswith("Sqlite")

@@ -22,6 +22,7 @@ _BODIES: dict[tuple[str, str], Any] = {
     ("post", "/v1/sessions/{session}/execute"): {
         "reply": {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "made_up", "input": {}}]}
     },
+    ("patch", "/v1/toolsets/{toolset}"): {"description": "Other words."},
     ("post", "/v1/feedback"): {"query": "count", "outcome": "right", "tool": "made_up", "catalog": "made-up"},
     ("post", "/v1/search"): {"queries": ["count"], "catalog": "made-up"},
 }
