@@ -101,6 +101,7 @@ def workplace(tmp_path_factory, page):
         "HF_HUB_OFFLINE": "1",
         "PYTHONUTF8": "1",
         "TERM": "dumb",
+        "XDG_STATE_HOME": str(tmp_path_factory.mktemp("state")),  # not what whoever runs the tests has approved
     }
     return folder, environment
 
