@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from mcp import types
@@ -16,6 +17,7 @@ from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.imports.new_sources import new_source
 from toolsearch.service.service import Service
 from toolsearch.service.sessions import SessionPlan
+from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
 from toolsearch.sessions.answering import answered_in
 from toolsearch.storage.figures import FigureCell
 from toolsearch.storage.receipts import Receipt
@@ -79,6 +81,7 @@ async def filled(service: Service, caller: ServiceCaller) -> AsyncIterator[None]
     ):
         await service.catalogs.create(tenant, name, {"description": about})
         await service.catalogs.upsert(tenant, name, content)
+    await _toolset(service, tenant)
     await _imports(service, tenant)
     for queries, pins in ((["refund an invoice", "find the customer"], ()), (["open issues"], ("github_get_issue",))):
         await _session(service, caller, queries, pins)
@@ -89,6 +92,20 @@ async def filled(service: Service, caller: ServiceCaller) -> AsyncIterator[None]
     async with over_http(listed.server()) as url:
         await _mcp_server(service, tenant, url, listed)
         yield
+
+
+async def _toolset(service: Service, tenant: str) -> None:
+    """Two versions, the second of which asks for a tool that is not there."""
+    members = (
+        ToolsetMember("support", "crm_get_customer", name="customer", description="Looks up who writes to us."),
+        ToolsetMember("support", "billing_list_invoice", name="invoices"),
+    )
+    rules = (ToolsetRule("default", allow=("slack_*",), deny=("class:destructive",)),)
+    await service.toolsets.create(tenant, "helpdesk", ToolsetSpec("What the helpdesk's agent may use", members))
+    absent = ToolsetMember("support", "crm_merge_customers")
+    await service.toolsets.change(
+        tenant, "helpdesk", lambda spec: replace(spec, tools=(*spec.tools, absent), rules=rules)
+    )
 
 
 class _Listed:

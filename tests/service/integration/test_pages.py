@@ -37,6 +37,8 @@ PAGES = {
     "catalogs": "/pages/catalogs",
     "catalog": "/pages/catalogs/default",
     "catalog-with-refusals": "/pages/catalogs/support",
+    "toolsets": "/pages/toolsets",
+    "toolset": "/pages/toolsets/helpdesk",
     "import": "/pages/catalogs/default/import",
     "imports": "/pages/imports",
     "job": "/pages/imports {first}",

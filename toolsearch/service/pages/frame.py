@@ -47,6 +47,7 @@ class Section:
 SECTIONS: Final = (
     Section(f"{ROOT}/playground", "Playground", "search", "search"),
     Section(f"{ROOT}/catalogs", "Catalogs", "catalog", "read-catalog"),
+    Section(f"{ROOT}/toolsets", "Toolsets", "toolset", "read-catalog"),
     Section(f"{ROOT}/imports", "Imports", "import", "read-catalog"),
     Section(f"{ROOT}/approvals", "Approvals", "shield", "read-catalog"),
     Section(f"{ROOT}/sessions", "Sessions", "session", "search"),

@@ -19,6 +19,7 @@ from toolsearch.service.pages import (
     sessions,
     sign_in,
     tools,
+    toolsets,
     usage,
 )
 from toolsearch.service.pages.routing import PageRoute, see_other, visit_with
@@ -29,6 +30,7 @@ _ROUTERS = (
     playground.router,
     tools.router,
     catalogs.router,
+    toolsets.router,
     imports.router,
     approvals.router,
     sessions.router,

@@ -1,0 +1,45 @@
+"""Makes the pictures of the documentation out of those that the test of the pages has taken: few colours, small files.
+
+TOOLSEARCH_SCREENSHOTS=taken python -m pytest tests/service/integration/test_pages.py
+python -m tests.kit.pictures taken docs/images/service
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from PIL import Image
+
+_COLOURS = 40
+
+
+def main(taken: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture in sorted(taken.glob("*-light.png")):
+        _write(Image.open(picture).convert("RGB"), folder / picture.name.replace("-light", ""))
+    dark = sorted({path.name.removesuffix("-dark.png") for path in taken.glob("*-dark.png")})
+    for number, names in enumerate((dark[start : start + 4] for start in range(0, len(dark), 4)), 1):
+        _write(_sheet([taken / f"{name}-dark.png" for name in names], 2, (520, 349)), folder / f"dark-{number}.png")
+    small = sorted({path.name.removesuffix("-telephone.png") for path in taken.glob("*-telephone.png")})
+    for number, names in enumerate((small[start : start + 4] for start in range(0, len(small), 4)), 1):
+        pictures = [taken / f"{name}-telephone.png" for name in names]
+        _write(_sheet(pictures, 4, (260, 563)), folder / f"telephone-{number}.png")
+
+
+def _sheet(pictures: Sequence[Path], across: int, size: tuple[int, int]) -> Image.Image:
+    """All of them side by side, *across* in a row."""
+    gap, (width, height) = 12, size
+    rows = -(-len(pictures) // across)
+    sheet = Image.new("RGB", (across * (width + gap) + gap, rows * (height + gap) + gap), "#8a93a3")
+    for place, path in enumerate(pictures):
+        at = (gap + place % across * (width + gap), gap + place // across * (height + gap))
+        sheet.paste(Image.open(path).convert("RGB").resize(size, Image.Resampling.LANCZOS), at)
+    return sheet
+
+
+def _write(picture: Image.Image, path: Path) -> None:
+    picture.quantize(_COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
