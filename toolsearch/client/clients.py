@@ -50,6 +50,15 @@ class _Operations:
     active_tools = Iteration(operations.active_tools)
     deferred_tools = Iteration(operations.deferred_tools)
 
+    call = Operation(operations.call)
+    call_in_session = Operation(operations.call_in_session)
+    execute = Operation(operations.execute)
+    report_call = Operation(operations.report_call)
+    savings = Operation(operations.savings)
+    usage = Operation(operations.usage)
+    misses = Iteration(operations.misses)
+    receipts = Iteration(operations.receipts)
+
     create_key = Operation(operations.create_key)
     keys = Iteration(operations.keys)
     rotate_key = Operation(operations.rotate_key)

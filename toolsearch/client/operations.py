@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
 from toolsearch.access.scopes import Scope
+from toolsearch.api.activity import MissBody, ReceiptBody, SavingsAnswer, Usage
 from toolsearch.api.audit import AuditEntry
 from toolsearch.api.base import Page
+from toolsearch.api.calls import CallAnswer, Executed
 from toolsearch.api.catalogs import CatalogBody, RefusedTool, ToolBody, ToolEntry, ToolsDeleted, ToolsWritten
 from toolsearch.api.corpora import ToolFormat
 from toolsearch.api.imports import JobBody, JobStepBody, NewListingSource, NewOpenApiSource, SourceBody, SourceStarted
@@ -33,6 +36,8 @@ from toolsearch.api.sessions import (
 from toolsearch.api.tenants import TenantBody
 from toolsearch.client.exchange import EventStream, Listing, Request
 from toolsearch.tools.json_types import JsonObject
+
+FiguresBy: TypeAlias = Literal["hour", "day", "key", "session"]
 
 _T = TypeVar("_T")
 
@@ -295,6 +300,52 @@ def active_tools(session: str) -> Listing[ActiveTool]:
 def deferred_tools(session: str) -> Listing[DeferredTool]:
     """What is in reach, and not shown yet."""
     return _listing(_path("sessions", session, "deferred"), TypeAdapter(Page[DeferredTool]))
+
+
+# Calls, and what is known of them
+
+
+def call(
+    name: str, arguments: Mapping[str, Any] | None = None, *, catalog: str | None = None, toolset: str | None = None
+) -> Request[CallAnswer]:
+    """Call a tool without a session."""
+    body = {"name": name, "arguments": dict(arguments or {}), "catalog": catalog, "toolset": toolset}
+    return replace(_request("POST", _path("calls"), TypeAdapter(CallAnswer), **body), has_effects=True)
+
+
+def call_in_session(session: str, name: str, arguments: Mapping[str, Any] | None = None) -> Request[CallAnswer]:
+    path, body = _path("sessions", session, "calls"), {"name": name, "arguments": dict(arguments or {})}
+    return replace(_request("POST", path, TypeAdapter(CallAnswer), **body), has_effects=True)
+
+
+def execute(session: str, reply: JsonObject | Sequence[JsonObject]) -> Request[Executed]:
+    """Run the tool calls of a model's whole reply, as the SDK of OpenAI or Anthropic gives it."""
+    request = _request("POST", _path("sessions", session, "execute"), TypeAdapter(Executed), reply=reply)
+    return replace(request, has_effects=True)
+
+
+def report_call(call: str, *, is_error: bool = False) -> Request[None]:
+    """Say how a call ended that was handed back."""
+    return _request("POST", _path("calls", call, "result"), _NOTHING, is_error=is_error)
+
+
+def savings(*, by: FiguresBy = "day") -> Request[SavingsAnswer]:
+    """What searching for tools has saved."""
+    return Request("GET", _path("savings"), TypeAdapter(SavingsAnswer), {"by": by})
+
+
+def usage(*, by: FiguresBy = "day") -> Request[Usage]:
+    return Request("GET", _path("usage"), TypeAdapter(Usage), {"by": by})
+
+
+def misses() -> Listing[MissBody]:
+    """Requests that were answered weakly or not at all, the most frequent first."""
+    return _listing(_path("misses"), TypeAdapter(Page[MissBody]))
+
+
+def receipts() -> Listing[ReceiptBody]:
+    """Calls, the newest first, without what was said."""
+    return _listing(_path("receipts"), TypeAdapter(Page[ReceiptBody]))
 
 
 # Keys and tenants

@@ -6,6 +6,7 @@ import pytest
 
 from tests.kit.examples import EXAMPLES, run_example
 from tests.kit.loopback import Call, LoopbackApi, Reply
+from tests.kit.service_process import service_process
 
 SEARCH = "toolSearchTool"
 CALL = "callTool"
@@ -77,3 +78,14 @@ def test_the_mcp_servers_start_and_give_tools():
     [source] = told["sources"]
     assert [(server["name"], server["state"]) for server in source["servers"]] == [("git", "ready"), ("time", "ready")]
     assert told["refused"] == []
+
+
+def test_the_client_of_a_service_gets_an_agent_its_tools(tmp_path):
+    with service_process(tmp_path, "--log-level", "error") as started:
+        said = run_example(
+            str(EXAMPLES / "service_client.py"), TOOLSEARCH_URL=started.url, TOOLSEARCH_KEY=started.key
+        ).splitlines()
+
+    assert said[0].endswith("/mcp/...")
+    assert said[1].startswith("found: ['send_mail'")
+    assert said[-1] == "the call is handed_back with {'to': 'ann@example.com'}"

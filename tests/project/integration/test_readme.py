@@ -8,8 +8,8 @@ A comment above a block says that it is not run as it stands, but is
 
 Each page runs in a folder of its own, with nothing in it but the examples. First its blocks ``console``, where commands
 stand after ``$``, above what they print; then its blocks of Python, one after the other in one process, where a block
-``text`` after one of them is what it prints. A line ``...`` stands for any lines. Blocks ``json`` and ``toml`` are only
-read.
+``text`` after one of them is what it prints. A line ``...`` stands for any lines. Blocks ``json``, ``toml``
+and ``sh`` are only read; those of docs/service.md are run by test_service_page.py.
 """
 
 import json
@@ -41,7 +41,13 @@ _BLOCK = re.compile(
     r"^(?:<!-- (?P<note>[^\n]+) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 _BY_CI = "run by .ci/run"
-_READERS = {"json": json.loads, "toml": tomllib.loads}
+
+
+def _read_shell(text: str) -> None:
+    subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+
+
+_READERS = {"json": json.loads, "toml": tomllib.loads, "sh": _read_shell}
 _END = "~~~ end of block ~~~"
 
 # What differs between two runs of the same: times, sizes on disk, how wide a table is, and some tokens of the demo,
