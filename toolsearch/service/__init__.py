@@ -6,11 +6,15 @@
     mcp_face/         the MCP face of a session
     session_tokens.py tokens that are good for one session alone
     service.py        everything that the routes need, as one object
-    keys.py  tenants.py  catalogs.py  toolsets.py  sessions.py  imports.py  activity.py
+    keys.py  tenants.py  catalogs.py  toolsets.py  sessions.py  approvals.py  activity/
                       what can be done, whoever asks
     corpora/          which catalogs and toolsets are in memory, with their indexes; how they are opened and followed
     writing.py  tool_entries.py  stored_tools.py  refused_tools.py    what is written to catalogs, and what is refused
     toolset_specs.py  asked_reach.py    what a toolset is made of, and what part of a corpus is asked for
+    imports/          what catalogs import from, and their MCP servers
+    jobs.py           work that goes on behind a request
+    executions.py  http_tools.py  python_tools.py    what runs stored tools
+    outbound.py       how anything is reached that a tenant has named
     middleware/       what every request passes before a route runs: who asks, limits, bodies, the audit
     callers.py        who makes a request, and what the credential allows
     problems.py  refusals.py    one shape for all errors
