@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +59,7 @@ class Web:
 
 @dataclass
 class ImportsKit:
-    """*room* is how many tools a catalog may grow by."""
+    """*room* is how many tools a catalog may grow by. *meanwhile* is done between the check and the writing."""
 
     imports: Imports
     storage: SqliteStorage
@@ -68,6 +68,7 @@ class ImportsKit:
     clock: Clock
     web: Web
     room: int = 1_000
+    meanwhile: Callable[[], Awaitable[object]] | None = None
 
     async def add(self, name: str, kind: Any, document: Json = None, **more: Any) -> tuple[CatalogSource, Job]:
         """Add a source to the catalog ``default``, and wait for the end of its import."""
@@ -92,6 +93,8 @@ class ImportsKit:
         assert (tenant, catalog) == (TENANT, "default")
         if more > self.room:
             raise TooManyError(f"no room for {more} tools")
+        if self.meanwhile is not None:
+            await self.meanwhile()
 
 
 @asynccontextmanager

@@ -83,6 +83,18 @@ async def test_a_name_of_another_source_is_refused_with_both_owners_and_not_repl
     assert own.document["definition"]["description"] == "Mine."
 
 
+async def test_what_others_write_while_an_import_is_checked_is_not_replaced(kit: ImportsKit) -> None:
+    async def write() -> None:
+        await kit.catalogs.upsert(TENANT, "default", [{"name": "read_log", "description": "Mine."}])
+
+    kit.meanwhile = write
+    source, job = await kit.add("mail", "listing", LISTING)
+
+    assert job.outcome == {"written": 1, "unchanged": 0, "removed": 0, "refused": 1}
+    assert kit.tools() == {"read_log": "", "send_mail": "mail"}
+    assert list(await kit.refused(source)) == ["read_log"]
+
+
 async def test_names_that_begin_as_those_of_a_server_belong_to_the_server(kit: ImportsKit) -> None:
     """Whether it is connected at the moment or not."""
     await kit.imports.sources.save(CatalogSource(TENANT, "default", "git", "mcp", created_s=NOW_S))

@@ -53,17 +53,14 @@ def plan_exchange(
     revision = contents.revision(tenant, catalog)
     prefixes = {f"{legal_name(server)}{SEPARATOR}": server for server in servers}
     of_servers = {row.name: prefixes[start] for row in rows if (start := _prefix(row.name)) in prefixes}
-    there = {row.name: row for row in contents.get(tenant, catalog, [row.name for row in rows])}
-    free = [
-        row
-        for row in rows
-        if row.name not in of_servers and (row.name not in there or there[row.name].source == source)
-    ]
+    own = {row.name: row for row in _rows_of(contents, tenant, catalog, source)}
+    others = contents.get(tenant, catalog, [row.name for row in rows if row.name not in own])
+    owners = {row.name: row.source for row in others} | of_servers
+    free = [row for row in rows if row.name not in owners]
     wanted = {row.name for row in free}
-    put = tuple(row for row in free if row.name not in there or not _is_same(row, there[row.name]))
-    remove = tuple(row.name for row in _rows_of(contents, tenant, catalog, source) if row.name not in wanted)
-    new = sum(row.name not in there for row in free)
-    owners = {name: row.source for name, row in there.items()} | of_servers
+    put = tuple(row for row in free if row.name not in own or not _is_same(row, own[row.name]))
+    remove = tuple(name for name in own if name not in wanted)
+    new = sum(row.name not in own for row in free)
     clashes = tuple(_clash(row, owners[row.name]) for row in rows if row.name not in wanted)
     return Exchange(revision, put, remove, len(free) - len(put), new - len(remove), clashes)
 
@@ -82,11 +79,17 @@ class Exchanger:
         plan = partial(plan_exchange, self.contents, tenant, catalog, source, rows, servers=servers)
         return await asyncio.to_thread(plan)
 
-    async def exchange(self, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]) -> Exchange:
-        """All or nothing. Raises ContentsConflictError if others never stop writing to the catalog."""
+    async def exchange(
+        self, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool], *, planned: Exchange | None = None
+    ) -> Exchange:
+        """All or nothing. *planned* is what `plan` has just said of the same rows, if it was asked.
+
+        Raises ContentsConflictError if others never stop writing to the catalog.
+        """
         ref = CorpusRef(tenant, "catalog", catalog)
         for attempt in range(_ATTEMPTS):
-            plan = await self.plan(tenant, catalog, source, rows)
+            plan = planned or await self.plan(tenant, catalog, source, rows)
+            planned = None
             try:
                 if plan.put or plan.remove:
                     await self.corpora.change(ref, put=plan.put, remove=plan.remove, over=plan.over)

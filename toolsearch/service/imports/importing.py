@@ -61,7 +61,7 @@ class Importing:
         await self.may_write(source.tenant, source.catalog, plan.growth)
         progress.is_final()
         progress.at("writing", total=len(plan.put), refused=len(read.refused) + len(plan.refused))
-        written = await self.exchanger.exchange(source.tenant, source.catalog, source.name, read.rows)
+        written = await self.exchanger.exchange(source.tenant, source.catalog, source.name, read.rows, planned=plan)
         refused = (*read.refused, *written.refused)
         await self.refused.save(source, refused)
         last = LastImport(self.clock(), len(written.put) + written.kept, tokens, len(refused))
