@@ -290,6 +290,26 @@ def _rss_kib(service: ServiceProcess) -> int:
 # What is told
 
 
+def load_row(each: Load) -> str:
+    """A row of the README."""
+    cells = (
+        *(each.what, f"{each.tools:,}", str(each.clients), f"{each.per_s:,.0f}", f"{each.p50_ms:,.1f}"),
+        *(f"{each.p99_ms:,.1f}", f"{each.cpu_ms:.2f}", f"{each.engine_ms:.2f}"),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def memory_row(each: Memory) -> str:
+    return f"| {each.sessions:,} | {each.rss_mib:,.0f} | {each.kib_each:.1f} | {each.open_p50_ms:.1f} |"
+
+
+def ratio(loads: Sequence[Load]) -> float:
+    """How many times as long as a constant a search takes a single client, in the smallest catalogue."""
+    alone = [each for each in loads if each.clients == 1]
+    [constant, search, *_] = [each.p50_ms for each in sorted(alone, key=lambda each: each.tools)]
+    return search / constant
+
+
 def _print(loads: Sequence[Load], memory: Sequence[Memory]) -> None:
     table = Table("what", "tools", "clients", "per s", "p50 ms", "p99 ms", "CPU ms", "engine ms", box=SIMPLE)
     for each in loads:

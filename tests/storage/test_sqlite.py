@@ -373,6 +373,23 @@ def test_what_was_closed_cannot_be_used_and_can_be_closed_again(
             pass
 
 
+def test_what_was_acknowledged_for_good_is_on_the_disk_and_what_piles_up_may_follow(tmp_path: Path) -> None:
+    """Each in its turn over one connection. 2 is FULL: SQLite waits for the disk with each commit; 1 is NORMAL."""
+    storage = SqliteStorage(tmp_path / "kept.db")
+    modes = {}
+    for _ in range(2):
+        for name in ("records", "keys", "contents", "receipts", "figures", "misses", "audit"):
+            with getattr(storage, name).transaction() as database:
+                modes[name] = database.execute("PRAGMA synchronous").fetchone()[0]
+    with storage.pins("a").transaction() as database:
+        modes["pins"] = database.execute("PRAGMA synchronous").fetchone()[0]
+    with storage.sessions("a").transaction() as database:
+        modes["sessions"] = database.execute("PRAGMA synchronous").fetchone()[0]
+
+    lasting = dict.fromkeys(("records", "keys", "contents", "pins"), 2)
+    assert modes == lasting | dict.fromkeys(("receipts", "figures", "misses", "audit", "sessions"), 1)
+
+
 def test_a_reader_cannot_write(tmp_path: Path) -> None:
     kept = SqliteRecordStore(tmp_path / "kept.db")
 
