@@ -282,9 +282,9 @@ class Catalogs:
         )
 
     def _delete(self, tenant: str, name: str) -> None:
-        """The record goes last: while it is there, whoever deletes it again begins where this was cut off."""
-        self.storage.contents.drop(tenant, name)
-        self.storage.records.delete(tenant, CATALOG, name)
+        with self.storage.transaction():
+            self.storage.contents.drop(tenant, name)
+            self.storage.records.delete(tenant, CATALOG, name)
 
 
 def export_line(tool: Tool) -> bytes:

@@ -132,16 +132,16 @@ class Toolsets:
         return _kept(record)
 
     def _replace(self, tenant: str, before: KeptToolset, spec: ToolsetSpec) -> KeptToolset:
-        """The version before is kept first: if this is cut off, it is still the current one, too."""
-        self.storage.records.put(
-            tenant,
-            VERSION,
-            _id(before.name, before.spec.number),
-            before.spec.document(),
-            over=None,
-            at_s=before.changed_s,
-        )
-        return self._put(tenant, before.name, spec, before.version)
+        with self.storage.transaction():
+            self.storage.records.put(
+                tenant,
+                VERSION,
+                _id(before.name, before.spec.number),
+                before.spec.document(),
+                over=None,
+                at_s=before.changed_s,
+            )
+            return self._put(tenant, before.name, spec, before.version)
 
     def _version(self, tenant: str, newest: KeptToolset, number: int) -> KeptToolset | None:
         if number == newest.spec.number:
@@ -150,12 +150,12 @@ class Toolsets:
         return replace(_kept(record), name=newest.name) if record else None
 
     def _delete(self, tenant: str, name: str) -> None:
-        """The record goes last: while it is there, whoever deletes it again begins where this was cut off."""
         records = self.storage.records
-        for number in range(1, self._get(tenant, name).spec.number):
-            records.delete(tenant, VERSION, _id(name, number))
-        records.delete(tenant, NAMES, name)
-        records.delete(tenant, TOOLSET, name)
+        with self.storage.transaction():
+            for number in range(1, self._get(tenant, name).spec.number):
+                records.delete(tenant, VERSION, _id(name, number))
+            records.delete(tenant, NAMES, name)
+            records.delete(tenant, TOOLSET, name)
 
 
 def _kept(record: Record) -> KeptToolset:
