@@ -1,9 +1,6 @@
 """The service's load test: what is told of it."""
 
-import json
-from pathlib import Path
-
-from benchmarks.service_load import Load, Memory, load_row, memory_row, ratio
+from benchmarks.service_load import Load, load_row, ratio
 
 
 def load(what: str, tools: int, clients: int, p50_ms: float) -> Load:
@@ -20,14 +17,3 @@ def test_a_row_has_what_was_measured():
     assert (
         load_row(load("search", 36_900, 50, 3.04)) == "| search | 36,900 | 50 | 1,234 | 3.0 | 2,000.0 | 0.50 | 0.25 |"
     )
-
-
-def test_the_figures_that_are_told_are_those_that_were_stored():
-    folder = Path(__file__).parents[2] / "benchmarks"
-    told = (folder / "README.md").read_text("utf-8")
-    figures = json.loads((folder / "figures" / "service_load.json").read_text("utf-8"))
-
-    loads = [Load(**each) for each in figures["loads"]]
-    for row in [*map(load_row, loads), *(memory_row(Memory(**each)) for each in figures["memory"])]:
-        assert row in told
-    assert f"takes {ratio(loads):.1f} times a constant's time" in told
