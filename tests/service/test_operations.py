@@ -67,6 +67,7 @@ async def test_what_is_in_memory_is_told(kit):
     figures = await scraped(kit)
     assert (figures["toolsearch_corpora"], figures["toolsearch_sessions"]) == (1, 1)
     assert figures["toolsearch_corpora_bytes"] > 0
+    assert figures['toolsearch_activity_total{what="searches"}'] == 1
     assert figures["toolsearch_evictions_total"] == 0
 
 

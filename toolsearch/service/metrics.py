@@ -26,6 +26,7 @@ class Reading(NamedTuple):
     evictions: int
     running_jobs: int
     ended_jobs: Mapping[str, int]
+    activity: Mapping[str, int]
 
 
 class Metrics:
@@ -81,7 +82,14 @@ class _OnDemand(Collector):
         yield GaugeMetricFamily("toolsearch_corpora_bytes", "About how much memory they take.", reading.corpora_bytes)
         yield CounterMetricFamily("toolsearch_evictions", "Times that one left memory for room.", reading.evictions)
         yield GaugeMetricFamily("toolsearch_jobs_running", "Jobs that run or wait.", reading.running_jobs)
-        ended = CounterMetricFamily("toolsearch_jobs_ended", "Jobs that have ended, by how.", labels=["state"])
-        for state, count in sorted(reading.ended_jobs.items()):
-            ended.add_metric([state], count)
-        yield ended
+        yield _counts("jobs_ended", "Jobs that have ended, by how.", "state", reading.ended_jobs)
+        yield _counts(
+            "activity", "Searches, calls and tokens, over every face.", "what", reading.activity
+        )
+
+
+def _counts(name: str, about: str, label: str, counts: Mapping[str, int]) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"toolsearch_{name}", about, labels=[label])
+    for value, count in sorted(counts.items()):
+        family.add_metric([value], count)
+    return family

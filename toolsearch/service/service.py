@@ -162,6 +162,7 @@ class Service:
             evictions=self.corpora.evictions,
             running_jobs=jobs.running,
             ended_jobs=dict(jobs.ended_by_state),
+            activity=dict(self.activity.figures.totals),
         )
 
 

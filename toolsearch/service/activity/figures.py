@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, Literal, TypeAlias
@@ -41,12 +41,14 @@ class Figures:
         self._clock = clock
         self._added: defaultdict[str, defaultdict[FigureCell, float]] = _nothing()
         self._flushing = asyncio.Lock()
+        self.totals = Counter[str]()  # of all tenants, by name, since the start
 
     def add(self, tenant: str, key: str, session: str, amounts: Mapping[FigureName, float]) -> None:
         hour_s = int(self._clock()) // _HOUR_S * _HOUR_S
         of_tenant = self._added[tenant]
         for name, amount in amounts.items():
             if amount:
+                self.totals[name] += round(amount)
                 of_tenant[FigureCell(hour_s, key, session, name)] += amount
 
     async def flush(self) -> None:
