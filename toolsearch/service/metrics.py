@@ -83,9 +83,7 @@ class _OnDemand(Collector):
         yield CounterMetricFamily("toolsearch_evictions", "Times that one left memory for room.", reading.evictions)
         yield GaugeMetricFamily("toolsearch_jobs_running", "Jobs that run or wait.", reading.running_jobs)
         yield _counts("jobs_ended", "Jobs that have ended, by how.", "state", reading.ended_jobs)
-        yield _counts(
-            "activity", "Searches, calls and tokens, over every face.", "what", reading.activity
-        )
+        yield _counts("activity", "Searches, calls and tokens, over every face.", "what", reading.activity)
 
 
 def _counts(name: str, about: str, label: str, counts: Mapping[str, int]) -> CounterMetricFamily:
