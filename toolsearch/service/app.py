@@ -47,9 +47,9 @@ from toolsearch.service.service import Service
 from toolsearch.service.shutdown import EndlessStreams
 from toolsearch.wiring import build_telemetry
 
-_ROUTERS = (
-    approvals.router,
-    *(catalogs.router, toolsets.router, sources.router, jobs.router, search.router, sessions.router, calls.router),
+_ROUTERS = (  # routes are tried in their order, so what agents ask for most comes first
+    *(search.router, sessions.router, calls.router),
+    *(catalogs.router, toolsets.router, sources.router, jobs.router, approvals.router),
     *(feedback.router, usage.router, misses.router, receipts.router),
     *(keys.router, tenants.router, audit.router),
 )

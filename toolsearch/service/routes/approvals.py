@@ -15,12 +15,12 @@ from toolsearch.service.approvals import Approved, Decided
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.routes.whole_reach import require_whole_reach
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 from toolsearch.upstreams.pinned import Kind
 
 router = APIRouter(tags=["approvals"])
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
 _Admin = Annotated[ServiceCaller, Depends(caller_with("admin"))]
 _Paging = Annotated[Paging, Depends(paging)]

@@ -14,11 +14,11 @@ from toolsearch.api.imports import ErrorBody, JobBody, JobStepBody
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.jobs import Job, JobStep
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 
 router = APIRouter(tags=["jobs"])
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
 _Writer = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
 

@@ -14,13 +14,13 @@ from toolsearch.errors import StorageError
 from toolsearch.service.callers import operator
 from toolsearch.service.metrics import CONTENT_TYPE
 from toolsearch.service.paths import METRICS
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 
 logger = logging.getLogger(__name__)
 
 router = APIRouter(tags=["operations"])
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 
 
 @router.get("/healthz", summary="Whether the process lives")

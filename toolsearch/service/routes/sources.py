@@ -29,11 +29,11 @@ from toolsearch.service.jobs import Job
 from toolsearch.service.refusals import operators_only
 from toolsearch.service.routes.jobs import job_body
 from toolsearch.service.routes.whole_reach import require_whole_reach
-from toolsearch.service.service import Service, service_of
+from toolsearch.service.service import Service, the_service
 
 router = APIRouter(tags=["sources"])
 
-_Service = Annotated[Service, Depends(service_of)]
+_Service = Annotated[Service, Depends(the_service)]
 _Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
 _Writer = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
 _DOCUMENTS = ("application/json", "application/x-ndjson", "application/yaml")
