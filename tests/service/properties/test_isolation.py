@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -10,6 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import httpx2
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from tests.kit.recording_storage import RecordingStorage
 from tests.kit.service import ServiceKit, serving
@@ -41,9 +45,10 @@ class World:
         return await self.kit.client(self.token).request(operation.method, operation.url(ids), **json_body)
 
     def rows(self) -> list[str]:
-        """All that the store has of the other tenant."""
+        """All that the store has of the other tenant, but for figures, which are written behind its own requests."""
         with closing(sqlite3.connect(self.folder / "toolsearch.db")) as database:
-            return [line for line in database.iterdump() if "'victim'" in line]
+            lines = [line for line in database.iterdump() if "'victim'" in line and "'intruder'" not in line]
+        return [line for line in lines if not line.startswith('INSERT INTO "figures"')]
 
 
 def _unlike(text: str) -> str:
@@ -66,6 +71,7 @@ async def world(*, with_victim: bool = True) -> AsyncIterator[World]:
             made.intruders = await _furnish(kit, "intruder", "horse")
             made.token = kit.key("intruder")
             await kit.client(made.token).get("/v1/me")
+            await kit.service.keys.aclose()  # so that the last uses are written down
             yield made
 
 
@@ -164,3 +170,56 @@ async def test_every_route_is_covered() -> None:
         assert undocumented(here.kit.app) == ELSEWHERE
         for operation in found:
             assert set(operation.parameters) <= set(here.victims), operation
+
+
+# Sequences
+
+_CHOICES = st.lists(
+    st.tuples(
+        st.integers(0, 10_000), st.lists(st.sampled_from(("victims", "intruders", "unknown")), min_size=10, max_size=10)
+    ),
+    min_size=10,
+    max_size=25,
+)
+
+
+async def _run(here: World, victims: dict[str, str], choices: list[tuple[int, list[str]]]) -> list[tuple[int, str]]:
+    """Ask for what *choices* say; the answers, with what differs in any two runs left out."""
+    every = operations(here.kit.app)
+    pools = {"victims": victims, "intruders": here.intruders, "unknown": {n: _unlike(v) for n, v in victims.items()}}
+    seen = []
+    for number, whose in choices:
+        operation = every[number % len(every)]
+        ids = {name: pools[pool][name] for name, pool in zip(victims, whose, strict=True)}
+        answer = await here.ask(operation, ids)
+        seen.append((answer.status_code, answer.text))
+    return seen
+
+
+async def _trial(choices: list[tuple[int, list[str]]]) -> None:
+    async with world() as here:
+        before = here.rows()
+        seen = await _run(here, here.victims, choices)
+        assert sorted(set(here.rows()) ^ set(before)) == []
+        names = here.victims
+    async with world(with_victim=False) as alone:
+        seen_alone = await _run(alone, names, choices)
+    assert _normalised(seen) == _normalised(seen_alone)
+
+
+def _normalised(seen: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Ids are random: the same ones get the same number. What a key is, is random too."""
+    numbers: dict[str, str] = {}
+
+    def numbered(match: re.Match[str]) -> str:
+        return numbers.setdefault(match[0], f"#{len(numbers)}")
+
+    random = re.compile(r"\b(?:key|ses|job|req|rcp|call)_[0-9A-Za-z_-]{8,}|ts_[\w-]+|\"latency_ms\":[0-9.]+")
+    return [(status, random.sub(numbered, text)) for status, text in seen]
+
+
+@settings(max_examples=4, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(choices=_CHOICES)
+def test_no_sequence_of_requests_shows_or_changes_anything_of_anothers(choices: list[tuple[int, list[str]]]) -> None:
+    """The answers are those of a service where there is no other tenant."""
+    asyncio.run(_trial(choices))
