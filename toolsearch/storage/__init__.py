@@ -1,7 +1,9 @@
 """What outlives the process: a port (a Protocol) for each kind of data, and its implementations.
 
     sessions.py  usage.py  messages.py  pins.py  audit.py     the ports: Protocols that know no database
-    memory.py                                                 each of them in memory, until the process ends
+    memory.py                                                 each of these in memory, until the process ends
+    records.py  keys.py  contents.py  receipts.py  figures.py  misses.py    more ports, of what a service keeps
+    storage.py                                                all that a service keeps, by tenant, as one object
     sqlite/                                                   each of them in SQLite files, the default
     private_files.py                                          writes caches as files that only their owner can read
 
