@@ -312,6 +312,7 @@ class Corpora:
                 await close()
             except Exception:
                 logger.exception("%s could not be closed properly", corpus.ref)
+        corpus.release()
 
     async def _save(self, place: _Place) -> None:
         async with place.lock:

@@ -16,6 +16,8 @@ from toolsearch.service.corpora.stored_catalog import Tally
 from toolsearch.tools.definition import legal_name
 from toolsearch_indexes.footprint import index_bytes
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.state import IndexState
 
 CorpusKind: TypeAlias = Literal["catalog", "toolset"]
 
@@ -76,3 +78,9 @@ class Corpus:
         """Write the index to where it is kept, unless it is there already. Raises IndexStoreError."""
         if self.cache is not None and not self.cache.holds(self.engine.index):
             self.engine.save()
+
+    def release(self) -> None:
+        """Let go of the index once all is closed, rather than when the garbage collector comes to the engine."""
+        index = self.engine.index
+        if isinstance(index, ToolSearchIndex):
+            index.adopt(Lexicon(), IndexState())

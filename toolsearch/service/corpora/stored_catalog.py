@@ -11,8 +11,9 @@ from toolsearch.documents.json_values import as_list, is_object
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json
 
-_TOOL: Final = 1_200  # bytes of the objects around a definition, and of what engines remember of each
-_VALUE: Final = 80  # of one value of a schema, beside its text
+_TOOL: Final = 800  # bytes of the objects around a definition, and of what engines remember of each
+_VALUE: Final = 50  # of one value of a schema, beside its text
+_OBJECT: Final = 190  # of an object of a schema, beside its values
 
 
 class FoundTools(LazyTools):
@@ -55,5 +56,5 @@ def _bytes(value: Json) -> int:
     if isinstance(value, str):
         return _VALUE + len(value)
     if is_object(value):
-        return 3 * _VALUE + sum(map(_bytes, value.values())) + _VALUE * len(value)
+        return _OBJECT + sum(map(_bytes, value.values()))
     return _VALUE + sum(map(_bytes, as_list(value) or ()))
