@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PIL import Image
 
-_COLOURS = 40
+_COLOURS = 96
 
 
 def main(taken: Path, folder: Path) -> None:
@@ -19,11 +19,11 @@ def main(taken: Path, folder: Path) -> None:
         _write(Image.open(picture).convert("RGB"), folder / picture.name.replace("-light", ""))
     dark = sorted({path.name.removesuffix("-dark.png") for path in taken.glob("*-dark.png")})
     for number, names in enumerate((dark[start : start + 4] for start in range(0, len(dark), 4)), 1):
-        _write(_sheet([taken / f"{name}-dark.png" for name in names], 2, (520, 349)), folder / f"dark-{number}.png")
+        _write(_sheet([taken / f"{name}-dark.png" for name in names], 2, (480, 323)), folder / f"dark-{number}.png")
     small = sorted({path.name.removesuffix("-telephone.png") for path in taken.glob("*-telephone.png")})
     for number, names in enumerate((small[start : start + 4] for start in range(0, len(small), 4)), 1):
         pictures = [taken / f"{name}-telephone.png" for name in names]
-        _write(_sheet(pictures, 4, (260, 563)), folder / f"telephone-{number}.png")
+        _write(_sheet(pictures, 4, (240, 519)), folder / f"telephone-{number}.png")
 
 
 def _sheet(pictures: Sequence[Path], across: int, size: tuple[int, int]) -> Image.Image:

@@ -337,7 +337,8 @@ def test_an_import_is_followed_to_its_end_without_loading_the_page_again_by_hand
 
 
 def test_a_tool_is_called_by_hand_and_the_record_is_there_for_this_browser_alone(browser: Browser, site: Site) -> None:
-    with looking(browser, site, key=site.key) as looked, looking(browser, site, key=site.key) as other:
+    signed_in = looking(browser, site, key=site.key, **VIEWS["light"])
+    with signed_in as looked, looking(browser, site, key=site.key) as other:
         page = looked.page
         page.goto("/pages/tools/catalog/default/payments__status")
         page.get_by_label("payment").fill("17")

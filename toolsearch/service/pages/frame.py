@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
@@ -90,11 +90,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(filters.FILTERS)
-    made.globals |= {"static": STATIC_PATH, "icon": icon, "root": ROOT}
     return made
 
 
 _TEMPLATES: Final = _environment()
+_GLOBALS: Final[dict[str, Any]] = {"static": STATIC_PATH, "icon": icon, "root": ROOT}
 
 
 def page(
@@ -102,7 +102,7 @@ def page(
 ) -> HTMLResponse:
     """Render *template*; it is given *values*, and what its frame needs."""
     theme = request.cookies.get(THEME_COOKIE, "")
-    text = _TEMPLATES.get_template(template).render(
+    text = _TEMPLATES.get_template(template, globals=_GLOBALS).render(
         visit=visit,
         sections=sections_for(visit) if visit else [],
         path=request.url.path,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from toolsearch.documents.json_values import as_list, as_object
+from toolsearch.documents.json_values import as_list, as_object, is_list
 from toolsearch.errors import BadArgumentsError
 from toolsearch.tools.json_types import Json, JsonObject
 
@@ -93,7 +93,7 @@ def _parameter(name: str, schema: JsonObject, is_required: bool) -> Parameter:  
 
 def _shown_kind(schema: JsonObject) -> str:
     kind = schema.get("type")
-    if isinstance(kind, list):
+    if is_list(kind):
         return " or ".join(map(str, kind))
     if kind == "array":
         items = as_object(schema.get("items")) or {}
