@@ -23,4 +23,5 @@ assert session.tools(format="openai"), "no tools to send"
 run("toolsearch", "index", "statistics")
 assert "statistics__median" in run("toolsearch", "search", "the median of some numbers")
 assert run("toolsearch", "call", "statistics__median", '{"data": [3, 1, 4, 1, 5]}') == "3\n"
+assert "pip install 'toolsearch[service]'" in run("sh", "-c", "toolsearch serve 2>&1 || true")
 print(run("toolsearch", "demo"))

@@ -27,6 +27,7 @@ from toolsearch.api.sessions import (
     SessionSearch,
     SessionSearchAnswer,
 )
+from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.answers import AnsweredQuery
 from toolsearch.service.activity.activity import Who
 from toolsearch.service.callers import ServiceCaller, caller_with
@@ -122,8 +123,9 @@ async def search(session: str, body: SessionSearch, service: _Service, caller: _
     arguments = body.model_dump(exclude_none=True)
     async with service.sessions.using(caller, session) as opened:
         answered = await service.calls.search(caller, opened, arguments)
+        catalog = opened.corpus.engine.catalog
     text = "\n".join(block["text"] for block in answered.output.content)
-    return SessionSearchAnswer(text=text, answers=[_found(answer) for answer in answered.queries])
+    return SessionSearchAnswer(text=text, answers=[_found(answer, catalog) for answer in answered.queries])
 
 
 @router.post("/sessions/{session}/expand", summary="Show tools by name, without a search")
@@ -249,7 +251,7 @@ def _deferred(conversation: Conversation, *, after: str, limit: int) -> list[Def
     ]
 
 
-def _found(answer: AnsweredQuery) -> SessionFound:
+def _found(answer: AnsweredQuery, catalog: Catalog) -> SessionFound:
     return SessionFound(
         query=answer.query,
         tools=[
@@ -258,7 +260,7 @@ def _found(answer: AnsweredQuery) -> SessionFound:
                 score=tool.reference.score,
                 confidence=tool.reference.confidence,
                 summary=tool.reference.summary,
-                runs_here=tool.reference.is_callable,
+                runs_here=(known := catalog.find(tool.name)) is not None and known.is_callable,
                 fit=tool.fit,
                 is_loaded=tool.is_loaded,
             )
