@@ -154,7 +154,13 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, 
 
 def _problem(status: str, code: str, description: str) -> dict[str, Any]:
     answer = _response(description)
-    example = {"type": "about:blank", "status": int(status), "code": code, "detail": _plain(description), "errors": []}
+    example: dict[str, Any] = {
+        "type": "about:blank",
+        "status": int(status),
+        "code": code,
+        "detail": _plain(description),
+        "errors": [],
+    }
     answer["content"][MEDIA_TYPE]["example"] = {"title": description.partition(".")[0], **example}
     if status == "429":
         answer["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}

@@ -56,6 +56,32 @@ def test_a_request_that_runs_is_answered_and_no_new_one_is_taken(tmp_path):
         assert started.process.wait() == 0
 
 
+def test_a_call_that_runs_is_finished_and_its_receipt_is_kept(tmp_path):
+    options = ("--tools", "module:tests.kit.waiting_tool")
+    arguments = {"begun": str(tmp_path / "begun"), "released": str(tmp_path / "end")}
+    with (
+        service_process(tmp_path / "data", *options) as started,
+        started.client() as client,
+        ThreadPoolExecutor() as threads,
+    ):
+        key = started.key
+        (tool,) = client.get("/v1/catalogs/default/tools").json()["items"]
+        call = {"catalog": "default", "name": tool["name"], "arguments": arguments}
+        answer = threads.submit(client.post, "/v1/calls", json=call)
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.01)
+        started.process.send_signal(signal.SIGTERM)
+        assert refuses(started)
+        (tmp_path / "end").touch()
+
+        assert answer.result().json()["content"] == [{"type": "text", "text": "done"}]
+        assert started.process.wait() == 0
+
+    with service_process(tmp_path / "data", *options) as again:
+        receipts = httpx2.get(f"{again.url}/v1/receipts", headers={"authorization": f"Bearer {key}"}).json()["items"]
+    assert [(each["tool"], each["outcome"]) for each in receipts] == [(tool["name"], "ok")]
+
+
 def test_a_stream_without_an_end_is_ended_whole(tmp_path):
     with service_process(tmp_path, program=WAITING) as started, started.client() as client:
         with client.stream("GET", "/stream") as stream:
