@@ -230,7 +230,7 @@ def _stored_version(storage: SqliteStorage, catalog: str, versions: Versions) ->
         assert versions.acknowledged == 0, f"all tools of {catalog} are lost"
         return 0
     assert len(found) == 1, f"{catalog} has tools of the versions {sorted(found)}: half a change"
-    [version] = found
+    version: int = next(iter(found))
     assert [row.name for row in rows] == TOOLS, f"{catalog} lacks tools"
     assert versions.acknowledged <= version <= versions.sent, (
         f"{catalog} has version {version}, and {versions.acknowledged} was acknowledged, {versions.sent} sent"

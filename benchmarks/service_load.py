@@ -19,12 +19,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from rich.box import SIMPLE
@@ -42,7 +42,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 CLIENTS = 50
 _BATCH = 1_000  # tools of one request
 _WARM_UP = 200  # requests
-_UNLIMITED = {
+_UNLIMITED: Final[Mapping[str, Any]] = {
     f"TOOLSEARCH_{name}": "1000000000"
     for name in (
         *("RATES__REQUESTS", "RATES__CALLS", "RATES__TOKENS"),

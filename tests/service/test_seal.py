@@ -50,7 +50,10 @@ def test_any_of_the_keys_opens_and_the_first_seals() -> None:
     assert Seal([NEW]).open(both.reseal(Seal([OLD]).seal("x"))) == "x"
 
 
-@pytest.mark.parametrize("sealed", ["", "sealed:", "hunter2", "sealed:hunter2", Seal([NEW]).seal(TOKEN)])
+@pytest.mark.parametrize(
+    "sealed",
+    ["", "sealed:", "hunter2", "sealed:hunter2", pytest.param(Seal([NEW]).seal(TOKEN), id="sealed with another key")],
+)
 def test_what_was_not_sealed_with_a_known_key_is_refused_and_no_secret_is_named(sealed: str) -> None:
     with pytest.raises(SealError, match=r"secret\.key") as refused:
         Seal([OLD]).open(sealed)
@@ -107,7 +110,15 @@ def test_keys_are_given_in_either_alphabet_of_base64_in_the_environment_or_a_fil
     assert not (storage.path.parent / KEY_FILE).exists()
 
 
-@pytest.mark.parametrize("wrong", ["hunter2", OLD_TEXT[:-5], Fernet.generate_key().decode() + "AAAA", "päss"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "hunter2",
+        pytest.param(OLD_TEXT[:-5], id="too short"),
+        pytest.param(Fernet.generate_key().decode() + "AAAA", id="too long"),
+        "päss",
+    ],
+)
 def test_what_is_no_key_is_refused_with_how_to_make_one_and_not_shown(storage: SqliteStorage, wrong: str) -> None:
     with pytest.raises(BadSettingError, match=r"secret key 2 of 2 in TOOLSEARCH_SECRET_KEY .*openssl rand") as refused:
         opened(storage, key=f"{OLD_TEXT},{wrong}")
