@@ -82,7 +82,7 @@ class ToolSearch:
     strategy   what ranks unless a search says otherwise: "auto" is hybrid with an encoder, and keyword without one
     encoder    an Encoder, or what `open_encoder` takes: "built-in", a folder, or the name of a sentence-transformers
                model; None searches without meaning
-    index_dir  where the index is kept between starts, or an object that keeps it; None keeps it in memory
+    index_dir  where the index is kept between starts; None keeps it in memory
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
     cache      of vectors, to share with other engines; whoever made it closes it. None: one of its own
     usage      lets searches learn from what sessions call; None, the default, learns nothing
@@ -98,7 +98,7 @@ class ToolSearch:
         *,
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,
-        index_dir: str | Path | IndexKeeper | None = None,
+        index_dir: str | Path | None = None,
         sessions: SessionStore | None = None,
         options: SessionOptions | None = None,
         manager: ToolCallingManager | None = None,
@@ -108,6 +108,7 @@ class ToolSearch:
         cache: VectorCache | None = None,
         usage: UsageLog | None = None,
         index: ToolIndex | None = None,
+        _keeper: IndexKeeper | None = None,  # for the service, which keeps indexes beside its store
     ) -> None:
         strategy = read_strategy(strategy)
         if strategy in ("hybrid", "semantic") and encoder is None:
@@ -128,7 +129,7 @@ class ToolSearch:
         self.rendered = RenderedTools(anthropic.PROVIDER, anthropic.DEFERRED)
         self.notes: list[str] = []
         self._strategy: Strategy = strategy
-        keeper = IndexDirectory(Path(index_dir)) if isinstance(index_dir, str | Path) else index_dir
+        keeper = IndexDirectory(Path(index_dir)) if index_dir is not None else _keeper
         self._owns_cache = cache is None
         self._cache = cache or own_cache(keeper, encoder)
         self._opener = IndexOpener(self.catalog, strategy, encoder, keeper, self._cache, self._note)

@@ -105,15 +105,15 @@ def build_engine(
     usage: UsageLog | None = None,
     clock: Callable[[], float] = time.time,
     cache: VectorCache | None = None,
-    index_dir: IndexKeeper | None = None,
+    _keeper: IndexKeeper | None = None,
 ) -> ToolSearch:
-    """Index *catalog*; what *settings* say of the place of the index counts unless *index_dir* keeps it.
+    """Index *catalog*; what *settings* say of the place of the index counts unless *_keeper* keeps it.
 
     Raises BadSettingError for a strategy without the encoder that it needs.
     """
     options = _engine_options(settings, persistence, manager, telemetry, clock)
     options["usage"], options["cache"] = usage, cache
-    return ToolSearch(catalog, index_dir=index_dir or settings.index.index_dir, **options)
+    return ToolSearch(catalog, index_dir=settings.index.index_dir, _keeper=_keeper, **options)
 
 
 def open_engine(settings: Settings, index_dir: str | Path) -> ToolSearch:

@@ -168,7 +168,7 @@ def test_what_cannot_be_pinned_is_not_admitted(tmp_path):
     assert why(judge(gate, PLAIN)) == [ReviewReason.UNREADABLE]
 
 
-@pytest.mark.parametrize("table", ["audit", "pins"])
+@pytest.mark.parametrize("table", ["audit", "counters", "pins"])
 def test_a_gateway_notices_in_time_that_the_pins_cannot_be_read(tmp_path, table):
     gate = make_gate(config(tmp_path))
     judge(gate, PLAIN)

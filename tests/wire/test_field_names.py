@@ -32,12 +32,16 @@ OURS_AS_WELL = {  # what is said to people, who know the field by its name, and 
     "__init__.py": {"tool_calls"},  # parse_tool_calls
     "chat/message_json.py": {"tool_calls"},  # a field of our messages, as they are stored
     "chat/models/scripted.py": {"tool_calls"},  # a finish reason
+    "api/approvals.py": {"inputSchema"},  # where in a definition, as people are told it
+    "api/catalogs.py": {"readOnlyHint"},  # an example in the description of a field
     "cli/demo_view.py": {"tool_calls"},
     "cli/show.py": {"input_schema", "output_schema"},  # what the command prints of a definition
     "gateway/proxy/sealed_state.py": {"requestState"},
     "gateway/settings.py": {"_meta"},
     "gateway/status/costs.py": {"input_schema"},  # a definition as its tokens are counted, in no API's format
     "tokens.py": {"input_schema"},  # the same
+    "service/refusals.py": {"media_type"},  # in a code of HTTP
+    "service/routes/catalogs.py": {"output_schema"},  # a field of ours, in a message
     "sessions/sent_json.py": {"input_schema", "output_schema", "prompt_tokens"},  # fields of ours, as they are stored
     "tools/given_schema.py": {"input_schema"},  # a parameter
 }

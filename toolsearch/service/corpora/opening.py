@@ -210,7 +210,7 @@ class CorpusOpener:
             persistence=self._storage.sessions(ref.tenant),
             usage=self._usage,
             cache=self._vectors,
-            index_dir=cache,
+            _keeper=cache,
         )
         return _Opened(engine, revision, tools.tally, cache)
 

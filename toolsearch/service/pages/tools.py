@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -22,10 +21,11 @@ from toolsearch.service.pages.routing import PageRoute, Sent, see_other, sent_wi
 from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
 from toolsearch.threads import search_threads
+from toolsearch.tools.blocks import in_words
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.safety import SafetyClass, safety_of
-from toolsearch.wire.mcp.results import content_of, error_code, is_error
+from toolsearch.wire.mcp.results import content_of, error_code, is_error, structured_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -76,9 +76,9 @@ async def call(request: Request, service: _Service, sent: _Sent, kind: str, name
     return see_other(f"{frame.ROOT}/calls/{made.id}")
 
 
-@router.get("/calls/{call_id}")
-async def recorded(request: Request, service: _Service, visit: _Calling, call_id: str) -> Response:
-    found = await recorded_calls.recorded(service, visit, call_id)
+@router.get("/calls/{recorded_id}")
+async def recorded(request: Request, service: _Service, visit: _Calling, recorded_id: str) -> Response:
+    found = await recorded_calls.recorded(service, visit, recorded_id)
     return frame.page(request, "call.html", visit=visit, call=found)
 
 
@@ -147,8 +147,8 @@ def _of(outcome: Done | HandedBack) -> dict[str, str]:
         return _told("handed back", "This tool lives with the caller: an agent would run it now, and report the end.")
     raw = outcome.raw
     state = "failed" if is_error(raw) else "done"
-    content = "\n\n".join(map(_block, content_of(raw)))
-    structured = raw.get("structuredContent")
+    content = "\n\n".join(map(in_words, content_of(raw)))
+    structured = structured_of(raw)
     return _told(
         state,
         content,
@@ -160,10 +160,3 @@ def _of(outcome: Done | HandedBack) -> dict[str, str]:
 def _told(state: str, content: str, *, structured: str = "", code: str = "") -> dict[str, str]:
     shorten = recorded_calls.shortened
     return {"state": state, "content": shorten(content), "structured": shorten(structured), "code": code}
-
-
-def _block(block: Mapping[str, Any]) -> str:
-    """A block of content as text; pictures and the like are told of, not shown."""
-    if block.get("type") == "text":
-        return str(block.get("text", ""))
-    return f"[{block.get('type', 'content')} {block.get('mimeType', '')}]".replace(" ]", "]")

@@ -11,7 +11,7 @@ from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.calls import CallOutcome, Done, HandedBack
 from toolsearch.service.routes.corpus_asked import corpus_asked
 from toolsearch.service.service import Service, the_service
-from toolsearch.wire.mcp.results import content_of, error_code, is_error
+from toolsearch.wire.mcp.results import content_of, error_code, is_error, structured_of
 
 router = APIRouter(tags=["calls"])
 
@@ -61,7 +61,7 @@ def _answer(outcome: CallOutcome) -> CallAnswer:
         status="done",
         name=outcome.name,
         content=[dict(block) for block in content_of(raw)],
-        structured_content=raw.get("structuredContent"),
+        structured_content=structured_of(raw),
         is_error=is_error(raw),
         code=error_code(raw),
     )

@@ -28,7 +28,7 @@ INSERT INTO pins VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET pin = excluded.pin, entry = excluded.entry, seen_s = excluded.seen_s
 """
 _FORGET = "DELETE FROM pins WHERE tenant = ? AND server = ? AND tool = ? AND NOT is_approved"
-_CAN_BE_READ = "SELECT EXISTS (SELECT 1 FROM pins)"
+_CAN_BE_READ = "SELECT EXISTS (SELECT 1 FROM pins), EXISTS (SELECT 1 FROM audit)"
 _COUNTER = "pins"  # counts decisions
 _REMEDY = "restore it from a backup, or remove it to approve everything anew"
 

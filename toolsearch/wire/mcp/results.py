@@ -73,6 +73,12 @@ def content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:
     return filter(is_object, content if is_list(content) else ())
 
 
+def structured_of(result: Mapping[str, Any]) -> Json:
+    """What the result holds as data; None if that is nothing."""
+    data: Json = result.get("structuredContent")
+    return data
+
+
 def all_content_of(result: Mapping[str, Any]) -> Iterator[JsonObject]:
     """The content blocks of a tool's result, or of a prompt's messages."""
     yield from content_of(result)
