@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from tests.kit.service import ServiceKit, codes, serving
+from toolsearch.service.imports.sources import CatalogSource
 from toolsearch.service.stored_tools import to_row
 from toolsearch.tools.definition import Tool, ToolDefinition
 
@@ -274,3 +275,13 @@ async def test_a_name_of_another_tenant_answers_as_one_that_is_unknown(
         of_nobody = await foreign.get(f"/v1/catalogs/nools{path}")
         assert of_acme.status_code == 404
         assert of_acme.content.replace(b"tools", b"nools") == of_nobody.content
+
+
+async def test_no_tool_can_be_written_in_the_place_of_an_mcp_servers(
+    kit: ServiceKit, client: httpx2.AsyncClient
+) -> None:
+    """Whether the server lists it or not."""
+    await kit.service.imports.sources.save(CatalogSource("acme", "tools", "git", "mcp", created_s=kit.clock.now_s))
+
+    assert await write(client, LOG, {"name": "git_log"}) == [("git__read_log", "refused"), ("git_log", "created")]
+    assert await names(client) == ["git_log"]

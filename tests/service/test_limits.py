@@ -26,14 +26,16 @@ def test_a_bucket_holds_a_minute_and_fills_up_over_a_minute(clock: Clock) -> Non
     assert [buckets.take(ONE, 3, 3), buckets.take(ONE, 1, 3)] == [0, pytest.approx(20)]
 
 
-def test_what_is_used_already_may_go_over_once(clock: Clock) -> None:
+def test_what_is_used_already_may_go_over_and_has_to_be_made_up(clock: Clock) -> None:
     """A minute holds 100: after 90 and 50 it is 40 behind, which takes 24 s to make up, and 0.6 s for one."""
     buckets = Buckets(clock)
 
-    assert [buckets.take(ONE, 90, 100, in_debt=True), buckets.take(ONE, 50, 100, in_debt=True)] == [0, 0]
-    assert buckets.take(ONE, 1, 100, in_debt=True) == pytest.approx(24.6)
+    buckets.owe(ONE, 90, 100)
+    assert buckets.wait_s(ONE, 1, 100) == 0
+    buckets.owe(ONE, 50, 100)
+    assert buckets.take(ONE, 1, 100) == pytest.approx(24.6)
     clock.now_s += 24.6
-    assert buckets.take(ONE, 1, 100, in_debt=True) == 0
+    assert buckets.take(ONE, 1, 100) == 0
 
 
 def test_buckets_that_are_full_are_forgotten_and_never_more_than_the_most_are_kept(clock: Clock) -> None:
@@ -58,6 +60,22 @@ async def test_a_key_that_asks_too_often_is_told_when_to_come_back_and_others_ar
     assert codes(answers) == [(404, "not_found"), (404, "not_found"), (429, "too_many")]
     assert answers[2].headers["retry-after"] == "30"
     assert codes([other, later]) == [(404, "not_found")] * 2
+
+
+async def test_a_key_whose_models_were_sent_too_many_tokens_waits_with_every_request(tmp_path: Path) -> None:
+    """The tools of the first request cost more than the one token of a minute."""
+    async with serving(tmp_path, rates={"tokens": 1}) as kit:
+        acme = kit.key("acme")
+        client, another = kit.client(acme), kit.client(kit.key("acme"))
+        await kit.catalog(acme)
+        opened = await client.post("/v1/sessions", json={})
+        path = f"/v1/sessions/{opened.json()['id']}"
+        first = await client.get(f"{path}/tools")
+        answers = [await client.get(path), await another.get(path)]
+
+    assert (first.status_code, answers[1].status_code) == (200, 200)
+    assert codes(answers[:1]) == [(429, "too_many")]
+    assert int(answers[0].headers["retry-after"]) > 60
 
 
 async def test_more_calls_at_once_than_a_minute_holds_are_never_taken(tmp_path: Path) -> None:

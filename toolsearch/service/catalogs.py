@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -40,8 +40,14 @@ _ATTEMPTS: Final = 10  # imports write to the catalog meanwhile
 _MOST_OWN_REFUSED: Final = 1_000
 _EVERYTHING: Final = Reach()
 
+ServersOf = Callable[[str, str], Awaitable[Collection[str]]]
 RequireRoom = Callable[[str, Any, int], Awaitable[None]]
 Deleting = Callable[[str, str], Awaitable[None]]
+
+
+async def no_servers(_tenant: str, _catalog: str) -> Collection[str]:
+    """Of catalogs that only have tools of the store."""
+    return ()
 
 
 async def no_limit(_tenant: str, _what: str, _more: int) -> None:
@@ -64,6 +70,7 @@ class Catalogs:
     """A *reach* bounds whose tools are read and written. *clock* gives seconds since 1970.
 
     require_room  raises TooManyError unless a tenant may have so many more catalogs or tools
+    servers_of    gives the MCP servers of a catalog, to which all names with their prefixes belong
     deleting      asked before a catalog is deleted with its tools, so that what fills it stops
     """
 
@@ -71,6 +78,7 @@ class Catalogs:
     corpora: Corpora
     clock: Callable[[], float]
     require_room: RequireRoom = no_limit
+    servers_of: ServersOf = no_servers
     deleting: list[Deleting] = field(default_factory=list[Deleting])
 
     @property
@@ -215,8 +223,13 @@ class Catalogs:
         is_partial: bool = False,
     ) -> Written:
         read = await asyncio.to_thread(read_entries, reader, entries, reach)
+        servers = await self.servers_of(tenant, name)
         return await self._write(
-            tenant, name, read.names, lambda there: plan_upsert(read, there, reach), is_partial=is_partial
+            tenant,
+            name,
+            read.names,
+            lambda there: plan_upsert(read, there, reach, servers=servers),
+            is_partial=is_partial,
         )
 
     async def _write(

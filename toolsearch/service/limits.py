@@ -36,22 +36,25 @@ class Buckets:
     def __len__(self) -> int:
         return len(self._full_s)
 
-    def take(self, bucket: tuple[str, str], amount: int, capacity: int, *, in_debt: bool = False) -> float:
-        """Take *amount* and return 0; or take nothing and return in how many seconds there will be enough.
+    def take(self, bucket: tuple[str, str], amount: int, capacity: int) -> float:
+        """Take *amount* and return 0; or take nothing and return in how many seconds there will be enough."""
+        wait_s = self.wait_s(bucket, amount, capacity)
+        if not wait_s:
+            self.owe(bucket, amount, capacity)
+        return wait_s
 
-        in_debt  *amount* is used already: it is taken if one is left
-        """
+    def owe(self, bucket: tuple[str, str], amount: int, capacity: int) -> None:
+        """Take *amount*, which is used already, whether there is enough or not."""
         now_s = self._clock()
-        cost_s = amount * _WINDOW_S / capacity
-        full_s = max(self._full_s.get(bucket, now_s), now_s)
-        needed_s = min(cost_s, _WINDOW_S / capacity) if in_debt else cost_s
-        wait_s = full_s - now_s + needed_s - _WINDOW_S
-        if wait_s > _ROUNDING_S:
-            return wait_s
-        self._full_s[bucket] = full_s + cost_s
+        self._full_s[bucket] = max(self._full_s.get(bucket, now_s), now_s) + amount * _WINDOW_S / capacity
         self._full_s.move_to_end(bucket)
         self._forget(now_s)
-        return 0.0
+
+    def wait_s(self, bucket: tuple[str, str], amount: int, capacity: int) -> float:
+        """In how many seconds there will be *amount*; 0 if there is enough now."""
+        now_s = self._clock()
+        wait_s = max(self._full_s.get(bucket, now_s), now_s) - now_s + (amount / capacity - 1) * _WINDOW_S
+        return wait_s if wait_s > _ROUNDING_S else 0.0
 
     def _forget(self, now_s: float) -> None:
         while self._full_s:
@@ -74,17 +77,21 @@ class Limits:
         self._buckets = Buckets(clock)
 
     async def request(self, caller: ServiceCaller) -> None:
+        """Before anything is done. Whoever has used up the tokens of a minute waits with every request."""
         self._take(caller, "requests", 1)
+        wait_s = self._buckets.wait_s(_bucket(caller.tenant, caller.key_id, "tokens"), 1, self._rates.tokens)
+        if wait_s:
+            raise _too_many("tokens", self._rates.tokens, wait_s)
 
     async def calls(self, caller: ServiceCaller, count: int = 1) -> None:
         """Before *count* tools are called."""
         self._take(caller, "calls", count)
 
-    async def tokens(self, caller: ServiceCaller, count: int) -> None:
-        """Once *count* tokens of definitions or answers are known. The last answer may go over the limit; the next is
-        refused.
+    def used_tokens(self, tenant: str, key: str, count: int) -> None:
+        """Note *count* tokens of definitions or answers that a model was sent. The last answer may go over the limit;
+        the requests after it are refused.
         """
-        self._take(caller, "tokens", count, in_debt=True)
+        self._buckets.owe(_bucket(tenant, key, "tokens"), count, self._rates.tokens)
 
     async def require_room(self, tenant: str, what: Counted, more: int = 1) -> None:
         """Before *more* are made. Requests at the same moment may together go over the quota by what they make."""
@@ -92,16 +99,13 @@ class Limits:
         if await asyncio.to_thread(self._count, tenant, what) + more > quota:
             raise TooManyError(f"a tenant may have {quota:,} {what}; delete some, or ask the operator for more")
 
-    def _take(self, caller: ServiceCaller, what: Rated, amount: int, *, in_debt: bool = False) -> None:
+    def _take(self, caller: ServiceCaller, what: Rated, amount: int) -> None:
         capacity: int = getattr(self._rates, what)
-        if amount > capacity and not in_debt:
+        if amount > capacity:
             raise TooManyError(f"{amount:,} {what} at once are more than the {capacity:,} of a minute; send fewer")
-        whose = f"{caller.tenant}\n{caller.key_id}"
-        wait_s = self._buckets.take((whose, what), amount, capacity, in_debt=in_debt)
+        wait_s = self._buckets.take(_bucket(caller.tenant, caller.key_id, what), amount, capacity)
         if wait_s:
-            raise TooManyError(
-                f"more than {capacity:,} {what} in a minute; wait as long as Retry-After says", retry_after_s=wait_s
-            )
+            raise _too_many(what, capacity, wait_s)
 
     def _count(self, tenant: str, what: Counted) -> int:
         now_s = self._clock()
@@ -110,3 +114,13 @@ class Limits:
         if what == "tools":
             return self._storage.contents.count(tenant)
         return self._storage.records.count(tenant, _RECORDS[what], at_s=now_s)
+
+
+def _bucket(tenant: str, key: str, what: Rated) -> tuple[str, str]:
+    return f"{tenant}\n{key}", what
+
+
+def _too_many(what: Rated, capacity: int, wait_s: float) -> TooManyError:
+    return TooManyError(
+        f"more than {capacity:,} {what} in a minute; wait as long as Retry-After says", retry_after_s=wait_s
+    )

@@ -89,7 +89,7 @@ class Service:
         http_tools = HttpTools(sources, self.outbound.open_client, settings.http_tools)
         executions = Executions(http_tools, self.python_tools)
         servers = ServerDirectory(sources, self.outbound.transport, settings.mcp_servers, clock)
-        self.activity = Activity(storage, settings.activity, clock)
+        self.activity = Activity(storage, settings.activity, clock, self.limits.used_tokens)
         self.corpora = Corpora(
             storage,
             settings,
@@ -98,7 +98,7 @@ class Service:
             servers_of=servers.of_corpus,
             observer_of=partial(ActivityObserver, self.activity),
         )
-        self.catalogs = Catalogs(storage, self.corpora, clock, self.limits.require_room)
+        self.catalogs = Catalogs(storage, self.corpora, clock, self.limits.require_room, sources.servers_of)
         self.toolsets = Toolsets(storage, self.corpora, clock, self.limits.require_room)
         self.tenants = Tenants(storage, self.keys, self.corpora, clock)
         self.issued_tokens = IssuedTokens.of(settings.jwt, self.tenants)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
@@ -12,8 +12,9 @@ from toolsearch.service.refusals import tool_of_source
 from toolsearch.service.stored_tools import definition_of, to_row
 from toolsearch.service.tool_entries import EntryReader
 from toolsearch.storage.contents import StoredTool
-from toolsearch.tools.definition import Tool
+from toolsearch.tools.definition import Tool, legal_name
 from toolsearch.tools.json_types import Json
+from toolsearch.tools.naming import SEPARATOR
 
 Outcome: TypeAlias = Literal["created", "replaced", "unchanged", "refused", "deleted", "missing"]
 
@@ -84,12 +85,25 @@ def read_entries(reader: EntryReader, entries: Iterable[tuple[int, Json]], reach
     return ReadEntries(tools, tuple(refused))
 
 
-def plan_upsert(read: ReadEntries, there: Mapping[str, StoredTool], reach: Reach) -> Plan:
-    """*there* has the tools of these names that the catalog has."""
+def owning_server(name: str, servers: Iterable[str]) -> str:
+    """The MCP server of a catalog to which *name* belongs by its prefix, whether it lists such a tool or not; "" if
+    there is none. Otherwise a tool could be put in the place of a server's.
+    """
+    start, separator, _ = name.partition(SEPARATOR)
+    return next((server for server in servers if separator and legal_name(server) == start), "")
+
+
+def plan_upsert(
+    read: ReadEntries, there: Mapping[str, StoredTool], reach: Reach, *, servers: Collection[str] = ()
+) -> Plan:
+    """*there* has the tools of these names that the catalog has, *servers* its MCP servers."""
     outcomes, put = list(read.refused), list[StoredTool]()
     for index, tool in read.tools.items():
         row, old = to_row(tool), there.get(tool.name)
         reason = _reason_against(old, reach)
+        if not reason and (server := owning_server(tool.name, servers)):
+            prefix = legal_name(server) + SEPARATOR
+            reason = f"names that begin with {prefix} belong to the MCP server {server!r}; give it another name"
         if reason:
             outcomes.append(ItemOutcome(index, tool.name, "refused", reason))
         elif old is not None and (old.fingerprint, old.document) == (row.fingerprint, row.document):

@@ -8,8 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import count
-from typing import Final
+from typing import Final, TypeAlias
 
 from toolsearch.service.activity.batches import Batches
 from toolsearch.service.activity.figures import Figures
@@ -19,6 +18,8 @@ from toolsearch.service.settings import ActivitySettings
 from toolsearch.storage.misses import MissKind
 from toolsearch.storage.receipts import Decision, Outcome, Receipt
 from toolsearch.storage.storage import Storage
+
+UsedTokens: TypeAlias = Callable[[str, str, int], None]
 
 _MAX_NAME: Final = 200  # characters of a name that a receipt holds: anybody may call anything
 
@@ -46,17 +47,24 @@ class CallNote:
 
 
 class Activity:
-    """Use it within one event loop."""
+    """Use it within one event loop. *used_tokens* is told what models were sent, by tenant and key."""
 
-    def __init__(self, storage: Storage, settings: ActivitySettings, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        settings: ActivitySettings,
+        clock: Callable[[], float],
+        used_tokens: UsedTokens = lambda _tenant, _key, _count: None,
+    ) -> None:
         self._storage = storage
         self._clock = clock
+        self._used_tokens = used_tokens
         self._keeps_queries = settings.keep_queries
         self.figures = Figures(storage.figures, clock)
         self._receipts = Batches[tuple[str, Receipt]](self._write_receipts)
         self._misses = Batches[NewMiss](lambda misses: write_misses(storage.misses, misses))
         self._bound = MissBound(settings.misses_per_hour, clock)
-        self._numbers = count()
+        self._last_us: dict[str, int] = {}  # of the last receipt of each tenant, since 1970
 
     def searched(self, who: Who, corpus: CorpusRef, notes: Sequence[SearchNote]) -> None:
         weak = [note for note in notes if note.is_weak]
@@ -71,6 +79,7 @@ class Activity:
 
     def requested(self, who: Who, *, sent_tokens: int, all_tools_tokens: int) -> None:
         """A list of tools was handed out, for one request of a model."""
+        self._used_tokens(who.tenant, who.key, sent_tokens)
         self.figures.add(
             who.tenant,
             who.key,
@@ -80,6 +89,7 @@ class Activity:
 
     def answered(self, who: Who, *, sent_tokens: int) -> None:
         """A model was sent the answer to a search."""
+        self._used_tokens(who.tenant, who.key, sent_tokens)
         self.figures.add(who.tenant, who.key, who.session, {"sent_tokens": sent_tokens})
 
     def called(self, who: Who, corpus: CorpusRef, note: CallNote) -> asyncio.Future[None]:
@@ -123,9 +133,11 @@ class Activity:
 
     def _receipt(self, who: Who, corpus: CorpusRef, note: CallNote) -> Receipt:
         now_s = self._clock()
-        order = f"{int(now_s * 1_000_000):014x}{next(self._numbers) % 0x10000:04x}"  # ids grow with time
+        # Ids grow with time. They are counted for each tenant, so that nobody sees how busy others are.
+        order_us = max(int(now_s * 1_000_000), self._last_us.get(who.tenant, 0) + 1)
+        self._last_us[who.tenant] = order_us
         return Receipt(
-            id=f"rcp_{order}{secrets.token_hex(3)}",
+            id=f"rcp_{order_us:014x}{secrets.token_hex(3)}",
             at_s=now_s,
             key=who.key,
             session=who.session,

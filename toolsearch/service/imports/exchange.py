@@ -12,9 +12,8 @@ from toolsearch.errors import ContentsConflictError, DuplicateToolError
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.imports.sources import Sources
+from toolsearch.service.writing import owning_server
 from toolsearch.storage.contents import CatalogContents, StoredTool
-from toolsearch.tools.definition import legal_name
-from toolsearch.tools.naming import SEPARATOR
 from toolsearch.tools.refusal import Refusal
 
 _PAGE = 1_000
@@ -51,8 +50,7 @@ def plan_exchange(
     servers  the MCP servers of the catalog, to which all names with their prefixes belong
     """
     revision = contents.revision(tenant, catalog)
-    prefixes = {f"{legal_name(server)}{SEPARATOR}": server for server in servers}
-    of_servers = {row.name: prefixes[start] for row in rows if (start := _prefix(row.name)) in prefixes}
+    of_servers = {row.name: server for row in rows if (server := owning_server(row.name, servers))}
     own = {row.name: row for row in _rows_of(contents, tenant, catalog, source)}
     others = contents.get(tenant, catalog, [row.name for row in rows if row.name not in own])
     owners = {row.name: row.source for row in others} | of_servers
@@ -74,8 +72,7 @@ class Exchanger:
     sources: Sources
 
     async def plan(self, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]) -> Exchange:
-        others = await self.sources.of_catalog(tenant, catalog)
-        servers = [other.name for other in others if other.kind == "mcp"]
+        servers = await self.sources.servers_of(tenant, catalog)
         plan = partial(plan_exchange, self.contents, tenant, catalog, source, rows, servers=servers)
         return await asyncio.to_thread(plan)
 
@@ -119,12 +116,6 @@ def _is_same(new: StoredTool, old: StoredTool) -> bool:
 
 def _text(row: StoredTool) -> str:
     return json.dumps(row.document, sort_keys=True)
-
-
-def _prefix(name: str) -> str:
-    """``git__`` of ``git__log``; "" where there is none."""
-    server, separator, _ = name.partition(SEPARATOR)
-    return server + separator if separator else ""
 
 
 def _clash(row: StoredTool, owner: str) -> Refusal:

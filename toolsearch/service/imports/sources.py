@@ -126,6 +126,10 @@ class Sources:
         page = await asyncio.to_thread(self.records.page, tenant, SOURCE, after=start, limit=_ENOUGH, at_s=self.clock())
         return [_source(tenant, record) for record in page if record.id.startswith(start)]
 
+    async def servers_of(self, tenant: str, catalog: str) -> list[str]:
+        """The names of the MCP servers among the sources."""
+        return [source.name for source in await self.of_catalog(tenant, catalog) if source.kind == "mcp"]
+
     async def save(self, source: CatalogSource) -> CatalogSource:
         """Write it over the version that it has. Raises RecordConflictError if there is another by now."""
         document = {
