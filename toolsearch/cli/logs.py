@@ -19,7 +19,7 @@ LogFormat: TypeAlias = Literal["text", "json"]
 _PACKAGES = ("toolsearch", "toolsearch_indexes")
 _SERVER: Final = "uvicorn.error"  # of whose records only warnings are shown
 # The commands themselves report refused tools and failed calls, in more detail.
-_TOLD_BY_THE_COMMANDS = ("toolsearch.catalog.catalog", "toolsearch.calling.model_face")
+_TOLD_BY_THE_COMMANDS = ("toolsearch.catalog.catalog", "toolsearch.calling.tool_runner")
 
 
 class _Line(logging.Formatter):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import sqlite3
 from collections.abc import AsyncIterator
@@ -207,6 +208,11 @@ async def _trial(choices: list[tuple[int, list[str]]]) -> None:
     assert _normalised(seen) == _normalised(seen_alone)
 
 
+_RANDOM = re.compile(
+    r"\b(?:key|ses|job|req|rcp|call)_[0-9A-Za-z_-]{8,}|ts_[\w-]+|\"latency_ms\": ?[0-9.]+|\"used_at\": ?[^,}]+"
+)
+
+
 def _normalised(seen: list[tuple[int, str]]) -> list[tuple[int, str]]:
     """Ids are random: the same ones get the same number. What a key is, is random too."""
     numbers: dict[str, str] = {}
@@ -214,8 +220,18 @@ def _normalised(seen: list[tuple[int, str]]) -> list[tuple[int, str]]:
     def numbered(match: re.Match[str]) -> str:
         return numbers.setdefault(match[0], f"#{len(numbers)}")
 
-    random = re.compile(r"\b(?:key|ses|job|req|rcp|call)_[0-9A-Za-z_-]{8,}|ts_[\w-]+|\"latency_ms\":[0-9.]+")
-    return [(status, random.sub(numbered, text)) for status, text in seen]
+    return [(status, _RANDOM.sub(numbered, _in_order(text))) for status, text in seen]
+
+
+def _in_order(text: str) -> str:
+    """Lists are in the order of ids, which are random; here they are in that of the rest."""
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(answer, dict) and isinstance(answer.get("items"), list):
+        answer["items"].sort(key=lambda item: _RANDOM.sub("", json.dumps(item)))
+    return json.dumps(answer)
 
 
 @settings(max_examples=4, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
