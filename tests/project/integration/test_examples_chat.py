@@ -9,7 +9,8 @@ from tests.kit.loopback import LoopbackApi, Reply
 
 PRINTED = Path(__file__).parent / "example_outputs"
 NAMES = sorted(path.stem for path in PRINTED.glob("*.txt"))
-ELSEWHERE = {"anthropic_agent", "openai_agent", "quickstart", "service_client", "weather_28_tools"}  # have tests of their own
+# They have tests of their own.
+ELSEWHERE = {"anthropic_agent", "openai_agent", "quickstart", "service_client", "weather_28_tools"}
 NO_KEYS = {"OPENAI_API_KEY": "", "ANTHROPIC_API_KEY": ""}
 
 
