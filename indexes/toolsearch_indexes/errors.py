@@ -10,8 +10,6 @@ ToolSearchError
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class ToolSearchError(Exception):
     """Base class: catch this to catch everything we raise.
@@ -21,8 +19,8 @@ class ToolSearchError(Exception):
     """
 
     model_text: str = ""
-    code: ClassVar[str] = "toolsearch_error"  # stable; logged, and sent by the service and the gateway
-    status: ClassVar[int] = 500  # what the HTTP service answers with
+    code: str = "toolsearch_error"  # stable; logged, and sent by the service and the gateway
+    status: int = 500  # what the HTTP service answers with
 
 
 class BadQueryError(ToolSearchError, ValueError):

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.mapped import mapping_of
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int32]
@@ -250,6 +251,17 @@ class KeywordPart:
             remembered = (means, self._compute_impacts(means, parameters))
             self._impacts = remembered
         return remembered[1]
+
+    def remember_impacts(self, means: tuple[float, ...], impacts: FloatArray) -> None:
+        """Take what `impacts` gave for these *means* and the usual parameters. Raises ValueError if it cannot be so."""
+        if impacts.shape != self.rows.shape or impacts.dtype != np.float32:
+            raise ValueError("the impacts are not of these postings")
+        self._impacts = (means, impacts)
+
+    @property
+    def has_stored_impacts(self) -> bool:
+        """Whether the weights that were asked for last are mapped from a file."""
+        return self._impacts is not None and mapping_of(self._impacts[1]) is not None
 
     def _compute_impacts(self, means: tuple[float, ...], parameters: KeywordParameters) -> FloatArray:
         tf = np.zeros(len(self.rows), np.float32)

@@ -6,8 +6,8 @@ Whether a word is still in use is not known here: counts belong to a snapshot of
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
@@ -16,10 +16,10 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from toolsearch_indexes.analysis import STOP_WORDS, stem, surfaces, words
+from toolsearch_indexes.word_list import WordGroups, WordList
 
 IntArray = NDArray[np.int32]
 
-_SPLITTER = "\n"
 _LONG_WORD = 8  # letters from which two typos are forgiven instead of one
 _SHORTEST_TYPO = 4  # a three-letter word with a typo could be anything
 _SHORTEST_PREFIX = 3
@@ -30,18 +30,17 @@ class Lexicon:
     """Terms and surfaces by number; each surface has the one term that it is stemmed to."""
 
     def __init__(self) -> None:
-        self.terms: list[str] = []
-        self.surfaces: list[str] = []
-        self.term_of_surface: list[int] = []
-        self._term_ids: dict[str, int] = {}
-        self._surface_ids: dict[str, int] = {}
         self._word_ids: dict[tuple[str, bool], tuple[int, ...]] = {}
-        self._by_shape: defaultdict[tuple[str, int], list[str]] = defaultdict(list)  # by first letter and length
         self._typos: dict[str, tuple[int, list[tuple[int, str, int]]]] = {}  # with the number of surfaces at that time
-        self._by_beginning: defaultdict[str, list[str]] = defaultdict(list)  # by the shortest prefix
+        self._take(WordList(), WordList(), array("i"))
+
+    def _take(self, terms: WordList, surfaces: WordList, term_of_surface: array[int]) -> None:
+        self.terms, self.surfaces, self.term_of_surface = terms, surfaces, term_of_surface
+        self._by_shape = WordGroups(surfaces, _shape)
+        self._by_beginning = WordGroups(surfaces, _beginning)
 
     def term_id(self, term: str) -> int | None:
-        return self._term_ids.get(term)
+        return self.terms.number(term)
 
     def encode(self, text: str, *, keep_stop_words: bool = False) -> list[int]:
         """Return the surface numbers of *text* in order, numbering new ones. For the writer only."""
@@ -56,24 +55,15 @@ class Lexicon:
         return found
 
     def _add(self, surface: str) -> int:
-        number = self._surface_ids.get(surface)
+        number = self.surfaces.number(surface)
         if number is None:
             term = stem(surface)
-            term_id = self._term_ids.get(term)
-            if term_id is None:
-                term_id = len(self.terms)
-                self.terms.append(term)
-                self._term_ids[term] = term_id
-            number = len(self.surfaces)
-            self.term_of_surface.append(term_id)
-            self.surfaces.append(surface)
-            self._surface_ids[surface] = number  # a reader that sees the number can use it
-            self._remember_shape(surface)
+            term_id = self.terms.number(term)
+            self.term_of_surface.append(self.terms.add(term) if term_id is None else term_id)
+            number = self.surfaces.add(surface)
+            self._by_shape.add(surface, number)
+            self._by_beginning.add(surface, number)
         return number
-
-    def _remember_shape(self, surface: str) -> None:
-        self._by_shape[surface[:1], len(surface)].append(surface)
-        self._by_beginning[surface[:_SHORTEST_PREFIX]].append(surface)
 
     def terms_of(self, surfaces: NDArray[np.integer]) -> NDArray[np.int64]:
         """The term number of each of *surfaces*."""
@@ -116,26 +106,26 @@ class Lexicon:
         reach = 2 if len(surface) >= _LONG_WORD else 1
         found: list[tuple[int, str, int]] = []
         for length in range(len(surface) - reach, len(surface) + reach + 1):
-            alike = self._by_shape.get((surface[0], length), ())
-            if alike:
-                alike = alike[:]  # the writer may add to it
+            numbers = self._by_shape.numbers((surface[0], length))
+            if numbers:
+                alike = [self.surfaces[number] for number in numbers]
                 distances = process.cdist([surface], alike, scorer=OSA.distance, score_cutoff=reach, dtype=np.uint8)[0]
-                near = ((int(distances[i]), alike[i]) for i in np.flatnonzero(distances <= reach).tolist())
-                found += [(distance, other, self._surface_ids[other]) for distance, other in near]
+                near = np.flatnonzero(distances <= reach).tolist()
+                found += [(int(distances[place]), alike[place], numbers[place]) for place in near]
         return sorted(found)
 
     def starting_with(self, prefix: str, is_in_use: Callable[[int], bool], *, limit: int) -> list[int]:
         """Return the surfaces in use that begin with *prefix*, shortest first, then by alphabet."""
         if len(prefix) < _SHORTEST_PREFIX:
             return []
-        alike = [s for s in self._by_beginning.get(prefix[:_SHORTEST_PREFIX], ()) if s.startswith(prefix)]
-        numbers = (self._surface_ids[s] for s in sorted(alike, key=lambda s: (len(s), s)))
-        return list(islice(filter(is_in_use, numbers), limit))
+        group = ((self.surfaces[number], number) for number in self._by_beginning.numbers(_beginning(prefix)))
+        alike = sorted((len(surface), surface, number) for surface, number in group if surface.startswith(prefix))
+        return list(islice(filter(is_in_use, (number for _, _, number in alike)), limit))
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         return {
-            "terms": pack(self.terms),
-            "surfaces": pack(self.surfaces),
+            "terms": self.terms.packed(),
+            "surfaces": self.surfaces.packed(),
             "term_of_surface": np.asarray(self.term_of_surface, np.int32),
         }
 
@@ -143,20 +133,16 @@ class Lexicon:
     def from_arrays(cls, terms: NDArray[np.uint8], surfaces: NDArray[np.uint8], term_of_surface: IntArray) -> Lexicon:
         """Raises ValueError where the arrays do not fit each other."""
         lexicon = cls()
-        lexicon.terms, lexicon.surfaces = unpack(terms), unpack(surfaces)
-        lexicon.term_of_surface = term_of_surface.tolist()
-        lexicon._term_ids = {term: i for i, term in enumerate(lexicon.terms)}
-        lexicon._surface_ids = {surface: i for i, surface in enumerate(lexicon.surfaces)}
-        for surface in lexicon.surfaces:
-            lexicon._remember_shape(surface)
+        lexicon._take(WordList(terms), WordList(surfaces), array("i", term_of_surface.astype(np.intc).tobytes()))
         if len(lexicon.surfaces) != len(lexicon.term_of_surface):
             raise ValueError("surfaces and their terms differ in number")
         return lexicon
 
 
-def pack(texts: Sequence[str]) -> NDArray[np.uint8]:
-    return np.frombuffer(_SPLITTER.join(texts).encode(), np.uint8)
+def _shape(surface: str) -> tuple[str, int]:
+    """What a word and its typos share, give or take a letter or two: its first letter and its length."""
+    return surface[:1], len(surface)
 
 
-def unpack(packed: NDArray[np.uint8]) -> list[str]:
-    return packed.tobytes().decode().split(_SPLITTER) if packed.size else []
+def _beginning(surface: str) -> str:
+    return surface[:_SHORTEST_PREFIX]

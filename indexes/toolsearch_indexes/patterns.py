@@ -7,6 +7,7 @@ every step of the program when a pattern has too many states, so the program's s
 
 from __future__ import annotations
 
+import mmap
 import string
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,18 +52,18 @@ class CompiledPattern:
     source: str
     _match: Callable[..., list[tuple[int, int]]]
 
-    def line_matches(self, blob: bytes) -> tuple[list[int], list[int]]:
-        """Return where the first match of each line of *blob* starts and ends, in bytes, in ascending order.
+    def line_matches(self, text: bytes | mmap.mmap, begin: int, size: int) -> tuple[list[int], list[int]]:
+        """Return where the first match of each line of *text* starts and ends, in bytes, in ascending order.
 
-        Every line of *blob* is UTF-8 and ended by a newline.
+        The lines are those between *begin* and *size*, each UTF-8 and ended by a newline.
         """
-        match, find, size = self._match, blob.find, len(blob)
+        match, find = self._match, text.find
         anchor = _UNANCHORED
         starts: list[int] = []
         ends: list[int] = []
-        at = 0
+        at = begin
         while True:
-            start, end = match(anchor, blob, at, size)[0]
+            start, end = match(anchor, text, at, size)[0]
             if start < 0:
                 return starts, ends
             starts.append(start)

@@ -7,7 +7,8 @@ per kind means that a scan for the best few need not look at the descriptions on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import mmap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.errors import IndexStoreError
+from toolsearch_indexes.mapped import mapping_of, start_in
 from toolsearch_indexes.patterns import CompiledPattern, compile_pattern
 
 __all__ = ["CompiledPattern", "RegexPart", "compile_pattern"]
@@ -33,6 +35,8 @@ _KINDS: Mapping[str, Callable[[ToolDocument], Iterable[str]]] = {
     "description": lambda document: (document.title, document.description),
     "parameter_names": lambda document: document.parameter_names,
 }
+_FEW = 1 / 8  # of the rows; the lines of so few are copied out, and only they are scanned
+_BLOCK = 1 << 22  # bytes that are looked through at a time
 _BAND_FLOOR = 0.05  # of a kind's band: the worst match of one kind stays above the best of the next, rounded or not
 
 
@@ -68,6 +72,8 @@ class RegexPart:
         *limit* allows to stop after the kind of line that brings the allowed rows found to *limit*. Then lower-ranked
         rows may be missing, never one of the best *limit*, and no score changes.
         """
+        if allowed is not None and np.count_nonzero(allowed) <= _FEW * self.rows:
+            return self._scan_few(pattern, np.flatnonzero(allowed), limit)
         best = np.zeros(self.rows, dtype=np.float32)
         for band, lines in zip(reversed(range(len(_KINDS))), self._kinds.values(), strict=True):
             rows, closeness = lines.matches(pattern)
@@ -79,6 +85,12 @@ class RegexPart:
                 break
         found = np.flatnonzero(best)
         return found, best[found]
+
+    def _scan_few(self, pattern: CompiledPattern, allowed: IntArray, limit: int | None) -> tuple[IntArray, FloatArray]:
+        """As `scan`, for some rows, ascending: what it costs goes by them."""
+        few = RegexPart(len(allowed), _OfRows(self._kinds, allowed))
+        rows, scores = few.scan(pattern, limit=limit)
+        return allowed[rows], scores
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what :meth:`from_arrays` takes; the names are a storage format."""
@@ -98,6 +110,23 @@ class RegexPart:
         if len(rows) != 1 or not all(lines.is_sound() for lines in kinds.values()):
             raise IndexStoreError("the stored regex index is damaged: its arrays differ in length; build it again")
         return cls(rows.pop(), kinds)
+
+
+class _OfRows(Mapping[str, "_Lines"]):
+    """The lines of some rows, each kind copied out when it is asked for: a scan often needs the first one only."""
+
+    def __init__(self, kinds: Mapping[str, _Lines], rows: IntArray) -> None:
+        self._kinds = kinds
+        self._rows = rows
+
+    def __getitem__(self, kind: str) -> _Lines:
+        return self._kinds[kind].of_rows(self._rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
 
 
 @dataclass(frozen=True)
@@ -143,9 +172,21 @@ class _Lines:
             row_lines.append(part.row_lines[rows])
         return cls(np.concatenate(blobs), np.concatenate(line_bytes), np.concatenate(row_lines))
 
+    def of_rows(self, rows: IntArray) -> _Lines:
+        """The lines of *rows*, ascending."""
+        first, end = self._row_starts[rows], self._row_starts[rows + 1]
+        starts, ends = self._line_starts[first].tolist(), self._line_starts[end].tolist()
+        text, begin = self._text
+        blob = b"".join([text[begin + start : begin + stop] for start, stop in zip(starts, ends, strict=True)])
+        counts = end - first
+        lines = np.arange(int(counts.sum())) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+        return _Lines(np.frombuffer(blob, np.uint8), self.line_bytes[lines], self.row_lines[rows])
+
     def matches(self, pattern: CompiledPattern) -> tuple[IntArray, NDArray[np.float64]]:
         """Return the row and the closeness in (0, 1] of each line that matches; a row comes once per such line."""
-        starts, ends = (np.array(places, dtype=np.int64) for places in pattern.line_matches(self._text))
+        text, begin = self._text
+        found = pattern.line_matches(text, begin, begin + len(self.blob))
+        starts, ends = (np.array(places, dtype=np.int64) - begin for places in found)
         lines = np.searchsorted(self._line_starts, starts, side="right") - 1
         line_starts, line_ends = self._line_starts[lines], self._line_starts[lines + 1] - 1
         place = self._characters(line_starts, starts)
@@ -159,13 +200,20 @@ class _Lines:
         return int(self.line_bytes.sum()) == len(self.blob) and int(self.row_lines.sum()) == len(self.line_bytes)
 
     @cached_property
-    def _text(self) -> bytes:
-        return self.blob.tobytes()
+    def _text(self) -> tuple[bytes | mmap.mmap, int]:
+        """What RE2 can read, and where the lines begin in it: the stored file itself, or a copy of the blob."""
+        mapping = mapping_of(self.blob)
+        return (self.blob.tobytes(), 0) if mapping is None else (mapping, start_in(mapping, self.blob))
 
     @cached_property
     def _line_starts(self) -> IntArray:
         """(lines + 1,): the last is the blob's end."""
         return np.concatenate(([0], np.cumsum(self.line_bytes, dtype=np.int64)))
+
+    @cached_property
+    def _row_starts(self) -> IntArray:
+        """(rows + 1,): the first line of each row."""
+        return np.concatenate(([0], np.cumsum(self.row_lines, dtype=np.int64)))
 
     @cached_property
     def _line_rows(self) -> IntArray:
@@ -174,7 +222,9 @@ class _Lines:
     @cached_property
     def _inner_bytes(self) -> IntArray:
         """Where a character goes on for another byte; few or none in most catalogues."""
-        return np.flatnonzero((self.blob & 0xC0) == 0x80)
+        blocks = [self.blob[first : first + _BLOCK] for first in range(0, len(self.blob), _BLOCK)]
+        inner = [np.flatnonzero((block & 0xC0) == 0x80) + n * _BLOCK for n, block in enumerate(blocks)]
+        return np.concatenate([np.empty(0, np.int64), *inner])
 
     def _characters(self, starts: IntArray, ends: IntArray) -> IntArray:
         """Return how many characters stand between each two places, which are places in bytes."""

@@ -8,50 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.keyword import BoolArray, KeywordPart
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.query_forms import name_key
+from toolsearch_indexes.names import Names
 from toolsearch_indexes.regex import RegexPart
 from toolsearch_indexes.vectors import FloatArray, VectorPart
 
 _GROWTH = 4  # a segment is merged into the one before it until that one is this many times as large
-
-
-class Names:
-    """The names of a segment's rows, and how to find a row by name. Shared by all states of the segment."""
-
-    def __init__(self, names: Sequence[str], own_names: Sequence[str]) -> None:
-        self.names = tuple(names)
-        self.own_names = tuple(own_names)
-
-    @cached_property
-    def row_of(self) -> dict[str, int]:
-        return {name: row for row, name in enumerate(self.names)}
-
-    @cached_property
-    def rows_by_key(self) -> dict[str, list[int]]:
-        """Rows by `name_key`, of the name with and without the server's prefix."""
-        rows: dict[str, list[int]] = {}
-        for row, (name, own) in enumerate(zip(self.names, self.own_names, strict=True)):
-            key, own_key = name_key(name), name_key(own)
-            rows.setdefault(key, []).append(row)
-            if own_key != key:
-                rows.setdefault(own_key, []).append(row)
-        return rows
-
-    def rows_named(self, name: str) -> tuple[list[int], list[int]]:
-        """The rows whose name, full or local, is *name* up to case, and those where it is up to separators, too."""
-        literal: list[int] = []
-        similar: list[int] = []
-        for row in self.rows_by_key.get(name_key(name), ()):
-            is_literal = name in (self.names[row].casefold(), self.own_names[row].casefold())
-            (literal if is_literal else similar).append(row)
-        return literal, similar
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +33,7 @@ class Segment:
 
     @property
     def size(self) -> int:
-        return len(self.names.names)
+        return len(self.names)
 
     @property
     def living(self) -> int:
@@ -83,7 +50,7 @@ class Segment:
 
 def build_segment(documents: Sequence[ToolDocument], lexicon: Lexicon, vectors: FloatArray | None) -> Segment:
     return Segment(
-        Names([d.name for d in documents], [d.own_name for d in documents]),
+        Names.of([d.name for d in documents], [d.own_name for d in documents]),
         KeywordPart.build(documents, lexicon),
         RegexPart.build(documents),
         None if vectors is None else VectorPart.build(vectors),
@@ -92,14 +59,12 @@ def build_segment(documents: Sequence[ToolDocument], lexicon: Lexicon, vectors: 
 
 def merge_segments(segments: Sequence[Segment]) -> Segment:
     """Return one segment of the living rows, in order, as if built of them."""
+    if len(segments) == 1 and segments[0].alive is None:
+        return segments[0]
     keep = [segment.kept() for segment in segments]
-    rows = [np.flatnonzero(kept).tolist() for kept in keep]
     vectors = [segment.vectors for segment in segments if segment.vectors is not None]
     return Segment(
-        Names(
-            [s.names.names[row] for s, living in zip(segments, rows, strict=True) for row in living],
-            [s.names.own_names[row] for s, living in zip(segments, rows, strict=True) for row in living],
-        ),
+        Names.merge([s.names for s in segments], keep),
         KeywordPart.merge([s.keyword for s in segments], keep),
         RegexPart.merge([s.regex for s in segments], keep),
         VectorPart.merge(vectors, keep) if len(vectors) == len(segments) else None,

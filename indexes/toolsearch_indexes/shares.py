@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch_indexes.keyword import FIELDS, BoolArray, LongArray
-from toolsearch_indexes.segments import Names, Segment
+from toolsearch_indexes.names import Names
+from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.semantic import DoubleArray
 
 _BLOCK = 1024  # rows whose vectors are added up in float32, before the sums are in float64

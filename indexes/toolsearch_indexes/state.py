@@ -22,7 +22,7 @@ class IndexState:
     def place_of(self, name: str) -> tuple[int, int] | None:
         """Return (segment, row) of a living document."""
         for number, segment in enumerate(self.segments):
-            row = segment.names.row_of.get(name)
+            row = segment.names.row_of(name)
             if row is not None and (segment.alive is None or segment.alive[row]):
                 return number, row
         return None

@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import IndexStoreError
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.keyword import FIELDS, KeywordPart, KeywordStatistics
-from toolsearch_indexes.lexicon import Lexicon, pack, unpack
+from toolsearch_indexes.keyword import FIELDS, KeywordParameters, KeywordPart, KeywordStatistics
+from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.names import Names
 from toolsearch_indexes.regex import RegexPart
-from toolsearch_indexes.segments import Names, Segment, merge_segments
+from toolsearch_indexes.segments import Segment, merge_segments
 from toolsearch_indexes.semantic import SemanticStatistics
 from toolsearch_indexes.state import IndexState
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
 
-FORMAT = 3  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
+FORMAT = 4  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
 MANIFEST = "manifest.json"
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -38,7 +39,7 @@ Arrays = Mapping[str, NDArray[Any]]
 def save_index(index: ToolSearchIndex, folder: Path) -> None:
     """Write *index* into the empty *folder*. Raises IndexStoreError if that fails."""
     state = index.state
-    arrays = _arrays(index.lexicon, state)
+    arrays = _arrays(index.lexicon, state, index.parameters)
     try:
         digests = {name: _write(folder / f"{name}.npy", array) for name, array in arrays.items()}
         manifest = {
@@ -76,7 +77,7 @@ class StoredIndex:
             )
         index = ToolSearchIndex(encoder=encoder, cache=cache)
         with _damage_told(self.folder):
-            if "names" in self.arrays:  # else it is empty, and as it was made
+            if "names.key_rows" in self.arrays:  # else it is empty, and as it was made
                 arrays = self.arrays
                 lexicon = Lexicon.from_arrays(arrays["terms"], arrays["surfaces"], arrays["term_of_surface"])
                 index.adopt(lexicon, _state(arrays, with_vectors=encoder is not None))
@@ -119,7 +120,7 @@ def _damage_told(folder: Path) -> Generator[None]:
         raise IndexStoreError(f"the index in {folder} is damaged or incomplete ({type(error).__name__})") from error
 
 
-def _arrays(lexicon: Lexicon, state: IndexState) -> dict[str, NDArray[Any]]:
+def _arrays(lexicon: Lexicon, state: IndexState, parameters: KeywordParameters) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = dict(lexicon.arrays())
     arrays |= {
         "statistics.df": state.keyword.df,
@@ -129,8 +130,10 @@ def _arrays(lexicon: Lexicon, state: IndexState) -> dict[str, NDArray[Any]]:
     }
     if state.segments:
         whole = merge_segments(state.segments)
-        arrays |= {"names": pack(whole.names.names), "own_names": pack(whole.names.own_names)}
+        arrays |= {f"names.{name}": array for name, array in whole.names.arrays().items()}
         arrays |= {f"keyword.{name}": array for name, array in whole.keyword.arrays().items()}
+        if parameters == KeywordParameters():  # else a stored index, which is opened with these, would be wrong
+            arrays["impacts"] = whole.keyword.impacts(state.keyword.means, parameters)
         arrays |= {f"regex.{name}": array for name, array in whole.regex.arrays().items()}
         if whole.vectors and state.semantic:
             arrays |= {f"vectors.{name}": array for name, array in whole.vectors.arrays().items()}
@@ -139,15 +142,18 @@ def _arrays(lexicon: Lexicon, state: IndexState) -> dict[str, NDArray[Any]]:
 
 
 def _state(arrays: Arrays, *, with_vectors: bool) -> IndexState:
-    names = unpack(arrays["names"])
+    names = Names.from_arrays(_group(arrays, "names"))
     df, surface_df, lengths, filled = (
         arrays[f"statistics.{name}"] for name in ("df", "surface_df", "lengths", "filled")
     )
     keyword = KeywordStatistics(len(names), df, surface_df, lengths, filled)
     vectors = VectorPart.from_arrays(_group(arrays, "vectors")) if with_vectors else None
+    part = KeywordPart.from_arrays(_group(arrays, "keyword"))
+    if "impacts" in arrays:
+        part.remember_impacts(keyword.means, arrays["impacts"])
     segment = Segment(
-        Names(names, unpack(arrays["own_names"])),
-        KeywordPart.from_arrays(_group(arrays, "keyword")),
+        names,
+        part,
         RegexPart.from_arrays(_group(arrays, "regex")),
         vectors,
     )

@@ -1,4 +1,8 @@
-"""The semantic arm: one unit vector per tool, searched exactly by faiss, with ties that do not depend on it."""
+"""The semantic arm: one unit vector per tool, ranked by exact cosines, with ties that do not depend on faiss.
+
+Up to CODED_FROM vectors a search compares the query with each. Beyond, short codes tell first which rows may be among
+the nearest, and only these are compared (see `vector_codes`).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch_indexes.errors import EncoderError, IndexStoreError
+from toolsearch_indexes.vector_codes import VectorCodes
 
-__all__ = ["VectorPart", "check_unit_rows"]
+__all__ = ["CODED_FROM", "VectorPart", "check_unit_rows"]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float32]
@@ -21,6 +26,13 @@ _UNIT_TOLERANCE = 1e-2  # of a row's length; float16 models and quantised ones s
 _TIE_TOLERANCE = 1e-5  # far above what two ways of summing the same products in float32 differ by
 _SPARE = 8  # candidates fetched beyond the limit, so that a tie at the limit is seen, and mostly settled, in one pass
 
+CODED_FROM = 131_072  # rows from which codes are kept; with fewer, comparing with all of them is as fast
+_SURE_DEVIATIONS = 4.0  # of the codes' errors: measured, 2 of 10,800 rows among the nearest 100 are further off
+_FIRST_CODED = 1_000  # rows fetched by their codes at first, and for each that is wanted:
+_CODED_PER_WANTED = 8
+_MORE_CODED = 4  # times as many while there are not enough
+_MOST_CODED = 1 / 16  # of all rows; where more are needed, comparing with all that are allowed is faster
+
 
 class VectorPart:
     """The vectors of *rows* tools; immutable, safe to share between threads. May be memory-mapped, and is not copied.
@@ -29,9 +41,12 @@ class VectorPart:
     One query runs in one thread; faiss's global number of threads is left alone.
     """
 
-    def __init__(self, matrix: FloatArray) -> None:
-        """*matrix* (n, d) is trusted to be contiguous and to have unit or zero rows; see :meth:`build`."""
+    def __init__(self, matrix: FloatArray, codes: VectorCodes | None = None) -> None:
+        """*matrix* (n, d) is trusted to be contiguous and to have unit or zero rows; see :meth:`build`. *codes* are
+        its own.
+        """
         self._matrix = matrix
+        self._codes = codes
 
     @classmethod
     def build(cls, matrix: FloatArray) -> VectorPart:
@@ -39,7 +54,7 @@ class VectorPart:
 
         Raises EncoderError if a row is neither, or not finite.
         """
-        return cls(check_unit_rows(matrix))
+        return cls(check_unit_rows(matrix))._coded()
 
     @classmethod
     def merge(cls, parts: Sequence[VectorPart], keep: Sequence[BoolArray]) -> VectorPart:
@@ -51,7 +66,12 @@ class VectorPart:
             found = ", ".join(str(part.dimensions) for part in parts)
             raise EncoderError(f"vectors of {found} dimensions cannot be in one index; embed all with one encoder")
         kept = [part._matrix[mask] for part, mask in zip(parts, keep, strict=True)]
-        return cls(np.concatenate(kept) if kept else np.empty((0, 0), dtype=np.float32))
+        return cls(np.concatenate(kept) if kept else np.empty((0, 0), dtype=np.float32))._coded()
+
+    def _coded(self) -> VectorPart:
+        """Return the part with codes if it is large."""
+        is_large = self.rows >= CODED_FROM and VectorCodes.can_hold(self.dimensions)
+        return VectorPart(self._matrix, VectorCodes.build(self._matrix)) if is_large else self
 
     @property
     def rows(self) -> int:
@@ -66,6 +86,11 @@ class VectorPart:
     def dimensions(self) -> int:
         return int(self._matrix.shape[1])
 
+    @property
+    def code_bytes(self) -> int:
+        """What faiss's own copy of the codes takes, which is never mapped."""
+        return self._codes.nbytes if self._codes else 0
+
     def search(self, query: FloatArray, limit: int, allowed: BoolArray | None = None) -> tuple[IntArray, FloatArray]:
         """Return the *limit* rows nearest to *query* and all that tie with the last of them, and their cosines.
 
@@ -75,7 +100,8 @@ class VectorPart:
         allowed  (rows,) or None for all
         gives    rows (m,) int64 and cosines (m,) float32 in [-1, 1], m >= min(limit, allowed rows)
 
-        Exact: equal rows have equal cosines, with or without *allowed*, in a part of any size.
+        The cosines are exact: equal rows have equal cosines, with or without *allowed*, in a part of any size. With
+        codes, a row that belongs to the answer is left out if its code is off by more than 4 standard deviations.
         Raises EncoderError if *query* is not a finite (d,) vector.
         """
         query = self._checked(query)
@@ -96,21 +122,50 @@ class VectorPart:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what :meth:`from_arrays` takes; the names are a storage format."""
-        return {"matrix": self._matrix}
+        return {"matrix": self._matrix} | (self._codes.arrays() if self._codes else {})
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> VectorPart:
         """Take a stored matrix, which may be memory-mapped and was checked when it was built.
 
-        Raises IndexStoreError if it is not a float32 matrix.
+        Raises IndexStoreError if it is not a float32 matrix, or has codes that are not its own.
         """
         matrix = arrays.get("matrix")
         if matrix is None or matrix.ndim != 2 or matrix.dtype != np.float32:
             raise IndexStoreError("the stored vectors are not a float32 matrix; build the index again")
-        return cls(np.ascontiguousarray(matrix))
+        codes = VectorCodes.from_arrays(arrays) if "codes" in arrays else None
+        if codes is not None and (codes.rows, codes.dimensions) != matrix.shape:
+            raise IndexStoreError("the stored codes are not those of the stored vectors; build the index again")
+        return cls(np.ascontiguousarray(matrix), codes)
 
     def _candidates(self, query: FloatArray, limit: int, allowed: BoolArray | None) -> IntArray:
-        """Return rows, in any order, among which the best *limit* are sure to be."""
+        """Return rows, in any order, among which the best *limit* are, and all that tie with the last of them."""
+        by_code = self._candidates_by_code(query, limit, allowed) if self._codes else None
+        return self._candidates_of_all(query, limit, allowed) if by_code is None else by_code
+
+    def _candidates_by_code(self, query: FloatArray, limit: int, allowed: BoolArray | None) -> IntArray | None:
+        """As `_candidates`; None where too many rows would have to be fetched, as with a small reach or many ties."""
+        deviation = self._codes.deviation(query) if self._codes else 0.0
+        if self._codes is None or deviation == 0:  # the codes tell nothing of an empty query
+            return None
+        share = 1.0 if allowed is None else np.count_nonzero(allowed) / self.rows
+        margin = _SURE_DEVIATIONS * deviation + _TIE_TOLERANCE
+        count = (_FIRST_CODED + _CODED_PER_WANTED * limit) / max(share, 1 / self.rows)
+        while count <= _MOST_CODED * self.rows:
+            rows, likely = self._codes.nearest(query, int(count))
+            least = float(likely[-1])
+            if allowed is not None:
+                rows, likely = rows[allowed[rows]], likely[allowed[rows]]
+            if len(rows) >= limit:
+                # What is as near as the last wanted row of some is not farther than the last wanted row of all.
+                some = self.cosines(query, rows[: 2 * limit])
+                enough = float(np.partition(some, -limit)[-limit]) - margin
+                if least < enough:
+                    return rows[likely >= enough]
+            count *= _MORE_CODED
+        return None
+
+    def _candidates_of_all(self, query: FloatArray, limit: int, allowed: BoolArray | None) -> IntArray:
         rows, cosines = self._nearest(query, min(limit + _SPARE, self.rows), allowed)
         if len(rows) < limit + _SPARE or cosines[-1] < cosines[limit - 1] - _TIE_TOLERANCE:
             return rows

@@ -126,6 +126,22 @@ def test_rows_are_ascending_and_only_allowed_ones() -> None:
     assert (scores > 0).all()
 
 
+@pytest.mark.parametrize("pattern", ["^list", "e", "user|id", "日", "nothing like it"])
+@pytest.mark.parametrize("limit", [1, 3, None])
+def test_a_scan_of_few_allowed_rows_gives_what_a_scan_of_all_gives_for_them(pattern: str, limit: int | None) -> None:
+    documents = [
+        ToolDocument(f"s__list_{n}" if n % 3 else f"s__日{n}", f"Of user {n}\nand e", parameter_names=("id",) * (n % 4))
+        for n in range(100)
+    ]
+    part, allowed = RegexPart.build(documents), np.arange(100) % 11 == 4
+    rows, scores = part.scan(compile_pattern(pattern))
+    found, few = part.scan(compile_pattern(pattern), allowed, limit=limit)
+    expected = dict(zip(rows.tolist(), scores.tolist(), strict=True))
+    wanted = sorted((row for row in expected if allowed[row]), key=lambda row: (-expected[row], row))[:limit]
+    assert set(wanted) <= set(found.tolist()) <= set(np.flatnonzero(allowed).tolist())
+    assert few.tolist() == [expected[row] for row in found.tolist()]
+
+
 def test_a_limit_leaves_the_best_and_their_scores_as_they_are() -> None:
     part = RegexPart.build([ToolDocument("a", "x"), ToolDocument("x"), ToolDocument("x_two"), ToolDocument("b", "x")])
     pattern = compile_pattern("x")
