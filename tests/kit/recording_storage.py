@@ -39,4 +39,4 @@ class _Recorded:
 
 
 def _is_port(value: object) -> bool:
-    return type(value).__name__.startswith("Sqlite")
+    return type(value).__name__.startswith("Sql")

@@ -6,9 +6,9 @@ import pytest
 
 from tests.kit import storage_contracts as contracts
 from tests.kit.clock import Clock
-from toolsearch.service.kept_listings import KeptListings
+from toolsearch.service.kept_listings import LISTING, KeptListings
 from toolsearch.storage.listings import ListingFiles
-from toolsearch.storage.sqlite.records import SqliteRecordStore
+from toolsearch.storage.sqlite.storage import SqliteStorage
 
 
 class TestFiles(contracts.ListingPersistenceContract):
@@ -29,9 +29,22 @@ class TestFiles(contracts.ListingPersistenceContract):
 
 class TestRecords(contracts.ListingPersistenceContract):
     def make(self, folder: Path) -> KeptListings:
-        return KeptListings(SqliteRecordStore(folder / "records.db"), "acme", Clock())
+        return KeptListings(SqliteStorage(folder / "records.db").records, "acme", Clock())
 
     def test_tenants_do_not_see_what_servers_listed_to_others(self, tmp_path: Path) -> None:
-        records = SqliteRecordStore(tmp_path / "records.db")
+        records = SqliteStorage(tmp_path / "records.db").records
         KeptListings(records, "acme", Clock()).save("a", {"tools": []})
         assert KeptListings(records, "umbrella", Clock()).load("a") is None
+
+    def test_what_several_replicas_see_alike_is_written_once_a_day(self, tmp_path: Path) -> None:
+        records, clock = SqliteStorage(tmp_path / "records.db").records, Clock(1_000.0)
+        one, two = KeptListings(records, "acme", clock), KeptListings(records, "acme", clock)
+        versions: list[int] = []
+        for kept, tools, passed_s in ((one, [1], 0), (two, [1], 0), (two, [2], 0), (one, [2], 86_400)):
+            clock.now_s += passed_s
+            kept.save("a", {"tools": tools})
+            record = records.get("acme", LISTING, "a", at_s=clock.now_s)
+            assert record is not None
+            versions.append(record.version)
+
+        assert versions[0] == versions[1] < versions[2] < versions[3]

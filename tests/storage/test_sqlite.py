@@ -17,12 +17,8 @@ from toolsearch.access.reach import Reach
 from toolsearch.errors import (
     AuditStoreError,
     ContentsStoreError,
-    FigureStoreError,
-    KeyStoreError,
     MessageStoreError,
-    MissStoreError,
     PinStoreError,
-    ReceiptStoreError,
     RecordStoreError,
     SessionConflictError,
     SessionStoreError,
@@ -40,19 +36,11 @@ from toolsearch.storage.receipts import ReceiptLog
 from toolsearch.storage.records import RecordStore
 from toolsearch.storage.sessions import SessionPersistence, StoredSession
 from toolsearch.storage.sqlite import schema
-from toolsearch.storage.sqlite.audit import SqliteAuditLog
-from toolsearch.storage.sqlite.contents import SqliteCatalogContents
-from toolsearch.storage.sqlite.figures import SqliteFigureLog
 from toolsearch.storage.sqlite.file import SqliteFile
-from toolsearch.storage.sqlite.keys import SqliteKeyStore
 from toolsearch.storage.sqlite.messages import SqliteMessages
-from toolsearch.storage.sqlite.misses import SqliteMissLog
 from toolsearch.storage.sqlite.pins import SqlitePins
-from toolsearch.storage.sqlite.receipts import SqliteReceiptLog
-from toolsearch.storage.sqlite.records import SqliteRecordStore
-from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
 from toolsearch.storage.sqlite.storage import SqliteStorage
-from toolsearch.storage.sqlite.usage import SqliteUsageStore
+from toolsearch.storage.sqlite.stores import SqliteAuditLog, SqliteSessionPersistence, SqliteUsageStore
 from toolsearch.storage.storage import Storage
 from toolsearch.storage.usage import UsageCell, UsageStore
 from toolsearch_indexes.encoders.hashing import HashingEncoder
@@ -91,35 +79,40 @@ class TestPins(contracts.PinPersistenceContract):
 
 class TestRecords(contracts.RecordStoreContract):
     def make(self, folder: Path) -> RecordStore:
-        return SqliteRecordStore(folder / "kept.db")
+        return SqliteStorage(folder / "kept.db").records
 
 
 class TestKeys(contracts.KeyStoreContract):
     def make(self, folder: Path) -> KeyStore:
-        return SqliteKeyStore(folder / "kept.db")
+        return SqliteStorage(folder / "kept.db").keys
 
 
 class TestContents(contracts.CatalogContentsContract):
     def make(self, folder: Path) -> CatalogContents:
-        return SqliteCatalogContents(folder / "kept.db")
+        return SqliteStorage(folder / "kept.db").contents
 
 
 class TestReceipts(contracts.ReceiptLogContract):
     def make(self, folder: Path) -> ReceiptLog:
-        return SqliteReceiptLog(folder / "kept.db")
+        return SqliteStorage(folder / "kept.db").receipts
 
 
 class TestFigures(contracts.FigureLogContract):
     def make(self, folder: Path) -> FigureLog:
-        return SqliteFigureLog(folder / "kept.db")
+        return SqliteStorage(folder / "kept.db").figures
 
 
 class TestMisses(contracts.MissLogContract):
     def make(self, folder: Path) -> MissLog:
-        return SqliteMissLog(folder / "kept.db")
+        return SqliteStorage(folder / "kept.db").misses
 
 
 class TestAllOfThem(contracts.StorageContract):
+    def make(self, folder: Path) -> Storage:
+        return SqliteStorage(folder / "data" / "kept.db")
+
+
+class TestBackups(contracts.BackupContract):
     def make(self, folder: Path) -> Storage:
         return SqliteStorage(folder / "data" / "kept.db")
 
@@ -241,7 +234,7 @@ def test_one_file_may_keep_everything(old: Path) -> None:
 
 MIGRATE = """
 import sys
-from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
+from toolsearch.storage.sqlite.stores import SqliteSessionPersistence
 print("ready", flush=True)
 sys.stdin.readline()
 with SqliteSessionPersistence(sys.argv[1]) as kept:
@@ -281,12 +274,7 @@ EVERY_FILE: dict[str, tuple[Callable[[Path], SqliteFile], type[StorageError]]] =
     "conversations": (SqliteMessageStore, MessageStoreError),
     "pins": (SqlitePins, PinStoreError),
     "audit": (SqliteAuditLog, AuditStoreError),
-    "records": (SqliteRecordStore, RecordStoreError),
-    "keys": (SqliteKeyStore, KeyStoreError),
-    "contents": (SqliteCatalogContents, ContentsStoreError),
-    "receipts": (SqliteReceiptLog, ReceiptStoreError),
-    "figures": (SqliteFigureLog, FigureStoreError),
-    "misses": (SqliteMissLog, MissStoreError),
+    "everything": (SqliteStorage, StorageError),
 }
 every_file = pytest.mark.parametrize(("make", "error"), EVERY_FILE.values(), ids=EVERY_FILE)
 
@@ -335,10 +323,7 @@ def test_a_fault_of_the_disk_is_told_as_what_it_is(
     (tmp_path / "no.db").write_bytes(b"this is no database at all" * 100)
     with pytest.raises(error, match=r"no\.db: file is not a database"):
         make(tmp_path / "no.db")
-    assert error.code not in {
-        StorageError.code,
-        *(other.code for _, other in EVERY_FILE.values() if other is not error),
-    }
+    assert error.code not in {other.code for _, other in EVERY_FILE.values() if other is not error}
 
 
 # Connections
@@ -347,9 +332,9 @@ def test_a_fault_of_the_disk_is_told_as_what_it_is(
 def test_a_full_disk_costs_what_was_being_written_and_nothing_else(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "kept.db")
     storage.contents.change("a", "main", put=[StoredTool("x", "f", {})])
-    with storage.contents.reading() as database:
+    with storage.contents._reading() as database:
         pages = database.execute("PRAGMA page_count").fetchone()[0]
-    with storage.contents.transaction() as database:
+    with storage.contents._transaction() as database:
         database.execute(f"PRAGMA max_page_count = {pages + 5}")
 
     with pytest.raises(ContentsStoreError, match="full"):
@@ -363,12 +348,13 @@ def test_what_was_closed_cannot_be_used_and_can_be_closed_again(
     tmp_path: Path, make: Callable[[Path], SqliteFile], error: type[StorageError]
 ) -> None:
     kept = make(tmp_path / "kept.db")
-    with kept.reading():
+    store = getattr(kept, "_whole", kept)
+    with store._reading():
         pass
     kept.close()
     kept.close()
 
-    for use in (kept.reading, kept.transaction):
+    for use in (store._reading, store._transaction):
         with pytest.raises(error, match="closed"), use():
             pass
 
@@ -379,11 +365,11 @@ def test_what_was_acknowledged_for_good_is_on_the_disk_and_what_piles_up_may_fol
     modes = {}
     for _ in range(2):
         for name in ("records", "keys", "contents", "receipts", "figures", "misses", "audit"):
-            with getattr(storage, name).transaction() as database:
+            with getattr(storage, name)._transaction() as database:
                 modes[name] = database.execute("PRAGMA synchronous").fetchone()[0]
-    with storage.pins("a").transaction() as database:
+    with storage.pins("a")._transaction() as database:
         modes["pins"] = database.execute("PRAGMA synchronous").fetchone()[0]
-    with storage.sessions("a").transaction() as database:
+    with storage.sessions("a")._transaction() as database:
         modes["sessions"] = database.execute("PRAGMA synchronous").fetchone()[0]
 
     lasting = dict.fromkeys(("records", "keys", "contents", "pins"), 2)
@@ -391,9 +377,9 @@ def test_what_was_acknowledged_for_good_is_on_the_disk_and_what_piles_up_may_fol
 
 
 def test_a_reader_cannot_write(tmp_path: Path) -> None:
-    kept = SqliteRecordStore(tmp_path / "kept.db")
+    kept = SqliteStorage(tmp_path / "kept.db").records
 
-    with pytest.raises(RecordStoreError, match="readonly"), kept.reading() as database:
+    with pytest.raises(RecordStoreError, match="readonly"), kept._reading() as database:
         database.execute("DELETE FROM records")
 
 
@@ -411,7 +397,6 @@ def test_only_the_owner_can_read_the_data_of_a_service(tmp_path: Path) -> None:
 def test_closing_a_port_leaves_the_others_open(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "kept.db")
     storage.pins("a").close()
-    storage.records.close()
 
     assert storage.records.count("a", "toolset", at_s=1.0) == 0
 

@@ -24,6 +24,20 @@ class StoredTool:
     source: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ContentsSince:
+    """How a catalog differs from what it was at an earlier revision.
+
+    revision  of the catalog now
+    put       the tools that were written since then, and are there
+    names     of all tools that are there, if any may have been removed since then; None: none was
+    """
+
+    revision: int
+    put: Sequence[StoredTool] = ()
+    names: Collection[str] | None = None
+
+
 class CatalogContents(Protocol):
     """Keeps tools by tenant and catalog; safe to share between threads. Each method may raise ContentsStoreError."""
 
@@ -46,6 +60,13 @@ class CatalogContents(Protocol):
         """Write and remove, all or nothing, over the revision *over* (None: whichever); return the new revision.
 
         Raises ContentsConflictError, and changes nothing, if the catalog has another revision by now.
+        """
+        ...
+
+    def since(self, tenant: str, catalog: str, revision: int) -> ContentsSince:
+        """What has been written since *revision*, of one moment. A tool counts as written whatever of it has changed.
+
+        0 gives all tools. It takes about as long as there is to read, and longer if tools were removed.
         """
         ...
 

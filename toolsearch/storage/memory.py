@@ -146,12 +146,13 @@ class InMemoryPins:
     ) -> None:
         with self._lock:
             for entry in approve:
-                self._entries[entry.owner, entry.name, True] = entry, FIRST_SIGHT
+                if not self._withdrawn_by(entry):
+                    self._entries[entry.owner, entry.name, True] = entry, FIRST_SIGHT
             for entry in hold:
-                _, withdrawn_by = self._entries.get((entry.owner, entry.name, False), (entry, ""))
-                self._entries[entry.owner, entry.name, False] = entry, withdrawn_by
+                self._entries[entry.owner, entry.name, False] = entry, self._withdrawn_by(entry)
             for entry in forget:
-                self._entries.pop((entry.owner, entry.name, False), None)
+                if not self._withdrawn_by(entry):
+                    self._entries.pop((entry.owner, entry.name, False), None)
 
     def approve(self, owner: str, name: str, pin: str, *, by: str, at_s: float) -> bool:
         with self._lock:
@@ -173,6 +174,10 @@ class InMemoryPins:
 
     def close(self) -> None:
         """There is nothing to close."""
+
+    def _withdrawn_by(self, entry: SeenEntry) -> str:
+        waiting = self._entries.get((entry.owner, entry.name, False))
+        return waiting[1] if waiting else ""
 
     def _decided(self, record: AuditRecord) -> None:
         self._version += 1

@@ -64,7 +64,8 @@ class PinPersistence(Protocol):
     ) -> None:
         """Note *approve* as approved on first sight, *hold* as waiting, and *forget* as waiting no more: all or none.
 
-        Whoever has withdrawn an approval has withdrawn it from the definitions that wait later, too.
+        Whoever has withdrawn an approval has withdrawn it from the definitions that wait later, too. What is withdrawn
+        by now is neither approved nor forgotten by this: whoever calls this may have judged it before that.
         """
         ...
 

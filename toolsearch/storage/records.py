@@ -31,6 +31,10 @@ class RecordStore(Protocol):
         """*at_s* is now."""
         ...
 
+    def hold(self, tenant: str, kind: str, record_id: str, *, at_s: float) -> Record | None:
+        """The same as `get`, within a `Storage.transaction`: nobody else writes records of the tenant until it ends."""
+        ...
+
     def put(
         self,
         tenant: str,

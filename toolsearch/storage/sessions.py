@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,4 +33,12 @@ class SessionPersistence(Protocol):
 
     def ids(self) -> list[str]:
         """Sorted."""
+        ...
+
+
+class SharedSessions(SessionPersistence, Protocol):
+    """That of a service, whose replicas look now and then whether others have written a session."""
+
+    def versions(self, session_ids: Collection[str]) -> dict[str, int]:
+        """The versions of those that are there, by id."""
         ...

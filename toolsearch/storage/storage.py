@@ -7,20 +7,32 @@ from pathlib import Path
 from typing import Protocol
 
 from toolsearch.storage.audit import AuditLog
+from toolsearch.storage.changes import ChangeFeed
 from toolsearch.storage.contents import CatalogContents
 from toolsearch.storage.figures import FigureLog
 from toolsearch.storage.keys import KeyStore
+from toolsearch.storage.leases import Leases
+from toolsearch.storage.load import StoreLoad
 from toolsearch.storage.misses import MissLog
 from toolsearch.storage.pins import PinPersistence
 from toolsearch.storage.receipts import ReceiptLog
 from toolsearch.storage.records import RecordStore
-from toolsearch.storage.sessions import SessionPersistence
+from toolsearch.storage.sessions import SharedSessions
 from toolsearch.storage.usage import UsageStore
+from toolsearch_indexes.vector_store import VectorStore
 
 
 class Storage(Protocol):
-    """The ports of one database. `close` closes them all."""
+    """The ports of one database. `close` closes them all.
 
+    is_shared  whether several processes may use it at the same time
+    """
+
+    @property
+    def is_shared(self) -> bool: ...
+
+    @property
+    def changes(self) -> ChangeFeed: ...
     @property
     def records(self) -> RecordStore: ...
     @property
@@ -37,8 +49,14 @@ class Storage(Protocol):
     def audit(self) -> AuditLog: ...
     @property
     def usage(self) -> UsageStore: ...
+    @property
+    def leases(self) -> Leases: ...
+    @property
+    def vectors(self) -> VectorStore | None:
+        """What replicas have embedded, for all of them; None where one process has a file of its own for that."""
+        ...
 
-    def sessions(self, tenant: str) -> SessionPersistence:
+    def sessions(self, tenant: str) -> SharedSessions:
         """The sessions of *tenant* alone."""
         ...
 
@@ -59,6 +77,10 @@ class Storage(Protocol):
         Others write before it or after it, so keep it short, and without an ``await``. An error of a port undoes what
         that call wrote; one that leaves the block undoes everything.
         """
+        ...
+
+    def load(self) -> StoreLoad:
+        """How it is doing, without asking it."""
         ...
 
     def drop_tenant(self, tenant: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolsearch.errors import ContentsConflictError
-from toolsearch.storage.contents import CatalogContents, StoredTool
+from toolsearch.storage.contents import CatalogContents, ContentsSince, StoredTool
 
 
 def tool(name: str, fingerprint: str = "f", source: str = "") -> StoredTool:
@@ -78,6 +78,43 @@ class CatalogContentsContract:
         assert revisions[0] == 0
         assert revisions == sorted(set(revisions))
         assert kept.revision("a", "main") == revisions[-1]
+
+    def test_what_was_written_since_a_revision_can_be_read_alone(self, kept: CatalogContents) -> None:
+        first = kept.change("a", "main", put=[tool("x"), tool("y"), tool("z")])
+        kept.change("a", "main", put=[tool("y", "f2")])
+        last = kept.change("a", "main", put=[tool("w")])
+        kept.change("a", "other", put=[tool("v")])
+        kept.change("b", "main", put=[tool("v")])
+
+        assert kept.since("a", "main", first) == ContentsSince(last, [tool("w"), tool("y", "f2")])
+        assert kept.since("a", "main", last) == ContentsSince(last)
+        assert kept.since("a", "nothing", 0) == ContentsSince(0)
+
+    def test_a_tool_counts_as_written_also_if_its_definition_stayed_the_same(self, kept: CatalogContents) -> None:
+        """What runs it may have changed."""
+        first = kept.change("a", "main", put=[tool("x"), tool("y")])
+        kept.change("a", "main", put=[tool("x")])
+
+        assert kept.since("a", "main", first).put == [tool("x")]
+
+    def test_if_a_tool_was_removed_since_all_names_are_told(self, kept: CatalogContents) -> None:
+        first = kept.change("a", "main", put=[tool("x"), tool("y")])
+        removed = kept.change("a", "main", put=[tool("w")], remove=["x"])
+        last = kept.change("a", "main", put=[tool("z")])
+
+        since = kept.since("a", "main", first)
+        assert (since.put, since.names) == ([tool("w"), tool("z")], {"w", "y", "z"})
+        assert kept.since("a", "main", removed) == ContentsSince(last, [tool("z")])
+
+    def test_all_names_are_told_if_the_catalog_was_dropped_since(self, kept: CatalogContents) -> None:
+        first = kept.change("a", "main", put=[tool("x"), tool("y")])
+        kept.drop("a", "main")
+        dropped = kept.since("a", "main", first)
+        kept.change("a", "main", put=[tool("y")])
+        again = kept.since("a", "main", first)
+
+        assert (dropped.put, dropped.names) == ([], set())
+        assert (again.put, again.names) == ([tool("y")], {"y"})
 
     def test_nobody_can_tell_from_revisions_what_another_tenant_does(self, kept: CatalogContents) -> None:
         before = kept.change("a", "main")

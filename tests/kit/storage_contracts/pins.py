@@ -63,6 +63,15 @@ class PinPersistenceContract:
         kept.keep(hold=[seen("a", "p2")])
         assert (kept.approved("sums@1"), kept.waiting("sums@1")) == ({}, {"a": Pin("a", "p2", 5.0, "ann")})
 
+    def test_what_was_withdrawn_is_not_approved_by_who_judged_it_before_that(self, kept: PinPersistence) -> None:
+        """Another replica sees the same server, and writes a moment later what it thinks of it."""
+        kept.keep(approve=[seen("a", "p1"), seen("b", "p1")])
+        kept.revoke("sums@1", "a", by="ann", at_s=2.0)
+        kept.keep(approve=[seen("a", "p1")], forget=[seen("a", "p1")])
+
+        assert list(kept.approved("sums@1")) == ["b"]
+        assert kept.waiting("sums@1")["a"].by == "ann"
+
     def test_only_decisions_give_another_version_even_if_a_clock_was_put_back(self, kept: PinPersistence) -> None:
         versions = [kept.version()]
         kept.keep(approve=[seen("a", "p1")], hold=[seen("b", "p2")])

@@ -1,9 +1,10 @@
-"""What all ports of one database owe together."""
+"""What all ports of one database owe together, and copies of it."""
 
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,18 +21,18 @@ from toolsearch.storage.storage import Storage
 from toolsearch.storage.usage import UsageCell
 
 
-def fill(storage: Storage, tenant: str) -> None:
-    """Write something of the tenant into each port."""
-    storage.records.put(tenant, "toolset", "x", {}, over=0, at_s=1.0)
-    storage.keys.add(key(f"key of {tenant}", tenant))
-    storage.contents.change(tenant, "main", put=[tool("x")])
-    storage.receipts.append(tenant, [receipt("r1")])
-    storage.figures.add(tenant, {cell(1): 1.0})
-    miss(storage.misses, "x", 1.0, tenant=tenant)
-    storage.audit.append(AuditRecord(1.0, "ann", "create", "x", "done", tenant))
-    storage.usage.add(tenant, {UsageCell("mail", "x"): 1.0}, at_s=1.0, half_life_s=1.0)
-    storage.sessions(tenant).save("s", "text", version=0)
-    storage.pins(tenant).keep(approve=[seen("a", "p1")], hold=[seen("b", "p2")])
+def fill(storage: Storage, tenant: str, name: str = "") -> None:
+    """Write something of the tenant into each port, all under *name* if that is given."""
+    storage.records.put(tenant, "toolset", name or "x", {}, over=0, at_s=1.0)
+    storage.keys.add(key(name or f"key of {tenant}", tenant))
+    storage.contents.change(tenant, "main", put=[tool(name or "x")])
+    storage.receipts.append(tenant, [receipt(name or "r1")])
+    storage.figures.add(tenant, {cell(1, key=name or "k1"): 1.0})
+    miss(storage.misses, name or "x", 1.0, tenant=tenant)
+    storage.audit.append(AuditRecord(1.0, "ann", "create", name or "x", "done", tenant))
+    storage.usage.add(tenant, {UsageCell(name or "mail", "x"): 1.0}, at_s=1.0, half_life_s=1.0)
+    storage.sessions(tenant).save(name or "s", "text", version=0)
+    storage.pins(tenant).keep(approve=[seen(name or "a", "p1")], hold=[seen(name or "b", "p2")])
 
 
 def contents(storage: Storage, tenant: str) -> list[object]:
@@ -55,12 +56,19 @@ class StorageContract:
     def make(self, folder: Path) -> Storage:
         raise NotImplementedError
 
-    def open_backup(self, path: Path) -> Storage:
-        raise NotImplementedError
-
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Storage:
         return self.make(tmp_path)
+
+    def test_versions_of_many_sessions_are_told_at_once(self, storage: Storage) -> None:
+        kept = storage.sessions("a")
+        saved = {f"s{number}": kept.save(f"s{number}", "1", version=0) for number in range(3)}
+        saved["s1"] = kept.save("s1", "2", version=saved["s1"])
+        storage.sessions("b").save("s9", "1", version=0)
+
+        assert kept.versions(["s0", "s1", "s9"]) == {"s0": saved["s0"], "s1": saved["s1"]}
+        assert kept.versions([f"s{number}" for number in range(1_200)]) == saved
+        assert kept.versions([]) == {}
 
     def test_sessions_are_of_one_tenant(self, storage: Storage) -> None:
         ours, theirs = storage.sessions("a"), storage.sessions("b")
@@ -131,6 +139,19 @@ class StorageContract:
         assert storage.records.page("a", "toolset", limit=1, at_s=1.0)[0].version > version
         assert storage.contents.revision("a", "main") > revision
 
+    def test_nobody_else_writes_a_record_that_is_held_until_the_transaction_ends(self, storage: Storage) -> None:
+        first = storage.records.put("a", "job", "x", {"n": 0}, over=0, at_s=1.0)
+        with ThreadPoolExecutor(1) as threads:
+            with storage.transaction():
+                assert storage.records.hold("a", "job", "x", at_s=2.0) == first
+                other = threads.submit(storage.records.put, "a", "job", "x", {}, over=first.version, at_s=2.0)
+                with pytest.raises(TimeoutError):
+                    other.result(timeout=0.2)
+                storage.records.put("a", "job", "x", {"n": 1}, over=first.version, at_s=2.0)
+            with pytest.raises(RecordConflictError):
+                other.result()
+        assert storage.records.hold("a", "job", "y", at_s=2.0) is None
+
     def test_what_several_ports_write_in_a_transaction_is_written_all_or_nothing(self, storage: Storage) -> None:
         def write_both(over: int) -> None:
             with storage.transaction():
@@ -176,6 +197,132 @@ class StorageContract:
             with pytest.raises(RuntimeError, match="within a snapshot"):
                 storage.contents.drop("a", "main")
         assert contents(storage, "a") != before
+
+    def test_names_are_ordered_by_their_characters_whatever_the_language(self, storage: Storage) -> None:
+        """As Python orders them, not as people do, so that pages of each database go on where another's ended."""
+        names = ["Z", "_", "a", "a b", "a_b", "aa", "z", "\u00e9", "\U0001f600"]
+        for name in reversed(names):
+            fill(storage, "a", name)
+
+        assert [each.id for each in storage.records.page("a", "toolset", limit=99, at_s=1.0)] == names
+        assert [each.id for each in storage.records.page("a", "toolset", after="_", limit=2, at_s=1.0)] == ["a", "a b"]
+        assert [each.id for each in storage.keys.page("a", limit=99)] == names
+        assert [each.name for each in storage.contents.page("a", "main", limit=99)] == names
+        assert list(storage.contents.fingerprints("a", "main")) == names
+        assert [each.id for each in storage.receipts.page("a", limit=99)] == names[::-1]
+        assert [each.group for each in storage.figures.sums("a", by="key", since_s=0, until_s=DAY_S)] == names
+        assert sorted(set(names)) == names == storage.sessions("a").ids()
+        assert [each.cell.term for each in storage.usage.load("a")] == names
+        assert list(storage.pins("a").approved("sums@1")) == names
+
+    def test_a_text_that_no_database_takes_is_refused_as_the_callers_fault(self, storage: Storage) -> None:
+        """Where the caller is to find it again under the same name."""
+        refused: list[Callable[[str], object]] = [
+            lambda text: storage.records.put("a", "toolset", text, {}, over=0, at_s=1.0),
+            lambda text: storage.records.get("a", "toolset", text, at_s=1.0),
+            lambda text: storage.keys.add(replace(key("k1"), name=text)),
+            lambda text: storage.contents.change("a", "main", put=[tool("good"), tool(text)]),
+            lambda text: storage.sessions("a").save(text, "", version=0),
+            lambda text: storage.pins("a").keep(approve=[seen(text, "p1")]),
+        ]
+        for text in ("NUL \0", "half \ud800"):
+            for refuse in refused:
+                with pytest.raises(StorageError, match=r"^cannot be kept among the .*; leave it out") as error:
+                    refuse(text)
+                assert (error.value.status, error.value.code) == (422, "bad_value")
+        assert contents(storage, "a") == contents(storage, "nobody")
+
+    def test_a_number_that_no_database_takes_is_refused_as_the_callers_fault(self, storage: Storage) -> None:
+        version = storage.sessions("a").save("s", "", version=0)
+        refused: list[Callable[[], object]] = [
+            lambda: storage.sessions("a").save("s", "", version=version + (1 << 64)),
+            lambda: storage.audit.records(limit=9, before=1 << 63),
+            lambda: storage.usage.add("a", {UsageCell("t", "t"): float("nan")}, at_s=1.0, half_life_s=1.0),
+        ]
+        for refuse in refused:
+            with pytest.raises(StorageError, match="a number") as error:
+                refuse()
+            assert error.value.status == 422
+
+    def test_what_a_document_says_is_kept_to_the_letter(self, storage: Storage) -> None:
+        text = "NUL \0, half \ud800, \U0001f600" + "x" * 3_000_000
+        storage.records.put("a", "toolset", "x", {"text": text}, over=0, at_s=1.0)
+        storage.contents.change("a", "main", put=[replace(tool("x"), document={"text": text})])
+
+        record = storage.records.get("a", "toolset", "x", at_s=1.0)
+        assert record is not None
+        assert record.document == {"text": text}
+        assert storage.contents.get("a", "main", ["x"])[0].document == {"text": text}
+
+    def test_what_is_only_read_by_people_is_kept_but_for_what_no_database_takes(self, storage: Storage) -> None:
+        """A model makes up names of tools, and users ask what they like: a batch is not lost by that."""
+        storage.receipts.append("a", [receipt("r1", tool="NUL \0"), receipt("r2", tool="half \ud800!")])
+        miss(storage.misses, "half \ud800 NUL \0", 1.0)
+        storage.audit.append(AuditRecord(1.0, "ann", "create", "\0", "done", "a"))
+
+        assert [each.tool for each in storage.receipts.page("a", limit=9)] == ["half \ufffd!", "NUL \ufffd"]
+        assert [each.query for each in storage.misses.page("a", None, limit=9)] == ["half \ufffd NUL \ufffd"]
+        assert storage.misses.forget("a", "catalog/main", "half \ud800 NUL \0")
+        assert [each.subject for each in storage.audit.records(limit=9, tenant="a")] == ["\ufffd"]
+
+    def test_a_failure_that_a_transaction_goes_on_after_costs_nothing_but_itself(self, storage: Storage) -> None:
+        """Whichever port failed, and however deep."""
+        version = storage.sessions("a").save("s", "old", version=0)
+        storage.keys.add(key("k1"))
+        with storage.transaction():
+            storage.records.put("a", "toolset", "x", {}, over=0, at_s=1.0)
+            with pytest.raises(RecordConflictError):
+                storage.records.put("a", "toolset", "x", {}, over=0, at_s=1.0)
+            with pytest.raises(SessionConflictError):
+                storage.sessions("a").save("s", "new", version=version + 1)
+            with storage.transaction():
+                with pytest.raises(StorageError), storage.transaction():
+                    storage.keys.add(key("k1"))
+                storage.records.put("a", "toolset", "y", {}, over=0, at_s=1.0)
+            storage.sessions("a").save("s", "newer", version=version)
+
+        assert [each.id for each in storage.records.page("a", "toolset", limit=9, at_s=1.0)] == ["x", "y"]
+        loaded = storage.sessions("a").load("s")
+        assert loaded is not None
+        assert loaded.text == "newer"
+
+    def test_nothing_to_write_writes_nothing(self, storage: Storage) -> None:
+        storage.receipts.append("a", [])
+        storage.figures.add("a", {})
+        storage.usage.add("a", {}, at_s=1.0, half_life_s=1.0)
+        storage.usage.drop("a", [])
+
+        assert contents(storage, "a") == contents(storage, "nobody")
+
+    def test_threads_that_read_and_write_within_their_own_blocks_never_wait_for_each_other_for_ever(
+        self, storage: Storage
+    ) -> None:
+        """Many more than there are connections, each within several blocks at once."""
+
+        def work(number: int) -> None:
+            with storage.transaction(), storage.transaction():
+                storage.records.put("a", "toolset", f"t{number:02}", {}, over=0, at_s=1.0)
+                storage.contents.change("a", "main", put=[tool(f"t{number:02}")])
+                assert storage.contents.count("a") > 0
+            with storage.snapshot(), storage.snapshot():
+                storage.records.count("a", "toolset", at_s=1.0)
+
+        with ThreadPoolExecutor(24) as threads:
+            list(threads.map(work, range(48)))
+
+        assert storage.contents.count("a") == storage.records.count("a", "toolset", at_s=1.0) == 48
+
+
+class BackupContract:
+    def make(self, folder: Path) -> Storage:
+        raise NotImplementedError
+
+    def open_backup(self, path: Path) -> Storage:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Storage:
+        return self.make(tmp_path)
 
     def test_a_backup_is_of_one_moment_while_others_write(self, storage: Storage, tmp_path: Path) -> None:
         """Each change writes one tool into each of two catalogs, so that a copy between them would tell."""

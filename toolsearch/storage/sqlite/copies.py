@@ -1,21 +1,34 @@
-"""Copies of SQLite files, made while others write."""
+"""Copies of SQLite files, made while others write, and the tables of one to be copied from or to another database."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import tempfile
-from contextlib import closing
+from collections.abc import Collection, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
+from toolsearch.errors import StorageError
 from toolsearch.storage.private_files import make_private
+from toolsearch.storage.sqlite.database import translated
+from toolsearch.storage.sqlite.inspection import version_at
+from toolsearch.storage.sqlite.schema import VERSION, migrate
 
 
 def copy_to_new_file(database: sqlite3.Connection, path: Path) -> None:
-    """Write what *database* has at this moment to *path*: complete or not at all, its owner's alone, without a log.
+    """Write what *database* has at this moment to *path*, as `new_file` does."""
+    with new_file(path) as copy:
+        database.backup(copy)
 
-    The copy is read through before it gets its name. Raises sqlite3.Error, and OSError, which is FileExistsError if
-    there is something at *path*.
+
+@contextmanager
+def new_file(path: Path) -> Generator[sqlite3.Connection]:
+    """A database that becomes the file *path* after the block, complete or not at all, and its owner's alone.
+
+    It has no log beside it, and is read through before it gets its name. Raises sqlite3.Error, and OSError, which is
+    FileExistsError if there is something at *path*.
     """
     if path.exists():
         raise FileExistsError(f"{path} exists; name another file")
@@ -23,7 +36,7 @@ def copy_to_new_file(database: sqlite3.Connection, path: Path) -> None:
         new = Path(scratch) / path.name
         make_private(new)
         with closing(sqlite3.connect(new, isolation_level=None)) as copy:
-            database.backup(copy)
+            yield copy
             copy.execute("PRAGMA journal_mode = DELETE")  # one file, and no write-ahead log beside it
             damage = copy.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if damage != "ok":
@@ -31,6 +44,83 @@ def copy_to_new_file(database: sqlite3.Connection, path: Path) -> None:
         _to_disk(new)
         new.rename(path)
     _to_disk(path.parent)
+
+
+class SqliteTables:
+    """A `Source` and a `Target`: the tables of *database*, within the transaction that is open."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def columns(self) -> dict[str, list[str]]:
+        names = self._database.execute(
+            r"SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'"
+        ).fetchall()
+        return {
+            name: [row[0] for row in self._database.execute("SELECT name FROM pragma_table_info(?)", (name,))]
+            for (name,) in names
+        }
+
+    def count(self, table: str) -> int:
+        return int(self._database.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
+
+    def rows(self, table: str, columns: Collection[str]) -> Iterator[tuple[Any, ...]]:
+        return self._database.execute(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608
+
+    def is_empty(self, table: str) -> bool:
+        return self._database.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None  # noqa: S608
+
+    def write(self, table: str, columns: Collection[str], rows: Iterable[tuple[Any, ...]]) -> None:
+        places = ", ".join("?" * len(columns))
+        self._database.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)  # noqa: S608
+
+
+@contextmanager
+def reading_file(path: Path) -> Generator[SqliteTables]:
+    """The tables of the file *path* at one moment; those of a file of an earlier version as this version has them.
+
+    Nothing is written to it or beside it. Raises StorageError.
+    """
+    with tempfile.TemporaryDirectory() as scratch, _translated(path):
+        if version_at(path) == VERSION:
+            current = path
+        else:
+            current = Path(scratch) / path.name
+            _copy_migrated(path, current)
+        with closing(_read_only(current)) as database:
+            database.execute("BEGIN")
+            yield SqliteTables(database)
+
+
+@contextmanager
+def writing_new_file(path: Path) -> Generator[SqliteTables]:
+    """Empty tables of what becomes the file *path* after the block, complete or not at all. Raises StorageError."""
+    with _translated(path), new_file(path) as database:
+        database.execute("PRAGMA synchronous = OFF")  # it is written to the disk before it gets its name
+        database.execute("BEGIN")
+        migrate(database)
+        database.execute("DELETE FROM counters")  # one is there from the start
+        yield SqliteTables(database)
+        database.execute("COMMIT")
+
+
+def _copy_migrated(path: Path, to: Path) -> None:
+    with closing(_read_only(path)) as database:
+        copy_to_new_file(database, to)
+    with closing(sqlite3.connect(to, isolation_level=None)) as copy:
+        copy.execute("BEGIN")
+        migrate(copy)
+        copy.execute("COMMIT")
+
+
+@contextmanager
+def _translated(path: Path) -> Generator[None]:
+    with translated(path, "data of the service", StorageError):
+        yield
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)
 
 
 def _to_disk(path: Path) -> None:

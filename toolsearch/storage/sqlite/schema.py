@@ -128,14 +128,17 @@ _SERVICE = (
         fingerprint TEXT NOT NULL,
         document TEXT NOT NULL,
         source TEXT NOT NULL,
+        revision INTEGER NOT NULL,  -- of the catalog when it was written last
         PRIMARY KEY (tenant, catalog, name)
     )
     """,
+    "CREATE INDEX contents_since ON contents (tenant, catalog, revision)",
     "CREATE INDEX contents_fingerprints ON contents (tenant, catalog, name, source, fingerprint)",  # read at an opening
     """
     CREATE TABLE revisions (
         tenant TEXT, catalog TEXT,
         revision INTEGER NOT NULL,
+        removed INTEGER NOT NULL DEFAULT 0,  -- the last revision by which a tool was removed
         PRIMARY KEY (tenant, catalog)
     ) WITHOUT ROWID
     """,
@@ -185,12 +188,12 @@ _STEPS: Final = (
         "ALTER TABLE usage RENAME COLUMN tenant TO principal",
         _AUDIT,
     ),
-    _SERVICE,
+    (*_SERVICE, "DROP TABLE session_versions"),
 )
 VERSION: Final = len(_STEPS)
 _TABLES: Final = frozenset(
     {
-        *("audit", "conversations", "pins", "session_versions", "sessions", "usage"),
+        *("audit", "conversations", "pins", "sessions", "usage"),
         *("api_keys", "contents", "counters", "figures", "misses", "receipts", "records", "revisions"),
     }
 )

@@ -1,17 +1,18 @@
-"""Figures of use in a SQLite file."""
+"""Figures of use in a SQL database."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
 from toolsearch.errors import FigureStoreError
 from toolsearch.storage.figures import By, FigureCell, FigureSum
-from toolsearch.storage.sqlite.file import SqliteFile
+from toolsearch.storage.sql.store import SqlStore
 
 _ADD = """
 INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET amount = amount + excluded.amount
+ON CONFLICT (tenant, hour_s, key, session, name) DO UPDATE SET amount = figures.amount + excluded.amount
 """
 _PRUNE = """
 DELETE FROM figures WHERE (tenant, hour_s, key, session, name) IN (
@@ -26,15 +27,17 @@ _GROUPS: Final[Mapping[By, str]] = {
 }
 
 
-class SqliteFigureLog(SqliteFile):
-    """A `FigureLog` in one SQLite file."""
+class SqlFigureLog(SqlStore):
+    """A `FigureLog` in SQL."""
 
     contents = "figures of use"
     error_class = FigureStoreError
 
+    # Hours are whole numbers, and so is what they are compared with: PostgreSQL finds them by no index otherwise.
+
     def add(self, tenant: str, amounts: Mapping[FigureCell, float]) -> None:
-        with self.transaction() as database:
-            database.executemany(_ADD, [(tenant, *cell, amount) for cell, amount in amounts.items()])
+        with self._transaction() as database:
+            database.executemany(_ADD, [(tenant, *cell, amount) for cell, amount in sorted(amounts.items())])
 
     def sums(
         self,
@@ -48,13 +51,13 @@ class SqliteFigureLog(SqliteFile):
     ) -> list[FigureSum]:
         query = (
             f"SELECT {_GROUPS[by]} AS grouped, name, sum(amount) FROM figures "  # noqa: S608
-            "WHERE tenant = ?1 AND hour_s >= ?2 AND hour_s < ?3 AND (?4 IS NULL OR key = ?4) "
-            "AND (?5 IS NULL OR session = ?5) GROUP BY grouped, name ORDER BY grouped, name"
+            "WHERE tenant = ?1 AND hour_s >= ?2 AND hour_s < ?3 AND (CAST(?4 AS TEXT) IS NULL OR key = ?4) "
+            "AND (CAST(?5 AS TEXT) IS NULL OR session = ?5) GROUP BY 1, 2 ORDER BY 1, 2"
         )
-        with self.reading() as database:
-            rows = database.execute(query, (tenant, since_s, until_s, key, session)).fetchall()
+        with self._reading() as database:
+            rows = database.execute(query, (tenant, math.ceil(since_s), math.ceil(until_s), key, session)).fetchall()
         return [FigureSum(str(group), name, amount) for group, name, amount in rows]
 
     def prune(self, *, before_s: float, limit: int) -> int:
-        with self.transaction() as database:
-            return database.execute(_PRUNE, (before_s, limit)).rowcount
+        with self._statement() as database:
+            return database.execute(_PRUNE, (math.ceil(before_s), limit)).rowcount

@@ -1,30 +1,37 @@
-"""Small documents of tenants in a SQLite file."""
+"""Small documents of tenants in a SQL database."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from typing import Any
 
 from toolsearch.errors import RecordConflictError, RecordStoreError
+from toolsearch.storage.changes import RECORD_KINDS
 from toolsearch.storage.records import Record
-from toolsearch.storage.sqlite import counters
-from toolsearch.storage.sqlite.file import SqliteFile
+from toolsearch.storage.sql import counters
+from toolsearch.storage.sql.database import Connection
+from toolsearch.storage.sql.store import SqlStore
 from toolsearch.tools.json_types import JsonObject
 
 _COLUMNS = "id, document, version, changed_s, expires_s"
 _LIVING = "(expires_s IS NULL OR expires_s > ?)"
 _VERSION = "SELECT version FROM records WHERE tenant = ? AND kind = ? AND id = ?"
-_COUNTER = "records"  # counts writings
 _SCAN = f"SELECT tenant, kind, {_COLUMNS} FROM records WHERE (tenant, kind, id) > (?, ?, ?) ORDER BY 1, 2, 3 LIMIT ?"  # noqa: S608
+_PUT = """
+INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant, kind, id) DO UPDATE SET document = excluded.document, version = excluded.version,
+    changed_s = excluded.changed_s, expires_s = excluded.expires_s
+"""
 _PRUNE = """
-DELETE FROM records WHERE rowid IN (SELECT rowid FROM records WHERE expires_s <= ? ORDER BY expires_s LIMIT ?)
+DELETE FROM records WHERE (tenant, kind, id) IN (
+    SELECT tenant, kind, id FROM records WHERE expires_s <= ? ORDER BY expires_s LIMIT ?
+)
 RETURNING tenant, kind, id
 """
 
 
-class SqliteRecordStore(SqliteFile):
-    """A `RecordStore` in one SQLite file."""
+class SqlRecordStore(SqlStore):
+    """A `RecordStore` in SQL."""
 
     contents = "records"
     error_class = RecordStoreError
@@ -32,9 +39,14 @@ class SqliteRecordStore(SqliteFile):
 
     def get(self, tenant: str, kind: str, record_id: str, *, at_s: float) -> Record | None:
         query = f"SELECT {_COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id = ? AND {_LIVING}"  # noqa: S608
-        with self.reading() as database:
+        with self._reading() as database:
             row = database.execute(query, (tenant, kind, record_id, at_s)).fetchone()
         return _record(row) if row else None
+
+    def hold(self, tenant: str, kind: str, record_id: str, *, at_s: float) -> Record | None:
+        with self._transaction() as database:
+            counters.following(database, tenant, counters.RECORDS)  # it is the lock
+            return self.get(tenant, kind, record_id, at_s=at_s)
 
     def put(
         self,
@@ -48,21 +60,28 @@ class SqliteRecordStore(SqliteFile):
         expires_s: float | None = None,
     ) -> Record:
         text = json.dumps(document, separators=(",", ":"))
-        with self.transaction() as database:
+        with self._transaction() as database:
+            version = counters.following(
+                database, tenant, counters.RECORDS
+            )  # before anything is read, as it is the lock
             _require(database, tenant, kind, record_id, over, at_s)
-            version = counters.following(database, tenant, _COUNTER)
             database.execute(
-                "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)",
+                _PUT,
                 (tenant, kind, record_id, text, version, at_s, expires_s),
             )
+            if kind in RECORD_KINDS:
+                database.announce(tenant, kind, record_id, version)
         return Record(record_id, document, version, at_s, expires_s)
 
     def delete(self, tenant: str, kind: str, record_id: str, *, over: int | None = None) -> bool:
-        with self.transaction() as database:
+        with self._transaction() as database:
+            counters.following(database, tenant, counters.RECORDS)
             _require(database, tenant, kind, record_id, over, 0.0)
             done = database.execute(
                 "DELETE FROM records WHERE tenant = ? AND kind = ? AND id = ?", (tenant, kind, record_id)
             )
+            if done.rowcount and kind in RECORD_KINDS:
+                database.announce(tenant, kind, record_id)
             return done.rowcount == 1
 
     def page(self, tenant: str, kind: str, *, after: str = "", limit: int, at_s: float) -> list[Record]:
@@ -70,27 +89,25 @@ class SqliteRecordStore(SqliteFile):
             f"SELECT {_COLUMNS} FROM records WHERE tenant = ? AND kind = ? AND id > ? AND {_LIVING} "  # noqa: S608
             "ORDER BY id LIMIT ?"
         )
-        with self.reading() as database:
+        with self._reading() as database:
             return [_record(row) for row in database.execute(query, (tenant, kind, after, at_s, limit))]
 
     def count(self, tenant: str, kind: str, *, at_s: float) -> int:
         query = f"SELECT count(*) FROM records WHERE tenant = ? AND kind = ? AND {_LIVING}"  # noqa: S608
-        with self.reading() as database:
+        with self._reading() as database:
             return int(database.execute(query, (tenant, kind, at_s)).fetchone()[0])
 
     def scan(self, *, after: tuple[str, str, str] = ("", "", ""), limit: int) -> list[tuple[str, str, Record]]:
-        with self.reading() as database:
+        with self._reading() as database:
             rows = database.execute(_SCAN, (*after, limit)).fetchall()
         return [(tenant, kind, _record(tuple(rest))) for tenant, kind, *rest in rows]
 
     def prune(self, *, at_s: float, limit: int) -> list[tuple[str, str, str]]:
-        with self.transaction() as database:
+        with self._transaction() as database:
             return database.execute(_PRUNE, (at_s, limit)).fetchall()
 
 
-def _require(
-    database: sqlite3.Connection, tenant: str, kind: str, record_id: str, over: int | None, at_s: float
-) -> None:
+def _require(database: Connection, tenant: str, kind: str, record_id: str, over: int | None, at_s: float) -> None:
     """Raise RecordConflictError unless what is there has the version *over*."""
     if over is None:
         return

@@ -1,4 +1,4 @@
-"""API keys in a SQLite file."""
+"""API keys in a SQL database."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 from typing import Any
 
 from toolsearch.errors import KeyStoreError
+from toolsearch.storage.changes import KEY
 from toolsearch.storage.keys import StoredKey
-from toolsearch.storage.sqlite.file import SqliteFile
+from toolsearch.storage.sql.store import SqlStore
 
 _COLUMNS = "id, tenant, name, prefix, sha256, scopes, created_s, allow, deny, is_operator, expires_s, revoked_s, used_s"
 
 
-class SqliteKeyStore(SqliteFile):
-    """A `KeyStore` in one SQLite file."""
+class SqlKeyStore(SqlStore):
+    """A `KeyStore` in SQL."""
 
     contents = "API keys"
     error_class = KeyStoreError
@@ -21,7 +22,7 @@ class SqliteKeyStore(SqliteFile):
 
     def add(self, key: StoredKey) -> None:
         places = ", ".join("?" * 13)
-        with self.transaction() as database:
+        with self._statement() as database:
             database.execute(
                 f"INSERT INTO api_keys ({_COLUMNS}) VALUES ({places})",  # noqa: S608
                 (
@@ -39,20 +40,22 @@ class SqliteKeyStore(SqliteFile):
 
     def page(self, tenant: str, *, after: str = "", limit: int) -> list[StoredKey]:
         query = f"SELECT {_COLUMNS} FROM api_keys WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?"  # noqa: S608
-        with self.reading() as database:
+        with self._reading() as database:
             return [_key(row) for row in database.execute(query, (tenant, after, limit))]
 
     def revoke(self, tenant: str, key_id: str, *, at_s: float) -> bool:
-        with self.transaction() as database:
+        with self._transaction() as database:
             done = database.execute(
                 "UPDATE api_keys SET revoked_s = ?1 WHERE tenant = ?2 AND id = ?3 "
                 "AND (revoked_s IS NULL OR revoked_s > ?1)",
                 (at_s, tenant, key_id),
             )
+            if done.rowcount:
+                database.announce(tenant, KEY, key_id)
             return done.rowcount == 1
 
     def note_use(self, key_id: str, *, at_s: float) -> None:
-        with self.transaction() as database:
+        with self._statement() as database:
             database.execute("UPDATE api_keys SET used_s = ? WHERE id = ?", (at_s, key_id))
 
     def count(self, tenant: str, *, at_s: float) -> int:
@@ -60,15 +63,15 @@ class SqliteKeyStore(SqliteFile):
             "SELECT count(*) FROM api_keys WHERE tenant = ?1 AND (revoked_s IS NULL OR revoked_s > ?2) "
             "AND (expires_s IS NULL OR expires_s > ?2)"
         )
-        with self.reading() as database:
+        with self._reading() as database:
             return int(database.execute(query, (tenant, at_s)).fetchone()[0])
 
     def is_empty(self) -> bool:
-        with self.reading() as database:
+        with self._reading() as database:
             return database.execute("SELECT 1 FROM api_keys LIMIT 1").fetchone() is None
 
     def _one(self, condition: str, *values: str) -> StoredKey | None:
-        with self.reading() as database:
+        with self._reading() as database:
             row = database.execute(f"SELECT {_COLUMNS} FROM api_keys WHERE {condition}", values).fetchone()  # noqa: S608
         return _key(row) if row else None
 

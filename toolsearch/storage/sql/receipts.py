@@ -1,4 +1,4 @@
-"""Receipts of calls in a SQLite file."""
+"""Receipts of calls in a SQL database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import astuple, fields
 
 from toolsearch.errors import ReceiptStoreError
 from toolsearch.storage.receipts import Receipt
-from toolsearch.storage.sqlite.file import SqliteFile
+from toolsearch.storage.sql.store import SqlStore
+from toolsearch.storage.sql.values import storable
 
 _COLUMNS = ", ".join(field.name for field in fields(Receipt))
 _PLACES = ", ".join("?" * (len(fields(Receipt)) + 1))
@@ -16,17 +17,18 @@ DELETE FROM receipts WHERE (tenant, id) IN (SELECT tenant, id FROM receipts WHER
 """
 
 
-class SqliteReceiptLog(SqliteFile):
-    """A `ReceiptLog` in one SQLite file."""
+class SqlReceiptLog(SqlStore):
+    """A `ReceiptLog` in SQL."""
 
     contents = "receipts of calls"
     error_class = ReceiptStoreError
+    durability = "ACKNOWLEDGED"
 
     def append(self, tenant: str, receipts: Sequence[Receipt]) -> None:
-        with self.transaction() as database:
+        with self._transaction() as database:
             database.executemany(
-                f"INSERT INTO receipts (tenant, {_COLUMNS}) VALUES ({_PLACES})",  # noqa: S608
-                [(tenant, *astuple(receipt)) for receipt in receipts],
+                f"INSERT INTO receipts (tenant, {_COLUMNS}) VALUES ({_PLACES}) ON CONFLICT (tenant, id) DO NOTHING",  # noqa: S608
+                [(tenant, *map(_storable, astuple(receipt))) for receipt in receipts],
             )
 
     def page(
@@ -39,7 +41,7 @@ class SqliteReceiptLog(SqliteFile):
         key: str | None = None,
         tool: str | None = None,
     ) -> list[Receipt]:
-        conditions = {  # only those that count, so that SQLite can choose an index by them
+        conditions = {  # only those that count, so that the database can choose an index by them
             "tenant = ?": tenant,
             "id < ?": before or None,
             "session = ?": session,
@@ -48,9 +50,14 @@ class SqliteReceiptLog(SqliteFile):
         }
         chosen = {condition: value for condition, value in conditions.items() if value is not None}
         query = f"SELECT {_COLUMNS} FROM receipts WHERE {' AND '.join(chosen)} ORDER BY id DESC LIMIT ?"  # noqa: S608
-        with self.reading() as database:
+        with self._reading() as database:
             return [Receipt(*row) for row in database.execute(query, (*chosen.values(), limit))]
 
     def prune(self, *, before_s: float, limit: int) -> int:
-        with self.transaction() as database:
+        with self._statement() as database:
             return database.execute(_PRUNE, (before_s, limit)).rowcount
+
+
+def _storable(value: object) -> object:
+    """A model may have made up the tool, and a client the id of the request."""
+    return storable(value) if isinstance(value, str) else value
