@@ -18,7 +18,7 @@ from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.verdicts import OpenGate, ReviewReason
 from toolsearch.storage.pins import FIRST_SIGHT
-from toolsearch.storage.sqlite.audit import SqliteAuditLog
+from toolsearch.storage.sqlite.stores import SqliteAuditLog
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.upstreams.identity import server_identity
 from toolsearch.upstreams.interface import Listing

@@ -43,6 +43,27 @@ def test_a_definition_that_is_damaged_in_the_pins_is_an_error_and_no_first_sight
         PinStore.of(config(tmp_path)).entry("sums", "add", is_approved=True)
 
 
+def test_what_was_held_since_nothing_could_be_read_is_judged_again_once_it_can(tmp_path, monkeypatch):
+    """Whoever follows the version judges again when it is another one than the last time."""
+    gate = make_gate(config(tmp_path))
+    judge(gate, PLAIN)
+    known = gate.version()
+
+    def away(*_, **__):
+        raise PinStoreError("nobody answers", retry_after_s=2)
+
+    with monkeypatch.context() as store:
+        store.setattr(PinStore, "version", away)
+        store.setattr(PinStore, "approved", away)
+        unreadable = gate.version()
+        assert why(judge(gate, PLAIN)) == [ReviewReason.UNREADABLE]
+        assert gate.version() == unreadable != known
+
+    assert gate.version() not in (unreadable, known)
+    assert why(judge(gate, PLAIN)) == []
+    assert gate.version() == known
+
+
 def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 

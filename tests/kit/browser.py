@@ -72,7 +72,7 @@ def served(
         storage = SqliteStorage(folder / "toolsearch.db")
         try:
             service = Service(_SETTINGS, storage, clock=clock, indexes=folder / "indexes")
-            key = service.keys.first_key() or ""
+            key = service.tenants.first_key() or ""
             with socket.socket() as listening:
                 listening.bind(("127.0.0.1", 0))
                 url = f"http://127.0.0.1:{listening.getsockname()[1]}"

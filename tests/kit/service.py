@@ -17,6 +17,7 @@ from toolsearch.service.app import make_app
 from toolsearch.service.seal import Seal
 from toolsearch.service.service import Service
 from toolsearch.service.settings import ServiceSettings
+from toolsearch.storage.postgres.storage import PostgresStorage
 from toolsearch.storage.sqlite.storage import SqliteStorage
 from toolsearch.storage.storage import Storage
 
@@ -67,17 +68,21 @@ async def serving(
     wrap: Callable[[Storage], Storage] = lambda storage: storage,
     seal: Seal | None = None,
     tools: Sequence[str] = (),
+    store: str | None = None,
+    clock: Clock | None = None,
     **sections: dict[str, Any],
 ) -> AsyncIterator[ServiceKit]:
-    """Run a service whose store is in *folder*. *sections* are settings, such as ``serve={"max_depth": 8}``.
+    """Run a service whose store is in *folder*, or at the URL *store*.
+
+    *sections* are settings, such as ``serve={"max_depth": 8}``.
 
     prepare  may add routes before anything is asked
     wrap     puts something in front of the store, such as what counts its reads
     tools    Python modules of the operator
     seal     that of an earlier run, to start again with what that has sealed
     """
-    clock = Clock(NOW_S)
-    storage = SqliteStorage(folder / "toolsearch.db")
+    clock = clock or Clock(NOW_S)
+    storage = _open(folder, store)
     try:
         service = Service(
             ServiceSettings.model_validate(sections),
@@ -87,7 +92,7 @@ async def serving(
             indexes=folder / "indexes",
             tools=tools,
         )
-        operator = service.keys.first_key() or ""
+        operator = service.tenants.first_key() or ""
         app = make_app(service, host=HOST, port=PORT)
         if prepare is not None:
             prepare(service, app)
@@ -95,6 +100,28 @@ async def serving(
             yield ServiceKit(service, app, clock, operator)
     finally:
         storage.close()
+
+
+def _open(folder: Path, store: str | None) -> Storage:
+    folder.mkdir(exist_ok=True)
+    return SqliteStorage(folder / "toolsearch.db") if store is None else PostgresStorage(store)
+
+
+@asynccontextmanager
+async def two_replicas(
+    folder: Path,
+    store: str,
+    *,
+    prepare: Callable[[Service, FastAPI], None] | None = None,
+    wrap: Callable[[Storage], Storage] = lambda storage: storage,
+    **sections: dict[str, Any],
+) -> AsyncIterator[tuple[ServiceKit, ServiceKit]]:
+    """Two services over the database at *store*, with one clock and one seal."""
+    seal, clock = Seal.until_restart(), Clock(NOW_S)
+    both: dict[str, Any] = {"seal": seal, "store": store, "clock": clock, "prepare": prepare, "wrap": wrap, **sections}
+    async with serving(folder / "one", **both) as one, serving(folder / "other", **both) as other:
+        other.operator = one.operator
+        yield one, other
 
 
 def codes(answers: Iterable[httpx2.Response]) -> list[tuple[int, str]]:

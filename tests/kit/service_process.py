@@ -13,6 +13,7 @@ import httpx2
 
 from tests.kit.commands import start_python
 
+PROGRAM: Final = ("-m", "toolsearch", "serve")
 QUIET: Final = ("--log-level", "warning")  # for thousands of requests, since nobody reads what is logged as it comes
 
 
@@ -30,15 +31,22 @@ class ServiceProcess:
 
 @contextmanager
 def service_process(
-    data: Path, *options: str, program: tuple[str, ...] = ("-m", "toolsearch", "serve"), **environment: str
+    data: Path,
+    *options: str,
+    program: tuple[str, ...] = PROGRAM,
+    key: str | None = None,
+    **environment: str,
 ) -> Iterator[ServiceProcess]:
-    """Start it on a free port, and kill what is left of it at the end."""
-    is_first = not (data / "toolsearch.db").exists()
+    """Start it on a free port, and kill what is left of it at the end.
+
+    *key* is the administrator's where another process made it, as for the second replica over one database.
+    """
+    is_first = key is None and not (data / "toolsearch.db").exists()
     arguments = ("--data", str(data), "--bind", "127.0.0.1:0", *options)
     with start_python(*program, *arguments, **environment) as process:
         try:
             url = _told(process, "TOOLSEARCH_URL")
-            yield ServiceProcess(process, url, _told(process, "TOOLSEARCH_KEY") if is_first else "")
+            yield ServiceProcess(process, url, _told(process, "TOOLSEARCH_KEY") if is_first else key or "")
         finally:
             process.kill()
 

@@ -50,6 +50,54 @@ async def test_who_waits_is_not_failed_by_a_store_that_cannot_write(caplog: pyte
     assert store.batches == [[2]]
 
 
+class AwayStore:
+    """Is away until `is_back` is set."""
+
+    def __init__(self) -> None:
+        self.is_back = threading.Event()
+        self.batches: list[list[int]] = []
+        self.tries = 0
+
+    def write(self, batch: Sequence[int]) -> None:
+        self.tries += 1
+        if not self.is_back.is_set():
+            raise ReceiptStoreError("nobody answers", retry_after_s=0.001)
+        self.batches.append(list(batch))
+
+
+async def test_what_cannot_be_written_waits_for_the_store_in_its_order_and_nobody_with_it(caplog) -> None:
+    store = AwayStore()
+    batches = Batches(store.write)
+    await batches.add(1)
+    await batches.add(2)
+    store.is_back.set()
+    await batches.settled()
+
+    assert [each for batch in store.batches for each in batch] == [1, 2]
+    assert caplog.text == ""
+
+
+async def test_at_the_end_nothing_waits_for_a_store_that_is_away(caplog) -> None:
+    store = AwayStore()
+    batches = Batches(store.write)
+    await batches.add(1)
+    await batches.settled()
+
+    assert store.batches == []
+    assert "1 records of what was done could not be kept: nobody answers" in caplog.text
+
+
+async def test_no_more_wait_for_the_store_than_may(caplog) -> None:
+    store = AwayStore()
+    batches = Batches(store.write, most=2)
+    for number in range(4):
+        await batches.add(number)
+    store.is_back.set()
+    await batches.settled()
+
+    assert [each for batch in store.batches for each in batch] == [0, 1]
+
+
 async def test_who_is_cancelled_while_waiting_cancels_no_writing() -> None:
     store = Store()
     batches = Batches(store.write)

@@ -5,15 +5,17 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from fastapi import Depends, FastAPI, Response
 
 from tests.kit.service import ServiceKit, codes, serving
+from toolsearch.errors import RecordStoreError
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.seal import Seal
 from toolsearch.service.service import Service
+from toolsearch.storage.records import Record
 
 
 class Counter:
@@ -111,6 +113,41 @@ async def test_what_failed_on_its_way_is_not_run_again_by_itself(kit: ServiceKit
         again = await client.post("/v1/things", json={})
 
     assert codes([again]) == [(409, "idempotency_unknown")]
+    assert counter.asked == 1
+
+
+async def test_what_may_run_twice_is_run_again_if_nobody_knows_what_came_of_it(
+    kit: ServiceKit, counter: Counter
+) -> None:
+    kit.app.post("/v1/search/things")(counter.__call__)
+    counter.fails = True
+    async with kit.client(kit.operator, **{"idempotency-key": "k1"}) as client:
+        assert (await client.post("/v1/search/things")).status_code == 500
+        counter.fails = False
+        assert (await client.post("/v1/search/things")).status_code == 201
+        assert (await client.post("/v1/search/things")).headers["idempotency-replayed"] == "true"
+
+    assert counter.asked == 2
+
+
+async def test_a_request_that_did_not_begin_since_a_commit_was_not_answered_can_be_repeated(
+    kit: ServiceKit, counter: Counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = kit.service.storage.records
+    put, answers_lost = records.put, [True]
+
+    def put_without_answer(*arguments: Any, **options: Any) -> Record:
+        done = put(*arguments, **options)
+        if answers_lost and answers_lost.pop():
+            raise RecordStoreError("the answer is lost", retry_after_s=1, outcome_is_unknown=True)
+        return done
+
+    monkeypatch.setattr(records, "put", put_without_answer)
+    async with kit.client(kit.operator, **{"idempotency-key": "k1"}) as client:
+        assert (await client.post("/v1/things")).status_code == 503
+        assert counter.asked == 0
+        assert (await client.post("/v1/things")).status_code == 201
+
     assert counter.asked == 1
 
 

@@ -9,7 +9,7 @@ from opentelemetry.trace import SpanKind
 from tests.kit.service import serving
 from tests.kit.telemetry_recorder import Recorder
 from toolsearch.cli.logs import log_from, logs_on_stderr
-from toolsearch.errors import KeyStoreError
+from toolsearch.errors import KeyStoreError, RecordStoreError
 from toolsearch.service import app as app_module
 
 SECRET = "swordfish"
@@ -80,6 +80,30 @@ async def test_a_broken_store_makes_the_service_unready_and_is_counted(kit, monk
         answer = await client.get("/readyz")
 
     assert (answer.status_code, answer.json()) == (503, {"status": "store unusable"})
+
+
+async def test_figures_are_told_while_the_store_is_away(kit, monkeypatch):
+    def away(*_, **__):
+        raise RecordStoreError("nobody answers", retry_after_s=2)
+
+    async with kit.client(kit.operator) as client:
+        assert (await client.get("/v1/me")).status_code == 200  # the key is known for some seconds
+        monkeypatch.setattr(kit.service.storage.records, "page", away)
+        figures = (await client.get("/metrics")).text
+    assert "toolsearch_corpora 0" in figures
+    assert "toolsearch_sessions " not in figures
+
+
+async def test_a_store_that_is_away_makes_the_service_unready_without_a_line_in_the_log(kit, monkeypatch, caplog):
+    def away():
+        raise KeyStoreError("nobody answers", retry_after_s=2)
+
+    monkeypatch.setattr(kit.service.storage.keys, "is_empty", away)
+    async with kit.client() as client:
+        answers = [await client.get(path) for path in ("/healthz", "/readyz")]
+
+    assert [(each.status_code, each.json()["status"]) for each in answers] == [(200, "ok"), (503, "store unavailable")]
+    assert "nobody answers" not in caplog.text
 
 
 async def test_a_service_that_ends_is_not_ready(kit):

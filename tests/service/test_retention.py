@@ -12,7 +12,7 @@ from tests.kit.storage_contracts.figures import DAY_S, cell
 from tests.kit.storage_contracts.misses import miss
 from tests.kit.storage_contracts.receipts import receipt
 from toolsearch.errors import StorageError
-from toolsearch.service.retention import Pruned, keep_pruning, prune
+from toolsearch.service.retention import UPKEEP, Pruned, keep_pruning, prune, prune_alone
 from toolsearch.service.settings import RetentionSettings
 from toolsearch.storage.sqlite.storage import SqliteStorage
 
@@ -80,6 +80,32 @@ def test_pruning_and_writing_do_not_disturb_each_other(storage: SqliteStorage) -
     assert len(storage.receipts.page("a", limit=9_999)) == 200
 
 
+def test_one_replica_deletes_at_a_time_and_the_others_skip_it(storage: SqliteStorage) -> None:
+    storage.receipts.append("a", [receipt("r1")])
+    storage.leases.take(UPKEEP, "one", for_s=60)
+
+    assert prune_alone(storage, SETTINGS, now_s=1_000.0, replica="two") is None
+    assert len(storage.receipts.page("a", limit=9)) == 1
+    storage.leases.release(UPKEEP, "one")
+    assert prune_alone(storage, SETTINGS, now_s=1_000.0, replica="two") == Pruned(receipts=1)
+    assert prune_alone(storage, SETTINGS, now_s=1_000.0, replica="one") == Pruned()
+
+
+def test_a_replica_whose_lease_has_run_out_stops_deleting(storage: SqliteStorage) -> None:
+    """Another one may do it by then."""
+    storage.receipts.append("a", [receipt(f"r{number:04}") for number in range(1_050)])
+    delete = storage.receipts.prune
+
+    def lose_lease(*, before_s: float, limit: int) -> int:
+        storage.leases.release(UPKEEP, "one")
+        storage.leases.take(UPKEEP, "two", for_s=60)
+        return delete(before_s=before_s, limit=limit)
+
+    storage.receipts.prune = lose_lease  # type: ignore[method-assign]
+    assert prune_alone(storage, SETTINGS, now_s=1_000.0, replica="one") == Pruned(receipts=500)
+    assert storage.leases.held([UPKEEP]) == {UPKEEP}
+
+
 async def test_a_failure_is_logged_and_the_next_time_it_goes_on(
     storage: SqliteStorage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,7 +127,7 @@ async def test_a_failure_is_logged_and_the_next_time_it_goes_on(
     storage.receipts.prune = failing_once  # type: ignore[method-assign]
     monkeypatch.setattr(asyncio, "sleep", no_sleep)
     with caplog.at_level(logging.INFO), pytest.raises(asyncio.CancelledError):
-        await keep_pruning(storage, SETTINGS, lambda: 1_000.0)
+        await keep_pruning(storage, SETTINGS, lambda: 1_000.0, replica="one")
 
     assert "could not be deleted" in caplog.text
     assert rounds == [3_600.0, 3_600.0]

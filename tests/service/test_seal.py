@@ -4,6 +4,7 @@ import base64
 import logging
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
@@ -12,7 +13,7 @@ from toolsearch.errors import BadSettingError, SealError
 from toolsearch.service.resealing import Resealed, forget_lost_key, reseal_all
 from toolsearch.service.seal import Seal, is_sealed
 from toolsearch.service.secret_keys import KEY_FILE, open_seal
-from toolsearch.storage.records import THE_SERVICE
+from toolsearch.storage.records import THE_SERVICE, Record
 from toolsearch.storage.sqlite.storage import SqliteStorage
 
 OLD, NEW = b"o" * 32, b"n" * 32
@@ -210,3 +211,41 @@ def test_a_service_whose_key_is_lost_starts_again_once_that_is_admitted(storage:
 
     assert opened(storage, key=NEW_TEXT)
     assert storage.records.count(THE_SERVICE, "seal", at_s=1.0) == 1
+
+
+def test_what_a_service_writes_while_everything_is_sealed_anew_stays(storage: SqliteStorage) -> None:
+    """The record is read, changed by a service that has both keys, and only then written."""
+    both = Seal([NEW, OLD])
+    storage.records.put("a", "source", "x", {"sealed": both.seal("first"), "n": 1}, over=0, at_s=1.0)
+    put, others = storage.records.put, [{"sealed": both.seal("second"), "n": 2}]
+
+    def late_put(*values: Any, **options: Any) -> Record:
+        if others:
+            put("a", "source", "x", others.pop(), over=None, at_s=2.0)
+        return put(*values, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage.records, "put", late_put)
+        assert reseal_all(storage, both) == Resealed(1, 0)
+
+    record = storage.records.get("a", "source", "x", at_s=2.0)
+    assert record is not None
+    assert (record.document["n"], record.changed_s, Seal([NEW]).open(str(record.document["sealed"]))) == (
+        2,
+        2.0,
+        "second",
+    )
+
+
+def test_what_is_deleted_while_everything_is_sealed_anew_stays_deleted(storage: SqliteStorage) -> None:
+    storage.records.put("a", "source", "x", {"sealed": Seal([NEW]).seal("x")}, over=0, at_s=1.0)
+    put = storage.records.put
+
+    def late_put(*values: Any, **options: Any) -> Record:
+        storage.records.delete("a", "source", "x")
+        return put(*values, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storage.records, "put", late_put)
+        assert reseal_all(storage, Seal([NEW])) == Resealed(0, 0)
+    assert storage.records.count("a", "source", at_s=1.0) == 0

@@ -1,14 +1,17 @@
 """Sessions over HTTP: one request opens an endpoint for an agent, and the session is there until it expires."""
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 import httpx2
 import pytest
 
 from tests.kit.service import NOW_S, ServiceKit, codes, serving
 from toolsearch.api.sessions import Exposure
+from toolsearch.errors import RecordStoreError, SessionStoreError
 from toolsearch.service.settings import ServiceSettings
+from toolsearch.storage.sql.records import SqlRecordStore
+from toolsearch.storage.sql.sessions import SqlSessionPersistence
 from toolsearch.wire.capabilities import RevealSetting
 
 SEARCH = "toolSearchTool"
@@ -291,3 +294,46 @@ def test_a_session_lasts_a_day_unless_the_settings_say_otherwise() -> None:
 
 def test_a_session_can_be_opened_with_each_exposure_that_there_is() -> None:
     assert get_args(Exposure) == get_args(RevealSetting)
+
+
+async def test_a_session_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be written leaves nothing behind that nobody would ever delete."""
+
+    def broken(*_: object, **__: object) -> NoReturn:
+        raise RecordStoreError("the disk is full")
+
+    async with serving(tmp_path) as kit:
+        client = await ready(kit)
+        kept = kit.service.storage.sessions("default")
+        with monkeypatch.context() as patch:
+            patch.setattr(SqlRecordStore, "put", broken)
+            assert codes([await client.post("/v1/sessions", json={})]) == [(500, "record_store_error")]
+        assert kept.ids() == []
+
+        session = await opened(client)
+        with monkeypatch.context() as patch:
+            patch.setattr(SqlSessionPersistence, "delete", broken)
+            assert codes([await client.delete(f"/v1/sessions/{session}")]) == [(500, "record_store_error")]
+        assert kept.ids() == [session]
+        assert (await client.get(f"/v1/sessions/{session}")).status_code == 200
+
+
+async def test_calls_that_were_run_are_answered_though_their_session_cannot_be_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the caller would repeat the reply, and run its calls once more."""
+
+    def away(*_: object, **__: object) -> NoReturn:
+        raise SessionStoreError("the database is away", retry_after_s=2)
+
+    async with serving(tmp_path, **ALWAYS_SEARCH) as kit:
+        client = await ready(kit)
+        session = await opened(client)
+        function = {"name": "send_mail", "arguments": "{}"}
+        reply = {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
+        monkeypatch.setattr(SqlSessionPersistence, "load", away)
+        answer = await client.post(f"/v1/sessions/{session}/execute", json={"reply": reply})
+        assert answer.status_code == 200
+        assert [call["call_id"] for call in answer.json()["handed_back"]] == ["call_1"]
+        search = await client.post(f"/v1/sessions/{session}/search", json={"queries": ["mail"]})
+        assert (search.status_code, search.headers["retry-after"]) == (503, "2")

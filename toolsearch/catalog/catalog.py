@@ -260,6 +260,11 @@ class Catalog:
         with self._lock:
             return list(self._tools)
 
+    def unowned_names(self) -> list[str]:
+        """Of the tools that were put or stored by themselves, and not by `sync` or `load`."""
+        with self._lock:
+            return [name for name in self._tools if name not in self._owners]
+
     @property
     def refused(self) -> list[Refusal]:
         """The tools of the sources that could not be added, and why."""

@@ -1,7 +1,7 @@
 """What a request, its repetitions and its answer are, without input or output; a transport does these.
 
-A request is repeated only where that is safe: after an answer that says that nothing was done, and after a connection
-that broke if the request only reads, or carries an ``Idempotency-Key``.
+A request is repeated only where that is safe: after an answer that says that nothing was done, and, if the request only
+reads or carries an ``Idempotency-Key``, after a connection that broke, here or between a balancer and the service.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from toolsearch.errors import ServiceError
 _T = TypeVar("_T")
 
 _NOTHING_WAS_DONE: Final = frozenset({429, 503})
+_OF_A_BALANCER: Final = frozenset({502, 503, 504})  # unless the service itself says what was wrong
 _READING: Final = frozenset({"GET", "PUT", "DELETE"})  # or the same if it is done twice
+_CHANGING: Final = frozenset({"POST", "PATCH"})
 _UNREACHABLE: Final = "service_unreachable"
 _BACKOFF_S: Final = 0.5  # before the first repetition; then twice as long each time
 
@@ -49,7 +51,7 @@ class Request(Generic[_T]):
 
     def with_idempotency_key(self) -> Request[_T]:
         """So that the service gives a repetition the answer of the first one."""
-        if self.method != "POST":
+        if self.method not in _CHANGING:
             return self
         return replace(self, headers={"idempotency-key": secrets.token_hex(16), **self.headers})
 
@@ -119,12 +121,20 @@ def exchange(
 
 def _wait(request: Request[Any], outcome: Outcome, repeats: int, now_s: float) -> float | None:
     """Seconds until a repetition may succeed; None if none may be tried."""
+    may_be_sent_again = request.is_repeatable
     if isinstance(outcome, httpx2.Response):
-        if outcome.status_code not in _NOTHING_WAS_DONE:
+        if outcome.status_code in _NOTHING_WAS_DONE and "retry-after" in outcome.headers:
+            return _retry_after(outcome.headers["retry-after"], now_s)
+        if outcome.status_code not in _OF_A_BALANCER or _is_problem(outcome):
             return None
-        return _retry_after(outcome.headers.get("retry-after", ""), now_s)
-    was_not_sent = isinstance(outcome, httpx2.ConnectError | httpx2.ConnectTimeout)
-    return _BACKOFF_S * 2**repeats if was_not_sent or request.is_repeatable else None
+    elif isinstance(outcome, httpx2.ConnectError | httpx2.ConnectTimeout):
+        may_be_sent_again = True  # it never arrived
+    return _BACKOFF_S * 2**repeats if may_be_sent_again else None
+
+
+def _is_problem(response: httpx2.Response) -> bool:
+    """Whether the service has answered, rather than something before it."""
+    return response.headers.get("content-type", "").startswith("application/problem+json")
 
 
 def _retry_after(text: str, now_s: float) -> float | None:

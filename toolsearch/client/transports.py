@@ -25,7 +25,7 @@ from toolsearch.errors import ServiceError
 _T = TypeVar("_T")
 
 _TIMEOUT_S: Final = 70.0  # longer than the service takes by its default settings, so that it says what was wrong
-_PATIENCE: Final = Patience(repeats=3, max_wait_s=30.0)
+_PATIENCE: Final = Patience(repeats=6, max_wait_s=30.0)
 
 
 class SyncTransport:

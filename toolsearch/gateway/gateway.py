@@ -36,7 +36,7 @@ from toolsearch.gateway.trust.results import marked
 from toolsearch.gateway.trust.verdicts import ToolGate
 from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.storage.pins import PinPersistence
-from toolsearch.storage.sqlite.usage import SqliteUsageStore
+from toolsearch.storage.sqlite.stores import SqliteUsageStore
 from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.upstreams.actor import UpstreamActor
@@ -61,6 +61,7 @@ class Gateway:
     pins          where the gate keeps approvals, if not in the state folder; whoever made it closes it
     before, after hooks around each call of a tool
     observer      told of each list, search and call as it ends
+    asks_gate     ask the gate before each request to a server, too: other processes may withdraw approvals
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Gateway:
         clock: Callable[[], float] = time.monotonic,
         trust_poll_s: float = 2.0,
         observer: GatewayObserver | None = None,
+        asks_gate: bool = False,
     ) -> None:
         self.config = config
         self._observer = observer
@@ -127,6 +129,7 @@ class Gateway:
             links,
             secrets=self._servers.secrets,
             inspect=marked if settings.trust.results == "flag" else None,
+            before=self._servers.follow_decisions if asks_gate else None,
         )
         self.content = ContentProxy(self.registry, rules, self.relay, links)
         self.subscriptions = Subscriptions(self.upstreams)

@@ -57,6 +57,8 @@ class Servers:
         self._log_guard = LogGuard(())
         self._following: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
+        self._following_decisions = asyncio.Lock()
+        self._judged: int | None = None  # the version of the decisions by which the listings were judged
         for each in settings:
             self._take(each)
         self.first_listings = FirstListings(self.upstreams, clock=clock)
@@ -82,23 +84,21 @@ class Servers:
         Raises BadSettingError if the names of its tools could be those of another server.
         """
         async with self._changing:
-            self._require_unambiguous(settings.name)
-            self._gate.know(settings.server)
-            self._take(settings).start()
+            self._add(settings)
 
     async def update(self, settings: UpstreamSettings) -> None:
         """Reach the server of that name by other settings; add it if there is none.
 
         Its tools stay while it is connected anew, unless it is another server by now (see `server_identity`).
         """
-        known = self._settings.get(settings.name)
-        if known == settings:
-            return
-        if known is None or server_identity(known.server) != server_identity(settings.server):
-            await self.remove(settings.name)
-            await self.add(settings)
-            return
         async with self._changing:
+            known = self._settings.get(settings.name)
+            if known == settings:
+                return
+            if known is None or server_identity(known.server) != server_identity(settings.server):
+                await self._remove(settings.name)
+                self._add(settings)
+                return
             before = self.upstreams[settings.name]
             self._take(settings).start()
             await before.aclose()
@@ -108,21 +108,29 @@ class Servers:
         error.
         """
         async with self._changing:
-            upstream = self.upstreams.pop(name, None)
-            if upstream is None:
-                return
-            del self._settings[name]
-            self.first_listings.heard_of(name)
-            await self._registry.withdraw(name)
-            self._on_removed(name)
-            await upstream.aclose()
-            self.secrets.pop(name, None)
+            await self._remove(name)
 
     async def review(self) -> None:
         """Judge all listings again, since somebody has approved a tool or withdrawn an approval."""
         for server in tuple(self._registry.listings):
             await self._registry.review(server)
             await self._on_listed(server)
+
+    def _add(self, settings: UpstreamSettings) -> None:
+        self._require_unambiguous(settings.name)
+        self._gate.know(settings.server)
+        self._take(settings).start()
+
+    async def _remove(self, name: str) -> None:
+        upstream = self.upstreams.pop(name, None)
+        if upstream is None:
+            return
+        del self._settings[name]
+        self.first_listings.heard_of(name)
+        await self._registry.withdraw(name)
+        self._on_removed(name)
+        await upstream.aclose()
+        self.secrets.pop(name, None)
 
     def _take(self, settings: UpstreamSettings) -> Upstream:
         name, secrets = settings.name, settings.server.secrets
@@ -138,16 +146,22 @@ class Servers:
                     f"the tools of the server {name!r} could have the names of those of {other!r}; give it another name"
                 )
 
+    async def follow_decisions(self) -> None:
+        """Judge all listings again if people have decided something about approvals since, in any process.
+
+        Without servers there is nothing to follow.
+        """
+        async with self._following_decisions:
+            version = await asyncio.to_thread(self._gate.version) if self.upstreams else None
+            if version != self._judged:
+                await self.review()
+            self._judged = version
+
     async def _follow_trust(self) -> None:
-        """Follow what people decide about approvals, in any process. Without servers there is nothing to follow."""
-        judged = None
         warning = RepeatedWarning(logger)
         while True:
             try:
-                version = await asyncio.to_thread(self._gate.version) if self.upstreams else None
-                if judged not in (None, version):
-                    await self.review()
-                judged = version
+                await self.follow_decisions()
                 warning.is_well()
             except ToolSearchError as error:
                 warning.warn(f"approvals cannot be followed: {error}")

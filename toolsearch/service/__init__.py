@@ -12,7 +12,8 @@
     writing.py  tool_entries.py  stored_tools.py  refused_tools.py    what is written to catalogs, and what is refused
     toolset_specs.py  asked_reach.py    what a toolset is made of, and what part of a corpus is asked for
     imports/          what catalogs import from, and their MCP servers
-    jobs.py           work that goes on behind a request
+    jobs.py  job_records.py     work that goes on behind a request, in one replica, seen from all
+    replica_lease.py  how replicas know which of them run
     executions.py  http_tools.py  python_tools.py    what runs stored tools
     outbound.py       how anything is reached that a tenant has named
     middleware/       what every request passes before a route runs: who asks, limits, bodies, the audit

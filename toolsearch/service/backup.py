@@ -1,55 +1,36 @@
-"""Copies of what a service keeps: made while it runs, checked, and put back into an empty folder."""
+"""Copies of what a service keeps: made while it runs, checked, and put back where nothing is kept yet."""
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
+from contextlib import nullcontext
 from pathlib import Path
 
 from toolsearch.errors import StorageError
 from toolsearch.service.data_folder import STORE_FILE, data_folder
-from toolsearch.storage.sqlite.copies import copy_to_new_file
+from toolsearch.storage.copying import OnProgress, silent
+from toolsearch.storage.opening import place_of
 from toolsearch.storage.sqlite.inspection import inspected
 
 
-def back_up(data: Path, to: Path) -> str:
-    """Write a copy of one moment of the service in *data* to the new file *to*; return its state in words.
+def back_up(data: Path, to: Path, *, store: str | None = None, on_progress: OnProgress = silent) -> str:
+    """Write a copy of one moment of the service in *data*, or in the database *store*, to the new file *to*.
 
-    The secret key is not in it. Raises StorageError, and leaves no file, if that fails.
+    Return its state in words. The secret key is not in it. Raises StorageError, and leaves no file, if that fails.
     """
-    store = data / STORE_FILE
-    if not store.is_file():
-        raise StorageError(f"no service keeps anything in {data}; name its folder by --data")
-    _copy(store, to)
+    place_of(store, data / STORE_FILE).back_up(to, on_progress)
     return inspected(to)
 
 
-def restore(backup: Path, data: Path) -> str:
-    """Put the copy *backup* into *data*, where there must be no store yet; return its state in words.
+def restore(backup: Path, data: Path, *, store: str | None = None, on_progress: OnProgress = silent) -> str:
+    """Put the copy *backup* into *data*, or into the database *store*; return its state in words.
 
-    Raises StorageError, and changes nothing, if there is one, if a service is running there, or if the copy is damaged
-    or of something else.
+    Raises StorageError, and changes nothing, if something is there, if a service is running there, or if the copy is
+    damaged or of something else.
     """
+    place = place_of(store, data / STORE_FILE)
     if not backup.is_file() or not backup.stat().st_size:
         raise StorageError(f"there is no file {backup}, or nothing in it")
     state = inspected(backup)
-    with data_folder(data):
-        store = data / STORE_FILE
-        for file in (store, *_left_by(store)):
-            if file.exists():
-                raise StorageError(f"{file} exists; move it away, or name another folder by --data")
-        _copy(backup, store)
+    with nullcontext() if place.is_shared else data_folder(data):
+        place.restore(backup, on_progress)
     return state
-
-
-def _copy(source: Path, to: Path) -> None:
-    try:
-        with closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            copy_to_new_file(database, to)
-    except (sqlite3.Error, OSError) as error:
-        raise StorageError(f"{source} cannot be copied to {to}: {error}") from error
-
-
-def _left_by(store: Path) -> list[Path]:
-    """What SQLite keeps beside a file, and would take for its own if another file came in its place."""
-    return [store.with_name(store.name + end) for end in ("-wal", "-shm", "-journal")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from toolsearch.discovery.call_tools import called_tool
 from toolsearch.errors import (
     NotCallableHereError,
     RecordConflictError,
+    StorageError,
     ToolExecutionError,
+    ToolNotHereError,
     UnknownRecordError,
     UnknownSessionError,
 )
@@ -35,7 +38,9 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.mcp.requests import call_params
-from toolsearch.wire.mcp.results import error_result, write_result
+from toolsearch.wire.mcp.results import error_code, error_result, write_result
+
+logger = logging.getLogger(__name__)
 
 HANDED_BACK: Final = "handed-back call"  # the kind of their records
 _REPORT_WITHIN_S: Final = 86_400.0
@@ -155,7 +160,10 @@ class Calls:
         meant = called_tool(name, arguments)
         try:
             client = SilentDownstream(secrets.token_hex(8))
-            return Done(meant, await corpus.gateway.call(who, call_params(name, arguments), client))
+            raw = await corpus.gateway.call(who, call_params(name, arguments), client)
+            if error_code(raw) == ToolNotHereError.code:  # the request may be sent to another replica
+                raise ToolNotHereError(meant)
+            return Done(meant, raw)
         except NotCallableHereError as error:
             return await self._hand_back(caller, corpus.ref, session_id, error)
         except MCPError as error:
@@ -196,6 +204,8 @@ class Calls:
                 await opened.run(lambda conversation: conversation.note_call(tool, is_error=is_error))
         except (UnknownSessionError, UnknownRecordError):  # it has ended meanwhile
             pass
+        except StorageError as error:  # the report itself is kept, and cannot be repeated
+            logger.warning("a reported call is not noted in its session: %s", error)
 
 
 def search_result(answered: Answered, call_id: str = "") -> ToolResult:

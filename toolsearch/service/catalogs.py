@@ -42,7 +42,8 @@ _EVERYTHING: Final = Reach()
 
 ServersOf = Callable[[str, str], Awaitable[Collection[str]]]
 RequireRoom = Callable[[str, Any, int], Awaitable[None]]
-Deleting = Callable[[str, str], Awaitable[None]]
+Stop = Callable[[str, str], Awaitable[None]]
+Drop = Callable[[str, str], None]
 
 
 async def no_servers(_tenant: str, _catalog: str) -> Collection[str]:
@@ -71,7 +72,8 @@ class Catalogs:
 
     require_room  raises TooManyError unless a tenant may have so many more catalogs or tools
     servers_of    gives the MCP servers of a catalog, to which all names with their prefixes belong
-    deleting      asked before a catalog is deleted with its tools, so that what fills it stops
+    stopping      asked before a catalog is deleted with its tools, so that what fills it stops
+    dropping      asked in a thread, within the transaction that deletes it, to delete what belongs to it
     """
 
     storage: Storage
@@ -79,7 +81,8 @@ class Catalogs:
     clock: Callable[[], float]
     require_room: RequireRoom = no_limit
     servers_of: ServersOf = no_servers
-    deleting: list[Deleting] = field(default_factory=list[Deleting])
+    stopping: list[Stop] = field(default_factory=list[Stop])
+    dropping: list[Drop] = field(default_factory=list[Drop])
 
     @property
     def refused(self) -> RefusedTools:
@@ -118,16 +121,15 @@ class Catalogs:
         return await self._put(tenant, name, {**record.document, **changes}, over=record.version)
 
     async def delete(self, tenant: str, name: str, *, over: int | None = None) -> None:
-        """Delete it with its tools. Raises UnknownRecordError, RecordConflictError, and what `deleting` raises.
+        """Delete it with its tools. Raises UnknownRecordError, RecordConflictError, and what `stopping` raises.
 
         If this is cut off, the catalog is still there, and may be deleted again.
         """
         record = await self.get(tenant, name)
         if over not in (None, record.version):
             raise RecordConflictError(CATALOG, name)
-        for each in self.deleting:
-            await each(tenant, name)
-        await self.refused.forget(OwnTools(tenant, name))
+        for stop in self.stopping:
+            await stop(tenant, name)
         ref = CorpusRef(tenant, CATALOG, name)
         await self.corpora.alone(ref, lambda: self._delete(tenant, name))
         await self.corpora.drop(ref)
@@ -286,7 +288,7 @@ class Catalogs:
             if each.outcome == "refused":
                 after[each.name] = Refusal(each.name, "", each.reason)
         if after != known:
-            await self.refused.save(own, list(after.values())[-_MOST_OWN_REFUSED:])
+            await asyncio.to_thread(self.refused.write, own, list(after.values())[-_MOST_OWN_REFUSED:])
         return written
 
     async def _put(self, tenant: str, name: str, document: JsonObject, *, over: int) -> Record:
@@ -295,9 +297,13 @@ class Catalogs:
         )
 
     def _delete(self, tenant: str, name: str) -> None:
+        """The record goes first: whoever else writes records of the tenant waits until the end, and finds it gone."""
         with self.storage.transaction():
-            self.storage.contents.drop(tenant, name)
             self.storage.records.delete(tenant, CATALOG, name)
+            for drop in self.dropping:
+                drop(tenant, name)
+            self.refused.remove(OwnTools(tenant, name))
+            self.storage.contents.drop(tenant, name)
 
 
 def export_line(tool: Tool) -> bytes:

@@ -12,13 +12,10 @@ from typing import Final, Literal, TypeAlias
 
 from toolsearch.access.keys import is_loopback
 from toolsearch.errors import BadSettingError, StorageError, ToolSearchError
-from toolsearch.service.data_folder import STORE_FILE
 from toolsearch.service.hosts import named_hosts
 from toolsearch.service.secret_keys import checked_seal
 from toolsearch.service.settings import ServiceSettings
-from toolsearch.storage.sqlite.inspection import inspected, version_at
-from toolsearch.storage.sqlite.schema import VERSION
-from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.place import StorePlace
 
 Level: TypeAlias = Literal["ok", "warning", "error"]
 
@@ -41,6 +38,7 @@ def check_up(
     settings: ServiceSettings,
     environ: Mapping[str, str],
     data: Path,
+    store: StorePlace,
     host: str,
     port: int,
     *,
@@ -50,8 +48,7 @@ def check_up(
     return [
         Finding("settings", "ok", "can be used"),
         _finding("folder", lambda: _folder(data)),
-        _finding("store", lambda: inspected(data / STORE_FILE)),
-        _finding("secret key", lambda: _secret_key(environ, data, clock)),
+        *_store(store, environ, data, clock),
         *_disk(data),
         _finding("address", lambda: _address(settings, host, port)),
         *_transport(settings, host),
@@ -74,12 +71,29 @@ def _folder(data: Path) -> str:
     return f"{data} can be written to" if nearest == data else f"{data} is {_NOT_THERE}"
 
 
-def _secret_key(environ: Mapping[str, str], data: Path, clock: Callable[[], float]) -> str:
-    if version_at(data / STORE_FILE) != VERSION:
-        return "not looked at, since the store cannot be opened before a start"
-    with closing(SqliteStorage(data / STORE_FILE)) as storage:
+def _store(store: StorePlace, environ: Mapping[str, str], data: Path, clock: Callable[[], float]) -> Iterator[Finding]:
+    try:
+        state = store.look()
+    except ToolSearchError as error:
+        yield Finding("store", "error", str(error), error)
+        return
+    yield Finding("store", "ok", state.text)
+    for subject, text in state.notes:
+        yield Finding(subject, "ok", text)
+    for subject, text in state.warnings:
+        yield Finding(subject, "warning", text)
+    if not state.is_current:
+        yield Finding("secret key", "ok", "not looked at, since the store cannot be opened before a start")
+    else:
+        yield _finding("secret key", lambda: _secret_key(store, environ, data, clock))
+
+
+def _secret_key(store: StorePlace, environ: Mapping[str, str], data: Path, clock: Callable[[], float]) -> str:
+    with closing(store.open()) as storage:
         seal = checked_seal(environ, data, storage.records, clock=clock)
-    return _NOT_THERE if seal is None else "opens what it has sealed"
+    if seal is not None:
+        return "opens what it has sealed"
+    return f"{_NOT_THERE}, and every service that shares the store needs the same" if store.is_shared else _NOT_THERE
 
 
 def _existing(path: Path) -> Path:

@@ -23,7 +23,7 @@ class Executions:
                 case "http":
                     return self.http_tools.callback(tenant, execution)
                 case "python":
-                    return self.python_tools.callback(tenant, row.name, execution)
+                    return self.python_tools.callback(tenant, row, execution)
                 case _:
                     return None
 

@@ -1,30 +1,50 @@
 """Answers to requests with an Idempotency-Key, kept for a day, so that a request that is repeated is done once.
 
-A key is good for one request of one API key. That a request was begun is kept before it runs: if the process ends
-meanwhile, its outcome is unknown, and it is not run again by itself. Answers are sealed, since they may hold results of
-calls, or a new key.
+A key is good for one request of one API key. That a request was begun, and on which replica, is kept before it runs:
+if that replica ends meanwhile, the outcome is unknown, and the request is run again only if running it twice does no
+harm. What the store cannot take while it is away is written once it is back. Answers are sealed, since they may hold
+results of calls, or a new key.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
-from toolsearch.errors import RecordConflictError, SealError
+from toolsearch.errors import RecordConflictError, SealError, StorageError
 from toolsearch.service.callers import ServiceCaller
+from toolsearch.service.owed_writes import OwedWrites
+from toolsearch.service.presence import Presence
 from toolsearch.service.refusals import bad_request, other_request, outcome_lost, same_time
 from toolsearch.service.seal import Seal
 from toolsearch.storage.records import Record, RecordStore
+
+logger = logging.getLogger(__name__)
 
 REPEAT: Final = "idempotency"  # the kind of their records
 _KEPT_S: Final = 86_400.0
 _MAX_CHARACTERS: Final = 255
 _MAX_ANSWER_BYTES: Final = 1_048_576
+
+
+_PAUSES_S: Final = (*(0.05,) * 10, *(0.25,) * 38, *(1.0,) * 20)  # half a minute
+
+
+class _Running(Enum):
+    """The first request has not ended."""
+
+    RUNNING = auto()
+
+
+_RUNNING: Final = _Running.RUNNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +57,36 @@ class Answer:
 
 
 class Idempotency:
-    """Use it within one event loop."""
+    """Use it within one event loop.
 
-    def __init__(self, records: RecordStore, seal: Seal, clock: Callable[[], float]) -> None:
+    pauses_s  how long to wait between looks for the answer of a request that another replica runs
+    """
+
+    def __init__(
+        self,
+        records: RecordStore,
+        presence: Presence,
+        seal: Seal,
+        clock: Callable[[], float],
+        *,
+        pauses_s: Sequence[float] = _PAUSES_S,
+    ) -> None:
         self._records = records
+        self._presence = presence
         self._seal = seal
         self._clock = clock
+        self._pauses_s = pauses_s
+        self._owed = OwedWrites("what a repetition would be answered from")
         self._running: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def first(self, caller: ServiceCaller, key: str, request: bytes) -> AsyncGenerator[Attempt]:
+    async def first(
+        self, caller: ServiceCaller, key: str, request: bytes, *, may_run_twice: bool = False
+    ) -> AsyncGenerator[Attempt]:
         """Wait for an earlier request with *key* that still runs, and then give this one its attempt.
 
-        request  everything that makes two requests the same
+        request        everything that makes two requests the same
+        may_run_twice  run it again if nobody knows what the first one has come to
 
         Raises HttpRefusal if *key* is not well formed, or was used for another request, or its outcome is unknown.
         """
@@ -57,33 +94,86 @@ class Idempotency:
             raise bad_request(f"an Idempotency-Key has 1 to {_MAX_CHARACTERS} printable ASCII characters")
         place = (caller.tenant, _hashed(f"{caller.key_id}\n{key}".encode()))
         async with self._running.setdefault(place, asyncio.Lock()):
-            attempt = Attempt(*place, _hashed(request))
-            attempt.answer = await asyncio.to_thread(self._begin, attempt)
+            await self._owed.pay(place)
+            attempt = Attempt(*place, _hashed(request), may_run_twice)
+            attempt.answer = await self._begun(attempt)
             yield attempt
 
     async def keep(self, attempt: Attempt, answer: Answer) -> None:
-        await asyncio.to_thread(self._put, attempt, {"answer": self._sealed(answer)}, None)
+        """If it can never be kept, a repetition is told that the outcome is unknown: the request is not run again."""
+        await self._now_or_later(attempt, partial(self._put, attempt, {"answer": self._sealed(answer)}, None))
 
     async def forget(self, attempt: Attempt) -> None:
         """The request was refused before it did anything: it may be repeated."""
-        await asyncio.to_thread(self._records.delete, attempt.tenant, REPEAT, attempt.id)
+        await self._now_or_later(attempt, partial(self._records.delete, attempt.tenant, REPEAT, attempt.id))
 
-    def _begin(self, attempt: Attempt) -> Answer | None:
-        """Return the answer of the first request, if this one is a repetition; otherwise keep that it has begun."""
-        found = self._records.get(attempt.tenant, REPEAT, attempt.id, at_s=self._clock())
-        if found is not None:
-            return self._answer(found, attempt)
+    async def aclose(self) -> None:
+        await self._owed.aclose()
+
+    async def _now_or_later(self, attempt: Attempt, write: Callable[[], object]) -> None:
         try:
-            self._put(attempt, {}, 0)
-        except RecordConflictError:  # another process was faster
-            raise same_time() from None
-        return None
+            await asyncio.to_thread(write)
+        except StorageError as error:
+            self._owed.owe(attempt.place, write, error)
 
-    def _answer(self, found: Record, attempt: Attempt) -> Answer:
-        if found.document.get("request") != attempt.request:
+    async def _begun(self, attempt: Attempt) -> Answer | None:
+        """Return the answer of the first request, if this one is a repetition, as soon as there is one; otherwise keep
+        that this one has begun.
+        """
+        look = self._begin
+        for pause_s in self._pauses_s:
+            try:
+                begun = await asyncio.to_thread(look, attempt)
+            except StorageError as error:
+                if error.outcome_is_unknown:  # it may be written that this one has begun, and it does not run
+                    self._owed.owe(attempt.place, partial(self._forget_begun, attempt), error)
+                raise
+            if begun is not _RUNNING:
+                return begun
+            await asyncio.sleep(pause_s)
+            look = self._look
+        raise same_time()
+
+    def _begin(self, attempt: Attempt) -> Answer | _Running | None:
+        return None if self._is_first(attempt) else self._look(attempt)
+
+    def _forget_begun(self, attempt: Attempt) -> None:
+        found = self._found(attempt)
+        if found is not None and "answer" not in found.document and self._is_own(found):
+            self._records.delete(attempt.tenant, REPEAT, attempt.id, over=found.version)
+
+    def _is_own(self, begun: Record) -> bool:
+        return begun.document.get("replica") == self._presence.replica
+
+    def _is_first(self, attempt: Attempt, over: int = 0) -> bool:
+        try:
+            self._put(attempt, {}, over)
+        except RecordConflictError:
+            return False
+        return True
+
+    def _look(self, attempt: Attempt) -> Answer | _Running | None:
+        """What the first request has come to; None if this one has begun, since the first was refused before it did
+        anything, or since nobody knows what came of it and it may run twice.
+        """
+        found = self._found(attempt)
+        if found is not None and "answer" not in found.document:
+            if not self._is_own(found) and self._presence.is_there(str(found.document.get("replica", ""))):
+                return _RUNNING
+            found = self._found(attempt)  # it may have ended between the two looks
+        if found is not None and not (attempt.may_run_twice and "answer" not in found.document):
+            return self._answer(found)
+        return None if self._is_first(attempt, over=found.version if found else 0) else _RUNNING
+
+    def _found(self, attempt: Attempt) -> Record | None:
+        found = self._records.get(attempt.tenant, REPEAT, attempt.id, at_s=self._clock())
+        if found is not None and found.document.get("request") != attempt.request:
             raise other_request()
+        return found
+
+    def _answer(self, found: Record) -> Answer:
         sealed: Any = found.document.get("answer")
-        if sealed is None:
+        if sealed is None:  # it was never given, or was too long to be kept
             raise outcome_lost()
         try:
             headers = tuple((name, value) for name, value in sealed["headers"])
@@ -99,7 +189,7 @@ class Idempotency:
 
     def _put(self, attempt: Attempt, document: dict[str, Any], over: int | None) -> None:
         now_s = self._clock()
-        whole = {"request": attempt.request, **document}
+        whole = {"request": attempt.request, "replica": self._presence.replica, **document}
         self._records.put(attempt.tenant, REPEAT, attempt.id, whole, over=over, at_s=now_s, expires_s=now_s + _KEPT_S)
 
 
@@ -110,7 +200,12 @@ class Attempt:
     tenant: str
     id: str
     request: str
+    may_run_twice: bool = False
     answer: Answer | None = None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.tenant, self.id
 
 
 def _hashed(text: bytes) -> str:

@@ -6,20 +6,23 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final, TypeAlias
 
-from toolsearch.errors import StillRunningError, ToolSearchError, UnknownRecordError
-from toolsearch.storage.records import Record, RecordStore
+from toolsearch.errors import StillRunningError, StorageError, ToolSearchError, UnknownRecordError
+from toolsearch.service.job_records import INTERRUPTED, Job, JobEndedError, JobRecords, JobState, JobStep
+from toolsearch.service.owed_writes import OwedWrites
+from toolsearch.service.replica_lease import ReplicaLease
+from toolsearch.threads import in_thread
 from toolsearch.tools.json_types import JsonObject
 
 logger = logging.getLogger(__name__)
 
-JOB: Final = "job"  # the kind of their records
-JobState: TypeAlias = Literal["running", "done", "failed", "cancelled", "interrupted"]
-
-_INTERRUPTED = "the service stopped before the job had ended, and nothing half-done is kept; start it again"
+_LOOK_EVERY_S: Final = 1.0  # how often a replica writes how far its jobs are, and looks at those of others
+_NOT_ENDED_BY_OTHERS: Final = ("running", "done")  # the outcome is written before the work is over
 _UNEXPECTED = "the job has failed unexpectedly; the log says more, by its id"
 
 
@@ -27,54 +30,33 @@ def new_job_id() -> str:
     return f"job_{secrets.token_hex(8)}"
 
 
-@dataclass(frozen=True, slots=True)
-class JobStep:
-    """How far a job is: *done* of *total* of the stage (None: not known), and how much was refused so far."""
-
-    stage: str
-    done: int = 0
-    total: int | None = None
-    refused: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One job. Times are in seconds since 1970.
-
-    subject  what it is about, such as ``catalog/default/github``
-    outcome  what came of it, once it is done
-    code     of the error with which it failed, and *error* in words with what to do; "" if it has not
-    """
-
-    id: str
-    tenant: str
-    subject: str
-    state: JobState
-    began_s: float
-    ended_s: float | None = None
-    steps: tuple[JobStep, ...] = ()
-    outcome: JsonObject = field(default_factory=dict[str, Any])
-    code: str = ""
-    error: str = ""
-
-    @property
-    def has_ended(self) -> bool:
-        return self.state != "running"
+def _nothing() -> None:
+    """Write nothing beside a job."""
 
 
 class Progress:
-    """What the work of a job tells of itself. To be used in the event loop."""
+    """What the work of a job tells of itself, in the event loop; and how it writes, in a thread."""
 
-    def __init__(self, tell: Callable[[JobStep], None], keep_from_now: Callable[[], None]) -> None:
-        self._tell = tell
-        self._keep_from_now = keep_from_now
+    def __init__(self, running: _Running, records: JobRecords) -> None:
+        self._running = running
+        self._records = records
 
     def at(self, stage: str, *, done: int = 0, total: int | None = None, refused: int = 0) -> None:
-        self._tell(JobStep(stage, done, total, refused))
+        self._running.tell(JobStep(stage, done, total, refused))
 
     def is_final(self) -> None:
-        """From now on the job cannot be cancelled, since it begins to change what others see."""
-        self._keep_from_now()
+        """From now on this replica does not cancel the job, since it begins to change what others see."""
+        self._running.is_final = True
+
+    def require_running(self) -> None:
+        """Call it within a transaction before whatever is written there. Raises JobEndedError, which undoes all, if the
+        job was cancelled, or counts as interrupted, since this replica was paused or cut off from the store.
+        """
+        self._records.require_running(self._running.job)
+
+    def done(self, outcome: JsonObject) -> None:
+        """The same, where nothing is left to do after that transaction: write the outcome of the job with it."""
+        self._records.end(self._running.ended("done", self._records.clock(), outcome=outcome))
 
 
 Work: TypeAlias = Callable[[Progress], Awaitable[JsonObject]]
@@ -82,161 +64,243 @@ Work: TypeAlias = Callable[[Progress], Awaitable[JsonObject]]
 
 @dataclass(eq=False, slots=True)
 class _Running:
-    """A job of this process."""
+    """A job of this process. *version* is that of its record, which has the first *written* of its steps."""
 
     job: Job
+    version: int
+    written: int = 0
     task: asyncio.Task[None] | None = None
     is_final: bool = False
+    is_ending: bool = False
     news: asyncio.Event = field(default_factory=asyncio.Event)  # set at the next step, and then replaced
+
+    def tell(self, step: JobStep) -> None:
+        self.becomes(replace(self.job, steps=(*self.job.steps, step)))
 
     def becomes(self, job: Job) -> None:
         self.job = job
         self.news.set()
         self.news = asyncio.Event()
 
+    def ended(self, state: JobState, ended_s: float, **more: Any) -> Job:
+        return replace(self.job, state=state, ended_s=ended_s, **more)
+
+    def give_up(self) -> None:
+        """Once, and not while its outcome is being written."""
+        if self.task is not None and not self.is_ending:
+            self.is_ending = True
+            self.task.cancel()
+
 
 class Jobs:
-    """To be used within one event loop. *clock* gives seconds since 1970.
+    """To be used within one event loop.
 
-    A job that is written as running, and that this process does not run, was interrupted.
+    A job is run by one of the replicas that share a store, and can be read, followed and cancelled from each. Others
+    than the one that runs it see its progress with about a second's delay.
 
-    retention_s  how long jobs are kept after they have begun
-    most_at_once how many run at the same time; the others wait for their turn
+    most_at_once  how many this process runs at the same time; the others wait for their turn
+    look_every_s  how often progress is written, and jobs of other replicas are looked at
     """
 
     def __init__(
-        self, records: RecordStore, clock: Callable[[], float], *, retention_s: float, most_at_once: int
+        self, records: JobRecords, lease: ReplicaLease, *, most_at_once: int, look_every_s: float = _LOOK_EVERY_S
     ) -> None:
         self._records = records
-        self._clock = clock
-        self._retention_s = retention_s
+        self._lease = lease
+        self._look_every_s = look_every_s
         self._turns = asyncio.Semaphore(most_at_once)
         self._running: dict[str, _Running] = {}
+        self._starting: set[asyncio.Task[Job]] = set()
+        self._owed = OwedWrites("how a job has ended", pause_s=look_every_s)  # else it would count as running for ever
+        self._looking: asyncio.Task[None] | None = None
         self._is_closing = False
-        self.ended_by_state = Counter[str]()  # since the start
+        self.ended_by_state = Counter[str]()  # of this process, since its start
 
-    async def start(self, tenant: str, job_id: str, subject: str, work: Work) -> Job:
-        """Write the job down, under an id of `new_job_id`, and begin *work*; returns at once."""
-        job = Job(job_id, tenant, subject, "running", self._clock())
-        await self._keep(job)
-        running = self._running[job.id] = _Running(job)
-        running.task = asyncio.create_task(self._run(running, work), name=job.id)
-        return job
+    async def start(
+        self, tenant: str, job_id: str, subject: str, work: Work, *, also: Callable[[], object] = _nothing
+    ) -> Job:
+        """Write the job down, under an id of `new_job_id`, and begin *work*; returns at once.
+
+        *also* writes in the same transaction, in a thread; there is no job if it raises.
+        """
+        starting = asyncio.create_task(self._start(tenant, job_id, subject, work, also))
+        self._starting.add(starting)
+        starting.add_done_callback(self._has_started)
+        return await asyncio.shield(starting)  # nobody would run what was written if this was cancelled half-way
 
     async def get(self, tenant: str, job_id: str) -> Job:
         """Raises UnknownRecordError."""
-        running = self._running.get(job_id)
-        if running is not None and running.job.tenant == tenant:
-            return running.job
-        record = await asyncio.to_thread(self._records.get, tenant, JOB, job_id, at_s=self._clock())
-        if record is None:
-            raise UnknownRecordError(JOB, job_id)
-        return self._read(tenant, record)
+        return self._as_known_here(await in_thread(self._records.get, tenant, job_id))
 
     async def page(self, tenant: str, *, after: str = "", limit: int) -> list[Job]:
         """By id, which says nothing of the time."""
-        page = await asyncio.to_thread(self._records.page, tenant, JOB, after=after, limit=limit, at_s=self._clock())
-        return [self._read(tenant, record) for record in page]
+        page = await in_thread(self._records.page, tenant, after=after, limit=limit)
+        return [self._as_known_here(job) for job in page]
 
     @property
     def running(self) -> int:
-        """How many run or wait for their turn."""
+        """How many run in this process or wait for their turn."""
         return len(self._running)
 
-    def is_running(self, job_id: str) -> bool:
-        return job_id in self._running
+    async def running_among(self, tenant: str, job_ids: Collection[str]) -> frozenset[str]:
+        """Those of *job_ids* that run, or wait for their turn, in whichever replica."""
+        return await in_thread(self._running_among, tenant, job_ids)
 
     async def follow(self, job: Job) -> AsyncGenerator[JobStep | Job]:
         """Every step of *job* from the beginning, as they come, and at the end the job with its outcome."""
         told = 0
-        while (running := self._running.get(job.id)) is not None:
-            news = running.news  # taken before the steps are read, so that none is missed
-            for step in running.job.steps[told:]:
+        while True:
+            running = self._running.get(job.id)
+            news = running.news if running else None  # taken before the steps are read, so that none is missed
+            job = running.job if running else await self.get(job.tenant, job.id)
+            for step in job.steps[told:]:
                 told += 1
                 yield step
-            await news.wait()
-        ended = await self.get(job.tenant, job.id)
-        for step in ended.steps[told:]:
-            yield step
-        yield ended
+            if job.has_ended:
+                yield job
+                return
+            await (news.wait() if news else asyncio.sleep(self._look_every_s))
 
     async def cancel(self, tenant: str, job_id: str) -> Job:
-        """End it, and wait for that. A job that has ended stays as it is.
+        """End it, whichever replica runs it. A job that has ended stays as it is.
 
-        Raises UnknownRecordError, or StillRunningError if it writes by now.
+        Once this returns, nothing is written for it any more. Raises UnknownRecordError, or StillRunningError if this
+        process runs it, and it writes by now.
         """
-        job = await self.get(tenant, job_id)
-        running = self._running.get(job_id)
-        if running is None or running.task is None:
-            return job
+        running = self._of_this_process(tenant, job_id)
+        if running is None:
+            return await in_thread(self._records.cancel, tenant, job_id)
         if running.is_final:
             raise StillRunningError(f"the job {job_id!r} is being written and ends in a moment; it cannot be cancelled")
-        running.task.cancel()
-        await asyncio.wait([running.task])
-        return await self.get(tenant, job_id)
+        running.give_up()
+        return await self.ended(tenant, job_id)
 
     async def ended(self, tenant: str, job_id: str) -> Job:
         """Wait until it has ended."""
-        running = self._running.get(job_id)
-        if running is not None and running.task is not None:
-            await asyncio.wait([running.task])
-        return await self.get(tenant, job_id)
+        while True:
+            running = self._of_this_process(tenant, job_id)
+            if running is not None and running.task is not None:
+                await asyncio.wait([running.task])
+            job = await self.get(tenant, job_id)
+            if job.has_ended:
+                return job
+            await asyncio.sleep(self._look_every_s)
 
     async def aclose(self) -> None:
         """Let what writes end, and interrupt the others."""
         self._is_closing = True
+        await asyncio.gather(*self._starting, return_exceptions=True)
         tasks = [running.task for running in self._running.values() if running.task is not None]
         for running in self._running.values():
-            if running.task is not None and not running.is_final:
-                running.task.cancel()
+            if not running.is_final:
+                running.give_up()
         if tasks:
             await asyncio.wait(tasks)
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])
+        await self._owed.aclose()
+
+    def _has_started(self, starting: asyncio.Task[Job]) -> None:
+        self._starting.discard(starting)
+        if not starting.cancelled():
+            starting.exception()  # so that it counts as seen, if whoever waited for it has gone
+
+    async def _start(self, tenant: str, job_id: str, subject: str, work: Work, also: Callable[[], object]) -> Job:
+        lease = await self._lease.current()
+        job = Job(job_id, tenant, subject, "running", self._records.clock(), lease=lease)
+        try:
+            running = _Running(job, await in_thread(self._add, job, also))
+        except StorageError as error:  # the store may have written it all the same
+            interrupted = replace(job, state="interrupted", error=INTERRUPTED)
+            self._owed.owe((tenant, job.id), partial(self._end, interrupted), error)
+            raise
+        self._running[job.id] = running
+        running.task = asyncio.create_task(self._run(running, work), name=job.id)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._keep_looking(), name="jobs")
+        return job
+
+    def _add(self, job: Job, also: Callable[[], object]) -> int:
+        with self._records.storage.transaction():
+            version = self._records.add(job)
+            also()
+            return version
 
     async def _run(self, running: _Running, work: Work) -> None:
-        def tell(step: JobStep) -> None:
-            running.becomes(replace(running.job, steps=(*running.job.steps, step)))
-
-        def keep() -> None:
-            running.is_final = True
-
-        ended: dict[str, Any]
+        clock = self._records.clock
         try:
-            tell(JobStep("waiting"))
+            running.tell(JobStep("waiting"))
             async with self._turns:
-                ended = {"state": "done", "outcome": await work(Progress(tell, keep))}
+                outcome = await work(Progress(running, self._records))
+            ended = running.ended("done", clock(), outcome=outcome)
         except asyncio.CancelledError:
-            ended = {"state": "interrupted", "error": _INTERRUPTED} if self._is_closing else {"state": "cancelled"}
+            ended = running.ended("cancelled", clock())
+            if self._is_closing:
+                ended = replace(ended, state="interrupted", error=INTERRUPTED)
+        except JobEndedError:
+            ended = running.ended("interrupted", clock(), error=INTERRUPTED)
         except ToolSearchError as error:
-            ended = {"state": "failed", "code": error.code, "error": str(error)}
+            ended = running.ended("failed", clock(), code=error.code, error=str(error))
         except Exception:
             logger.exception("the job %s has failed unexpectedly", running.job.id)
-            ended = {"state": "failed", "code": "internal_error", "error": _UNEXPECTED}
-        job = replace(running.job, ended_s=self._clock(), **ended)
+            ended = running.ended("failed", clock(), code="internal_error", error=_UNEXPECTED)
+        running.is_ending = True
+        ended = await self._written(ended)
+        del self._running[ended.id]
+        self.ended_by_state[ended.state] += 1
+        running.becomes(ended)
+
+    async def _written(self, ended: Job) -> Job:
+        """Return how the job has ended as all replicas see it; or will, once the store is back."""
         try:
-            await self._keep(job)
+            return await in_thread(self._end, ended)
+        except StorageError as error:
+            self._owed.owe((ended.tenant, ended.id), partial(self._end, ended), error)
         except ToolSearchError:
-            logger.exception("the outcome of the job %s cannot be kept", job.id)
-        del self._running[job.id]
-        self.ended_by_state[job.state] += 1
-        running.becomes(job)
+            logger.exception("the outcome of the job %s cannot be kept", ended.id)
+        return ended
 
-    async def _keep(self, job: Job) -> None:
-        await asyncio.to_thread(
-            self._records.put,
-            job.tenant,
-            JOB,
-            job.id,
-            {name: value for name, value in asdict(job).items() if name not in ("id", "tenant")},
-            over=None,
-            at_s=self._clock(),
-            expires_s=job.began_s + self._retention_s,
-        )
+    def _end(self, ended: Job) -> Job:
+        try:
+            self._records.end(ended)
+        except JobEndedError:
+            with suppress(UnknownRecordError):  # it is gone with its tenant, or was never written
+                return self._records.get(ended.tenant, ended.id)
+        return ended
 
-    def _read(self, tenant: str, record: Record) -> Job:
-        values: dict[str, Any] = dict(record.document)
-        values["steps"] = tuple(JobStep(**step) for step in values["steps"])
-        job = Job(record.id, tenant, **values)
-        if job.state == "running":
-            running = self._running.get(job.id)
-            return running.job if running else replace(job, state="interrupted", error=_INTERRUPTED)
-        return job
+    async def _keep_looking(self) -> None:
+        """While jobs run here: write how far they are, and give up those that others have ended."""
+        while self._running:
+            await asyncio.sleep(self._look_every_s)
+            for running in list(self._running.values()):
+                if running.job.lease != self._lease.name or not await self._is_going_on(running):
+                    running.give_up()
+
+    async def _is_going_on(self, running: _Running) -> bool:
+        job = running.job
+        try:
+            if len(job.steps) > running.written:
+                version = await in_thread(self._records.note_progress, job, running.version)
+                if version is not None:
+                    running.version, running.written = version, len(job.steps)
+                    return True
+            there = await in_thread(self._records.get, job.tenant, job.id)
+        except StorageError as error:
+            logger.info("how far the job %s is cannot be written now: %s", job.id, error)
+            return True  # until its lease runs out
+        except ToolSearchError:  # it is gone, with its tenant
+            return False
+        return there.state in _NOT_ENDED_BY_OTHERS
+
+    def _as_known_here(self, job: Job) -> Job:
+        """If this process runs the job, with the steps that are not written yet, and running until all is done."""
+        running = self._of_this_process(job.tenant, job.id)
+        return running.job if running is not None and job.state in _NOT_ENDED_BY_OTHERS else job
+
+    def _of_this_process(self, tenant: str, job_id: str) -> _Running | None:
+        running = self._running.get(job_id)
+        return running if running is not None and running.job.tenant == tenant else None
+
+    def _running_among(self, tenant: str, job_ids: Collection[str]) -> frozenset[str]:
+        return frozenset(job.id for job in self._records.find(tenant, job_ids) if not job.has_ended)

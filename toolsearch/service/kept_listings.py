@@ -12,6 +12,8 @@ from toolsearch.tools.json_types import JsonObject
 LISTING: Final = "listing"  # the kind of their records
 _KEPT_S: Final = 90 * 86_400.0  # after that nobody has used the server for long
 
+_WRITTEN_AGAIN_S: Final = 86_400.0  # so that what is in use is kept
+
 
 @dataclass(frozen=True, slots=True)
 class KeptListings:
@@ -26,5 +28,9 @@ class KeptListings:
         return record.document if record else None
 
     def save(self, name: str, document: JsonObject) -> None:
+        """Each replica that has the server connected saves what it lists, which is mostly the same."""
         now_s = self.clock()
+        there = self.records.get(self.tenant, LISTING, name, at_s=now_s)
+        if there is not None and there.document == document and now_s - there.changed_s < _WRITTEN_AGAIN_S:
+            return
         self.records.put(self.tenant, LISTING, name, document, over=None, at_s=now_s, expires_s=now_s + _KEPT_S)

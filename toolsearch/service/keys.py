@@ -12,11 +12,11 @@ from typing import Final
 
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.reach import EVERY_TOOL, Reach, RuleKind
-from toolsearch.access.scopes import SCOPES, Scope
+from toolsearch.access.scopes import Scope
 from toolsearch.access.token_hashes import token_sha256
 from toolsearch.errors import BadSettingError, KeyStoreError, UnknownRecordError
 from toolsearch.storage.keys import KeyStore, StoredKey
-from toolsearch.storage.records import THE_SERVICE, RecordStore
+from toolsearch.storage.records import RecordStore
 
 logger = logging.getLogger(__name__)
 
@@ -157,12 +157,10 @@ class Keys:
             if key.tenant == tenant and key_id in (None, key.id):
                 del self._fresh[sha256]
 
-    def first_key(self) -> str | None:
-        """On the very first start, make the first tenant and a key for its administrator; None later."""
-        if not self._store.is_empty():
-            return None
-        self._records.put(THE_SERVICE, TENANT, FIRST_TENANT, {"name": FIRST_TENANT}, over=None, at_s=self._clock())
-        return self.make(FIRST_TENANT, "first administrator", SCOPES, is_operator=True)[0]
+    def forget_all(self) -> None:
+        """Read every key again before it is accepted: nobody knows what other replicas have revoked."""
+        self._changes += 1
+        self._fresh.clear()
 
     async def aclose(self) -> None:
         """Wait until the last uses are written down."""

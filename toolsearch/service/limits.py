@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, nullcontext
 from typing import Final, Literal, TypeAlias
 
 from toolsearch.errors import TooManyError
 from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.settings import QuotaSettings, RateSettings
+from toolsearch.service.shared_rates import Bucket, SharedRates
 from toolsearch.storage.storage import Storage
 
 Rated: TypeAlias = Literal["requests", "calls", "tokens"]
@@ -65,16 +67,25 @@ class Buckets:
 
 
 class Limits:
-    """Each method raises TooManyError for what is too much."""
+    """Each method raises TooManyError for what is too much. *replica* is the id of this one: the rates are those of all
+    replicas together, but for what the others let through within the last second.
+    """
 
     def __init__(
-        self, rates: RateSettings, quotas: QuotaSettings, storage: Storage, clock: Callable[[], float]
+        self, rates: RateSettings, quotas: QuotaSettings, storage: Storage, replica: str, clock: Callable[[], float]
     ) -> None:
         self._rates = rates
         self._quotas = quotas
         self._storage = storage
         self._clock = clock
         self._buckets = Buckets(clock)
+        self.shared = SharedRates(storage.records, replica, clock, self._used_elsewhere) if storage.is_shared else None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """While the service runs: other replicas are told of what is used here."""
+        async with self.shared.running() if self.shared is not None else nullcontext():
+            yield
 
     async def request(self, caller: ServiceCaller) -> None:
         """Before anything is done. Whoever has used up the tokens of a minute waits with every request."""
@@ -91,7 +102,9 @@ class Limits:
         """Note *count* tokens of definitions or answers that a model was sent. The last answer may go over the limit;
         the requests after it are refused.
         """
-        self._buckets.owe(_bucket(tenant, key, "tokens"), count, self._rates.tokens)
+        bucket = _bucket(tenant, key, "tokens")
+        self._buckets.owe(bucket, count, self._rates.tokens)
+        self._tell(bucket, count)
 
     async def require_room(self, tenant: str, what: Counted, more: int = 1) -> None:
         """Before *more* are made. Requests at the same moment may together go over the quota by what they make."""
@@ -103,9 +116,20 @@ class Limits:
         capacity: int = getattr(self._rates, what)
         if amount > capacity:
             raise TooManyError(f"{amount:,} {what} at once are more than the {capacity:,} of a minute; send fewer")
-        wait_s = self._buckets.take(_bucket(caller.tenant, caller.key_id, what), amount, capacity)
+        bucket = _bucket(caller.tenant, caller.key_id, what)
+        wait_s = self._buckets.take(bucket, amount, capacity)
         if wait_s:
             raise _too_many(what, capacity, wait_s)
+        self._tell(bucket, amount)
+
+    def _tell(self, bucket: Bucket, amount: int) -> None:
+        if self.shared is not None and amount:
+            self.shared.used(bucket, amount)
+
+    def _used_elsewhere(self, bucket: Bucket, amount: int) -> None:
+        capacity: int | None = getattr(self._rates, bucket[1], None)
+        if capacity is not None:  # a replica of another version may limit more
+            self._buckets.owe(bucket, amount, capacity)
 
     def _count(self, tenant: str, what: Counted) -> int:
         now_s = self._clock()

@@ -12,15 +12,21 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from toolsearch.storage.load import StoreLoad
+
 CONTENT_TYPE: Final = "text/plain; version=1.0.0; charset=utf-8"
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
 class Reading(NamedTuple):
-    """What one look at the service gives. Each mapping is by the value of the label."""
+    """What one look at the service gives. Each mapping is by the value of the label.
 
-    sessions: int
+    sessions  None while the store is away
+    """
+
+    store: StoreLoad
+    sessions: int | None
     corpora: int
     corpora_bytes: int
     evictions: int
@@ -77,13 +83,23 @@ class _OnDemand(Collector):
 
     def collect(self) -> Iterable[Metric]:
         reading = self._read()
-        yield GaugeMetricFamily("toolsearch_sessions", "Sessions that have not expired.", reading.sessions)
+        yield from _of_store(reading.store)
+        if reading.sessions is not None:
+            yield GaugeMetricFamily("toolsearch_sessions", "Sessions that have not expired.", reading.sessions)
         yield GaugeMetricFamily("toolsearch_corpora", "Catalogs and toolsets in memory.", reading.corpora)
         yield GaugeMetricFamily("toolsearch_corpora_bytes", "About how much memory they take.", reading.corpora_bytes)
         yield CounterMetricFamily("toolsearch_evictions", "Times that one left memory for room.", reading.evictions)
         yield GaugeMetricFamily("toolsearch_jobs_running", "Jobs that run or wait.", reading.running_jobs)
         yield _counts("jobs_ended", "Jobs that have ended, by how.", "state", reading.ended_jobs)
         yield _counts("activity", "Searches, calls and tokens, over every face.", "what", reading.activity)
+
+
+def _of_store(load: StoreLoad) -> Iterable[Metric]:
+    yield GaugeMetricFamily("toolsearch_store_up", "1 if the store could be used the last time.", int(load.is_there))
+    yield CounterMetricFamily("toolsearch_store_outages", "Times that the store went away.", load.times_away)
+    yield GaugeMetricFamily("toolsearch_store_connections", "Connections to the store.", load.connections)
+    yield GaugeMetricFamily("toolsearch_store_connections_busy", "Of these, those in use.", load.busy)
+    yield GaugeMetricFamily("toolsearch_store_waiting", "Threads that wait for a connection.", load.waiting)
 
 
 def _counts(name: str, about: str, label: str, counts: Mapping[str, int]) -> CounterMetricFamily:

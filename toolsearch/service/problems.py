@@ -1,10 +1,12 @@
 """One shape for all errors: ``application/problem+json`` with a stable code, and what to do.
 
-The id of the request is in the header ``x-request-id`` alone, so that equal errors have equal bytes.
+The id of the request is in the header ``x-request-id`` alone, so that equal errors have equal bytes. Where MCP is
+spoken, what may pass is an error of JSON-RPC, since that is what clients show their models.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections.abc import Mapping
@@ -17,20 +19,33 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from toolsearch.api.base import Problem
-from toolsearch.errors import NotAuthenticatedError, ToolSearchError, TooManyError
+from toolsearch.errors import (
+    NotAuthenticatedError,
+    StorageError,
+    ToolNotHereError,
+    ToolSearchError,
+    TooManyError,
+    text_for_model,
+)
+from toolsearch.service.paths import is_mcp
 from toolsearch.service.refusals import HttpRefusal
+from toolsearch.wire.mcp.results import ERROR_CODE
 
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE: Final = "application/problem+json"
+_PASSING: Final = frozenset({429, 503})
+_INTERNAL_ERROR: Final = -32603  # of JSON-RPC
 _NO_BODY: Final = frozenset({204, 304})
 
 
 class ProblemResponse(Response):
     """It notes its code beside the request, for the log and the metrics."""
 
-    def __init__(self, code: str, content: str, status: int, headers: Mapping[str, str] | None) -> None:
-        super().__init__(content, status, headers, MEDIA_TYPE)
+    def __init__(
+        self, code: str, content: str, status: int, headers: Mapping[str, str] | None, media_type: str = MEDIA_TYPE
+    ) -> None:
+        super().__init__(content, status, headers, media_type)
         self._code = code
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,6 +67,16 @@ def problem(
     return ProblemResponse(code, body.model_dump_json(), status, headers)
 
 
+def answer_to(error: Exception, path: str) -> Response:
+    """What is answered for *error* to a request for *path*."""
+    if is_mcp(path) and isinstance(error, ToolSearchError) and error.status in _PASSING:
+        _log(error)
+        told = {"code": _INTERNAL_ERROR, "message": text_for_model(error), "data": {ERROR_CODE: error.code}}
+        body = json.dumps({"jsonrpc": "2.0", "id": None, "error": told})
+        return ProblemResponse(error.code, body, error.status, headers_of(error), "application/json")
+    return problem_of(error)
+
+
 def problem_of(error: Exception) -> Response:
     """What is answered for *error*. An error that nobody foresaw is logged, and shows nothing."""
     if isinstance(error, RequestValidationError):
@@ -59,9 +84,8 @@ def problem_of(error: Exception) -> Response:
     if isinstance(error, HTTPException):
         return _of_http(error)
     if isinstance(error, ToolSearchError):
-        if error.status >= 500:
-            logger.warning("a request failed: %s: %s", error.code, error)
-        return problem(status=error.status, code=error.code, detail=str(error), headers=_headers(error))
+        _log(error)
+        return problem(status=error.status, code=error.code, detail=str(error), headers=headers_of(error))
     logger.error("a request failed unexpectedly: %s", type(error).__name__, exc_info=error)
     return problem(
         status=500, code="internal_error", detail="the service has failed; its log says more, by the request's id"
@@ -73,8 +97,8 @@ def add_problem_handlers(app: FastAPI) -> None:
         app.add_exception_handler(kind, _handle)
 
 
-async def _handle(_: Request, error: Exception) -> Response:
-    return problem_of(error)
+async def _handle(request: Request, error: Exception) -> Response:
+    return answer_to(error, request.url.path)
 
 
 def _of_validation(error: RequestValidationError) -> Response:
@@ -90,9 +114,16 @@ def _of_http(error: HTTPException) -> Response:
     return problem(status=error.status_code, code=code, detail=str(error.detail), headers=error.headers)
 
 
-def _headers(error: ToolSearchError) -> dict[str, str]:
+def _log(error: ToolSearchError) -> None:
+    """The store itself logs that it is away, once, and not with each request."""
+    is_away = isinstance(error, StorageError) and error.retry_after_s is not None
+    if error.status >= 500 and not is_away:
+        logger.warning("a request failed: %s: %s", error.code, error)
+
+
+def headers_of(error: ToolSearchError) -> dict[str, str]:
     if isinstance(error, NotAuthenticatedError):
         return {"www-authenticate": 'Bearer realm="toolsearch"'}
-    if isinstance(error, TooManyError) and error.retry_after_s is not None:
+    if isinstance(error, TooManyError | StorageError | ToolNotHereError) and error.retry_after_s is not None:
         return {"retry-after": str(max(1, math.ceil(error.retry_after_s)))}
     return {}

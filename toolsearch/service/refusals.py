@@ -58,7 +58,10 @@ def timed_out(seconds: float) -> HttpRefusal:
 
 def same_time() -> HttpRefusal:
     return HttpRefusal(
-        409, "idempotency_in_progress", "a request with this Idempotency-Key has not ended; wait, and ask again"
+        409,
+        "idempotency_in_progress",
+        "a request with this Idempotency-Key has not ended; wait, and ask again",
+        {"retry-after": "1"},
     )
 
 

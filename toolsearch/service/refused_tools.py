@@ -48,18 +48,13 @@ class RefusedTools:
     records: RecordStore
     clock: Callable[[], float]
 
-    async def save(self, source: Origin, refused: Sequence[Refusal]) -> None:
-        """In place of those of the import before."""
+    def write(self, source: Origin, refused: Sequence[Refusal]) -> None:
+        """In place of those of the import before. For threads, as `remove`."""
         items = [[each.name[:_MOST_CHARACTERS], each.reason[:_MOST_CHARACTERS]] for each in refused[:_MOST_KEPT]]
-        await asyncio.to_thread(
-            self.records.put,
-            source.tenant,
-            REFUSED,
-            source.id,
-            {"items": items},
-            over=None,
-            at_s=self.clock(),
-        )
+        self.records.put(source.tenant, REFUSED, source.id, {"items": items}, over=None, at_s=self.clock())
+
+    def remove(self, source: Origin) -> None:
+        self.records.delete(source.tenant, REFUSED, source.id)
 
     async def of_source(self, source: Origin) -> list[Refusal]:
         record = await asyncio.to_thread(self.records.get, source.tenant, REFUSED, source.id, at_s=self.clock())
@@ -74,9 +69,6 @@ class RefusedTools:
         of_these = [record for record in found if record.id.startswith(start)]
         items: list[tuple[str, Any]] = [(record.id, item) for record in of_these for item in _items(record)]
         return [Refusal(name, source.removeprefix(start), reason) for source, (name, reason) in items]
-
-    async def forget(self, source: Origin) -> None:
-        await asyncio.to_thread(self.records.delete, source.tenant, REFUSED, source.id)
 
 
 def _items(record: Record) -> list[Any]:

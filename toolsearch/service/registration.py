@@ -1,11 +1,17 @@
-"""Registers Python tools of the operator in catalogs, as the service starts, and takes out those of earlier starts."""
+"""Registers Python tools of the operator in catalogs, and takes out those that no replica registers any more.
+
+Each replica says in the record of a registration that it has it. Replicas with different lists, as while a new version
+is rolled out, leave each other's tools alone; a call that reaches one without the function is told so. Of two versions
+of a definition that counts which was registered last, and a replica with another one runs it only if its arguments and
+its result are the same.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,19 +19,25 @@ from toolsearch.catalog.loading import MODULE_PREFIX
 from toolsearch.catalog.source import LoadReport
 from toolsearch.catalog.sources.modules import ModuleSource
 from toolsearch.catalog.taking import sift
-from toolsearch.errors import BadSettingError, RecordConflictError, UnknownRecordError
+from toolsearch.documents.json_values import as_list
+from toolsearch.errors import BadSettingError, RecordConflictError, ToolSearchError, UnknownRecordError
 from toolsearch.service.catalogs import CATALOG
 from toolsearch.service.imports.exchange import Exchanger
+from toolsearch.service.presence import Presence
 from toolsearch.service.python_tools import PythonTools
 from toolsearch.service.stored_tools import to_row
-from toolsearch.storage.records import RecordStore
+from toolsearch.storage.contents import StoredTool
+from toolsearch.storage.records import Record
+from toolsearch.storage.storage import Storage
 from toolsearch.tools.definition import legal_name
+from toolsearch.tools.json_types import JsonObject
 
 logger = logging.getLogger(__name__)
 
-REGISTERED: Final = "registered"  # the kind of the records of what was registered at the last start
+REGISTERED: Final = "registered"  # the kind of the records that say which replicas have registered what
 _DEFAULT_CATALOG: Final = "default"
 _MOST: Final = 1_000
+_LOOK_EVERY_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +64,27 @@ def read_registration(text: str) -> Registration:
     return Registration(catalog, spec)
 
 
-@dataclass(frozen=True, slots=True)
+class _StillRegisteredError(Exception):
+    """Another replica has registered it by now."""
+
+
 class Registrar:
     """*clock* gives seconds since 1970."""
 
-    tools: PythonTools
-    records: RecordStore
-    exchanger: Exchanger
-    clock: Callable[[], float]
+    def __init__(
+        self,
+        tools: PythonTools,
+        storage: Storage,
+        exchanger: Exchanger,
+        presence: Presence,
+        clock: Callable[[], float],
+    ) -> None:
+        self._tools = tools
+        self._storage = storage
+        self._exchanger = exchanger
+        self._presence = presence
+        self._clock = clock
+        self._registered: dict[str, tuple[Registration, list[StoredTool]]] = {}  # by id
 
     async def register(self, tenant: str, registrations: Sequence[Registration]) -> None:
         """Load the modules, which runs them, and write their tools; catalogs that are not there are made.
@@ -67,39 +92,112 @@ class Registrar:
         Raises SourceError if a module cannot be imported.
         """
         reports = {each: await asyncio.to_thread(_load, each) for each in dict.fromkeys(registrations)}
-        await self._take_out(tenant, {each.id for each in reports})
         for registration, report in reports.items():
-            await self._write(tenant, registration, report)
+            self._add(tenant, registration, report)
+        for registration_id in await self._abandoned(tenant):
+            await self._take_out(tenant, registration_id)
+        for registration, rows in self._registered.values():
+            await self._write(tenant, registration, rows)
 
-    async def _write(self, tenant: str, registration: Registration, report: LoadReport) -> None:
+    @asynccontextmanager
+    async def following(self, tenant: str) -> AsyncGenerator[None]:
+        """While the block runs, look once a minute at what other replicas have registered."""
+        task = asyncio.create_task(self._keep_following(tenant), name="registrations")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def look(self, tenant: str, abandoned_before: Collection[str]) -> set[str]:
+        """Take out what was abandoned before and is still, and return what is abandoned now.
+
+        What this replica has registered is written again if others took it for gone meanwhile.
+        """
+        abandoned = await self._abandoned(tenant)
+        for registration_id in abandoned & set(abandoned_before):
+            await self._take_out(tenant, registration_id)
+        for registration, rows in self._registered.values():
+            if self._presence.replica not in await asyncio.to_thread(self._replicas_with, tenant, registration.id):
+                await self._write(tenant, registration, rows)
+        return abandoned
+
+    async def _keep_following(self, tenant: str) -> None:
+        abandoned = set[str]()
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            try:
+                abandoned = await self.look(tenant, abandoned)
+            except ToolSearchError as error:
+                logger.warning("it cannot be told which Python tools are registered: %s", error)
+
+    def _add(self, tenant: str, registration: Registration, report: LoadReport) -> None:
         spec = registration.spec
         good, refused = sift(report.tools, spec)
-        self.tools.add(tenant, spec, good)
-        await self._require_catalog(tenant, registration.catalog)
-        await self._note(tenant, registration)
+        self._tools.add(tenant, spec, good)
+        for refusal in (*report.refused, *refused):
+            logger.warning("%s: %s is refused: %s", spec, refusal.name, refusal.reason)
         rows = [to_row(tool, source=spec, execution={"kind": "python", "spec": spec}) for tool in good]
-        done = await self.exchanger.exchange(tenant, registration.catalog, spec, rows)
-        for refusal in (*report.refused, *refused, *done.refused):
+        self._registered[registration.id] = registration, rows
+
+    async def _write(self, tenant: str, registration: Registration, rows: Sequence[StoredTool]) -> None:
+        spec = registration.spec
+        await self._require_catalog(tenant, registration.catalog)
+        await asyncio.to_thread(self._note, tenant, registration.id)
+        done = await self._exchanger.exchange(tenant, registration.catalog, spec, rows)
+        for refusal in done.refused:
             logger.warning("%s: %s is refused: %s", spec, refusal.name, refusal.reason)
 
-    async def _take_out(self, tenant: str, kept: set[str]) -> None:
-        """Remove the tools of modules that are not registered any more: nothing could run them."""
-        found = await asyncio.to_thread(self.records.page, tenant, REGISTERED, limit=_MOST, at_s=self.clock())
-        for record in found:
-            if record.id not in kept:
-                catalog, _, spec = record.id.partition("/")
-                with suppress(UnknownRecordError):  # the catalog has been deleted since
-                    await self.exchanger.exchange(tenant, catalog, spec, ())
-                await asyncio.to_thread(self.records.delete, tenant, REGISTERED, record.id)
+    async def _abandoned(self, tenant: str) -> set[str]:
+        """The ids of what neither this replica has registered nor any other that runs: nothing could run it."""
+        return await asyncio.to_thread(self._find_abandoned, tenant)
+
+    def _find_abandoned(self, tenant: str) -> set[str]:
+        found = self._storage.records.page(tenant, REGISTERED, limit=_MOST, at_s=self._clock())
+        return {each.id for each in found if each.id not in self._registered and not self._running(each)}
+
+    async def _take_out(self, tenant: str, registration_id: str) -> None:
+        """Remove its tools, unless a replica registers it at this moment."""
+        catalog, _, spec = registration_id.partition("/")
+
+        def forget() -> None:
+            with self._storage.transaction():
+                there = self._storage.records.hold(tenant, REGISTERED, registration_id, at_s=self._clock())
+                if there is not None and self._running(there):
+                    raise _StillRegisteredError
+                self._storage.records.delete(tenant, REGISTERED, registration_id)
+
+        with suppress(_StillRegisteredError):
+            try:
+                await self._exchanger.exchange(tenant, catalog, spec, (), also=lambda _: forget())
+            except UnknownRecordError:  # the catalog has been deleted since
+                await asyncio.to_thread(forget)
 
     async def _require_catalog(self, tenant: str, name: str) -> None:
         with suppress(RecordConflictError):  # it is there
             await asyncio.to_thread(
-                self.records.put, tenant, CATALOG, name, {"description": ""}, over=0, at_s=self.clock()
+                self._storage.records.put, tenant, CATALOG, name, {"description": ""}, over=0, at_s=self._clock()
             )
 
-    async def _note(self, tenant: str, registration: Registration) -> None:
-        await asyncio.to_thread(self.records.put, tenant, REGISTERED, registration.id, {}, over=None, at_s=self.clock())
+    def _note(self, tenant: str, registration_id: str) -> None:
+        """Write that this replica has it, and forget those that are gone."""
+        with self._storage.transaction():
+            there = self._storage.records.hold(tenant, REGISTERED, registration_id, at_s=self._clock())
+            running = {*(self._running(there) if there else ()), self._presence.replica}
+            document: JsonObject = {"replicas": sorted(running)}
+            self._storage.records.put(tenant, REGISTERED, registration_id, document, over=None, at_s=self._clock())
+
+    def _replicas_with(self, tenant: str, registration_id: str) -> list[str]:
+        there = self._storage.records.get(tenant, REGISTERED, registration_id, at_s=self._clock())
+        return _replicas(there) if there else []
+
+    def _running(self, record: Record) -> list[str]:
+        """The replicas that have it registered and run."""
+        return [replica for replica in _replicas(record) if self._presence.is_there(replica)]
+
+
+def _replicas(record: Record) -> list[str]:
+    return list(map(str, as_list(record.document.get("replicas")) or ()))
 
 
 def _load(registration: Registration) -> LoadReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, Final
 
 from toolsearch.calling.arguments import parse_arguments
 from toolsearch.calling.inner_call import inner_call
-from toolsearch.errors import ToolSearchError, UnfinishedCallError, text_for_model
+from toolsearch.errors import StorageError, ToolSearchError, UnfinishedCallError, UnknownSessionError, text_for_model
 from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.calls import Calls, Done, HandedBack, search_result
 from toolsearch.service.limits import Limits
@@ -22,6 +23,8 @@ from toolsearch.wire.formats import WireFormat, render_change, render_results
 from toolsearch.wire.mcp.results import error_result, read_result
 from toolsearch.wire.replies import parse_tool_calls
 from toolsearch.wire.usage import input_tokens
+
+logger = logging.getLogger(__name__)
 
 _MOST_AT_ONCE: Final = 16  # calls of one reply
 
@@ -51,7 +54,11 @@ class Replies:
         async with self.sessions.using(caller, session_id) as opened:
             outcomes = list(zip(calls, await self._run(caller, opened, calls), strict=True))
             results = [each for _, each in outcomes if isinstance(each, ToolResult)]
-            written = await opened.run(partial(_written, results, wire_format, input_tokens(reply)))
+            try:
+                written = await opened.run(partial(_written, results, wire_format, input_tokens(reply)))
+            except (StorageError, UnknownSessionError) as error:  # must not have the caller repeat what has run
+                logger.warning("what a reply has come to is not noted in its session: %s", error)
+                written = render_results(results, wire_format)
         return ExecutedReply(written, [(call.id, each) for call, each in outcomes if isinstance(each, HandedBack)])
 
     async def _run(

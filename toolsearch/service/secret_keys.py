@@ -7,14 +7,16 @@ import binascii
 import logging
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from toolsearch.environment import SECRET_KEY, SECRET_KEY_FILE
-from toolsearch.errors import BadSettingError, SealError
+from toolsearch.errors import BadSettingError, RecordConflictError, SealError
 from toolsearch.service.seal import Seal, new_key
 from toolsearch.storage.private_files import write_private
 from toolsearch.storage.records import THE_SERVICE, RecordStore
+from toolsearch.tools.json_types import JsonObject
 
 KEY_FILE: Final = "secret.key"  # in the folder of the data
 PROOF: Final = "seal"  # kind and id of a record which only the right key opens
@@ -28,12 +30,14 @@ logger = logging.getLogger(__name__)
 def open_seal(environ: Mapping[str, str], folder: Path, records: RecordStore, *, clock: Callable[[], float]) -> Seal:
     """The seal of the data in *folder*, with the keys that *environ* or the file of keys gives.
 
-    The first start makes the file if there are none. Raises BadSettingError for what is no key, and SealError if the
-    data were sealed with a key that is not among them.
+    The first start makes the file if there are none. Of services that start at once over one store, with keys that
+    differ, one starts. Raises BadSettingError for what is no key, and SealError if the data were sealed with a key that
+    is not among them.
     """
-    seal = checked_seal(environ, folder, records, clock=clock) or Seal([_made(folder / KEY_FILE)])
-    if records.get(THE_SERVICE, PROOF, PROOF, at_s=clock()) is None:
-        records.put(THE_SERVICE, PROOF, PROOF, {"sealed": seal.seal(PROOF)}, over=None, at_s=clock())
+    seal = checked_seal(environ, folder, records, clock=clock)
+    if seal is None:
+        return _first_seal(folder / KEY_FILE, records, clock)
+    _prove(seal, records, clock)
     return seal
 
 
@@ -41,7 +45,7 @@ def checked_seal(
     environ: Mapping[str, str], folder: Path, records: RecordStore, *, clock: Callable[[], float]
 ) -> Seal | None:
     """As `open_seal`, but nothing is written; None if the first start has yet to make a key."""
-    proof = records.get(THE_SERVICE, PROOF, PROOF, at_s=clock())
+    proof = _proof(records, clock)
     keys = _given(environ, folder)
     if keys is None:
         if proof is not None:
@@ -49,7 +53,39 @@ def checked_seal(
         return None
     seal = Seal(keys)
     if proof is not None:
-        seal.open(str(proof.document.get("sealed")))
+        seal.open(proof)
+    return seal
+
+
+def _proof(records: RecordStore, clock: Callable[[], float]) -> str | None:
+    record = records.get(THE_SERVICE, PROOF, PROOF, at_s=clock())
+    return None if record is None else str(record.document.get("sealed"))
+
+
+def _prove(seal: Seal, records: RecordStore, clock: Callable[[], float]) -> None:
+    """Write down what only the keys of *seal* open, unless there is such a thing; then they have to open that."""
+    if _proof(records, clock) is None:
+        document: JsonObject = {"sealed": seal.seal(PROOF)}
+        with suppress(RecordConflictError):  # another start was faster
+            records.put(THE_SERVICE, PROOF, PROOF, document, over=0, at_s=clock())
+    seal.open(_proof(records, clock) or "")
+
+
+def _first_seal(file: Path, records: RecordStore, clock: Callable[[], float]) -> Seal:
+    """A seal with a new key, which is in its file before anything can be sealed with it."""
+    key = new_key()
+    seal = Seal([key])
+    write_private(file, base64.b64encode(key) + b"\n")
+    try:
+        _prove(seal, records, clock)
+    except SealError:  # another start was faster, so this key is for nothing
+        file.unlink()
+        raise
+    logger.warning(
+        "made a secret key for the credentials of upstream servers: %s; keep a copy of it apart from backups of the "
+        "data, which cannot be opened without it",
+        file,
+    )
     return seal
 
 
@@ -88,14 +124,3 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="ascii", errors="replace")
     except OSError as error:
         raise BadSettingError(f"the secret keys in {path} cannot be read: {error.strerror}") from error
-
-
-def _made(path: Path) -> bytes:
-    key = new_key()
-    write_private(path, base64.b64encode(key) + b"\n")
-    logger.warning(
-        "made a secret key for the credentials of upstream servers: %s; keep a copy of it apart from backups of the "
-        "data, which cannot be opened without it",
-        path,
-    )
-    return key

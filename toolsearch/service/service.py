@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -13,6 +14,7 @@ from fastapi import Request
 
 from toolsearch.access.principals import Grant
 from toolsearch.access.url_guard import UrlGuard
+from toolsearch.errors import StorageError
 from toolsearch.service.activity.activity import Activity
 from toolsearch.service.activity.observing import ActivityObserver
 from toolsearch.service.approvals import Approvals
@@ -21,6 +23,7 @@ from toolsearch.service.calls import Calls
 from toolsearch.service.catalogs import Catalogs
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.executions import Executions
+from toolsearch.service.following import Following
 from toolsearch.service.http_tools import HttpTools
 from toolsearch.service.idempotency import Idempotency
 from toolsearch.service.imports.exchange import Exchanger
@@ -30,11 +33,14 @@ from toolsearch.service.imports.sources import Sources
 from toolsearch.service.issued_tokens import IssuedTokens
 from toolsearch.service.keys import FIRST_TENANT, TENANT, Keys
 from toolsearch.service.limits import Limits
+from toolsearch.service.mcp_face.connection_ids import ConnectionIds
 from toolsearch.service.mcp_face.face import McpFace
 from toolsearch.service.metrics import Metrics, Reading
 from toolsearch.service.outbound import Outbound
+from toolsearch.service.presence import Presence
 from toolsearch.service.python_tools import PythonTools
 from toolsearch.service.registration import Registrar, read_registration
+from toolsearch.service.replica_lease import ReplicaLease
 from toolsearch.service.replies import Replies
 from toolsearch.service.retention import pruning
 from toolsearch.service.seal import Seal
@@ -54,6 +60,8 @@ _PAGE = 1_000  # tenants
 class Service:
     """Built once; the application runs it. *clock* gives seconds since 1970. *storage* is closed by who made it.
 
+    `replica` tells it from others over the same store, and is another one at each start.
+
     Without *seal*, what is sealed can be opened until this process ends.
 
     indexes  the folder where indexes are kept between starts, which may be deleted while no service runs; None keeps
@@ -71,6 +79,7 @@ class Service:
         indexes: Path | None = None,
         tools: Sequence[str] = (),
     ) -> None:
+        self.replica = secrets.token_hex(8)
         self._registrations = [read_registration(each) for each in tools]
         self.settings = settings
         self.storage = storage
@@ -80,16 +89,18 @@ class Service:
         self.keys = Keys(storage.keys, storage.records, clock)
         self.tokens = SessionTokens(self.keys, self.seal, clock)
         self.visits = Visits(storage.records, self.keys, clock, visit_s=settings.serve.visit_s)
-        self.limits = Limits(settings.rates, settings.quotas, storage, clock)
+        self.limits = Limits(settings.rates, settings.quotas, storage, self.replica, clock)
         self.audit = Audit(storage.audit, clock)
         self.outbound = Outbound(UrlGuard.of(settings.outbound.allowed_hosts, settings.outbound.allowed_networks))
-        self.idempotency = Idempotency(storage.records, self.seal, clock)
         sources = Sources(storage.records, self.seal, clock)
         self.python_tools = PythonTools()
         http_tools = HttpTools(sources, self.outbound.open_client, settings.http_tools)
         executions = Executions(http_tools, self.python_tools)
         servers = ServerDirectory(sources, self.outbound.transport, settings.mcp_servers, clock)
         self.activity = Activity(storage, settings.activity, clock, self.limits.used_tokens)
+        self.presence = Presence(storage.leases, self.replica)
+        self.lease = ReplicaLease(storage.leases, self.replica, lasts_s=settings.replicas.lease_s)
+        self.idempotency = Idempotency(storage.records, self.presence, self.seal, clock)
         self.corpora = Corpora(
             storage,
             settings,
@@ -112,13 +123,19 @@ class Service:
             limits=self.limits,
             open_client=self.outbound.open_client,
             clock=clock,
+            lease=self.lease,
         )
-        self.catalogs.deleting.append(self.imports.drop_catalog)
+        self.following = Following(storage.changes, self.corpora, self.keys, self.imports.connecting, settings.replicas)
+        exchanger = Exchanger(storage, self.corpora, sources)
+        self.registrar = Registrar(self.python_tools, storage, exchanger, self.presence, clock)
+        self.catalogs.stopping.append(self.imports.stop_catalog)
+        self.catalogs.dropping.append(self.imports.drop_catalog)
         self.sessions = Sessions(storage, self.corpora, clock, ttl_s=settings.serve.session_ttl_s)
         self.calls = Calls(self.sessions, self.corpora, storage.records, self.activity, self.limits, clock)
         self.replies = Replies(self.calls, self.sessions, self.limits)
         self.metrics = Metrics(self._reading)
-        self.mcp = McpFace(self.sessions, self.corpora, self.keys, self.limits, settings)
+        connection_ids = ConnectionIds(self.seal, storage.records, clock)
+        self.mcp = McpFace(self.sessions, self.corpora, self.keys, self.limits, settings, connection_ids)
 
     async def of_token(self, token: str) -> Grant | None:
         """What a bearer token allows; None if it is not accepted."""
@@ -132,30 +149,29 @@ class Service:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """While the application serves."""
-        async with self.activity.running():  # outermost: what ends at the end is noted, too
+        async with self.presence.told(), self.activity.running():  # outermost: what ends at the end is noted, too
             try:
-                await self._register_tools()
-                async with pruning(self.storage, self.settings.retention, self.clock), self.mcp.running():
+                await self.registrar.register(FIRST_TENANT, self._registrations)
+                retention = pruning(self.storage, self.settings.retention, self.clock, replica=self.replica)
+                registered = self.registrar.following(FIRST_TENANT)
+                rates = self.limits.running()
+                async with self.following.running(), retention, registered, rates, self.mcp.running():
                     yield
             finally:
                 await self.imports.aclose()
+                await self.lease.aclose()
                 await self.corpora.aclose()
                 await self.keys.aclose()
-
-    async def _register_tools(self) -> None:
-        exchanger = Exchanger(self.storage.contents, self.corpora, self.imports.sources)
-        registrar = Registrar(self.python_tools, self.storage.records, exchanger, self.clock)
-        await registrar.register(FIRST_TENANT, self._registrations)
+                await self.idempotency.aclose()
 
     def _reading(self) -> Reading:
         """What the metrics tell besides what is counted. It reads from the store."""
-        now_s, records = self.clock(), self.storage.records
-        sessions, last = 0, ""
-        while page := records.page(THE_SERVICE, TENANT, after=last, limit=_PAGE, at_s=now_s):
-            last = page[-1].id
-            sessions += sum(records.count(tenant.id, SESSION, at_s=now_s) for tenant in page)
+        sessions = None
+        with suppress(StorageError):  # the other figures are wanted all the more
+            sessions = self._count_sessions()
         jobs = self.imports.jobs
         return Reading(
+            store=self.storage.load(),
             sessions=sessions,
             corpora=len(self.corpora.refs),
             corpora_bytes=self.corpora.bytes,
@@ -164,6 +180,14 @@ class Service:
             ended_jobs=dict(jobs.ended_by_state),
             activity=dict(self.activity.figures.totals),
         )
+
+    def _count_sessions(self) -> int:
+        now_s, records = self.clock(), self.storage.records
+        sessions, last = 0, ""
+        while page := records.page(THE_SERVICE, TENANT, after=last, limit=_PAGE, at_s=now_s):
+            last = page[-1].id
+            sessions += sum(records.count(tenant.id, SESSION, at_s=now_s) for tenant in page)
+        return sessions
 
 
 def service_of(request: Request) -> Service:

@@ -1,7 +1,8 @@
 """Sessions of agents: opened over one catalog or toolset, kept until they expire, and there again after a restart.
 
 A session is two things in the store: a record, which says whose it is, over what and until when, and the engine's own
-session under the same id, with what was discovered. Without the record there is no session.
+session under the same id, with what was discovered. Without the record there is no session. Both are read with each
+request and written with each step, so that any replica serves any session; what two of them find at once is merged.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -24,7 +25,7 @@ from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.session import Session, note_searches
 from toolsearch.sessions.answering import Answered, answered_in
 from toolsearch.sessions.conversation import Conversation
-from toolsearch.sessions.state import SessionCounters, read_exposure
+from toolsearch.sessions.state import SessionCounters, SessionState, read_exposure
 from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
 from toolsearch.threads import search_threads
@@ -138,6 +139,15 @@ class Sessions:
         """Await *listener* with the id of each session that is deleted."""
         self._on_end.append(listener)
 
+    @property
+    def are_shared(self) -> bool:
+        """Whether other replicas may write them."""
+        return self._storage.is_shared
+
+    async def versions(self, tenant: str, session_ids: Collection[str]) -> dict[str, int]:
+        """Of those that have not ended; each step writes another one."""
+        return await asyncio.to_thread(self._storage.sessions(tenant).versions, session_ids)
+
     async def create(
         self, caller: ServiceCaller, plan: SessionPlan, *, pins: tuple[str, ...] = (), ttl_s: float | None = None
     ) -> KeptSession:
@@ -148,15 +158,8 @@ class Sessions:
         session_id = f"ses_{secrets.token_hex(12)}"
         kept = KeptSession(session_id, plan, caller.key_id, now_s, now_s + (ttl_s or self._ttl_s))
         async with self._corpora.using(plan.corpus) as corpus:
-            await search_threads.run(_begin, corpus, caller.principal, kept, pins)
-        # Written last: what has no record is no session, so that nothing half-made can be met.
-        await asyncio.to_thread(
-            self._storage.records.put,
-            *(caller.tenant, SESSION, session_id, _document(kept)),
-            over=0,
-            at_s=now_s,
-            expires_s=kept.expires_s,
-        )
+            begun = await search_threads.run(_begun, corpus, caller.principal, kept, pins)
+        await asyncio.to_thread(self._add, kept, begun)
         return kept
 
     async def get(self, caller: ServiceCaller, session_id: str) -> KeptSession:
@@ -193,14 +196,30 @@ class Sessions:
     async def delete(self, caller: ServiceCaller, session_id: str) -> None:
         """Raises UnknownSessionError."""
         kept = await self.get(caller, session_id)
-        await asyncio.to_thread(self._storage.records.delete, caller.tenant, SESSION, session_id)
+        await asyncio.to_thread(self._remove, caller.tenant, session_id)
         for listener in self._on_end:
             await listener(session_id)
-        try:
-            async with self._corpora.using(kept.plan.corpus) as corpus:
-                await asyncio.to_thread(corpus.engine.sessions.evict, session_id)
-        except UnknownRecordError:  # its catalog is gone, and with that the engine
-            await asyncio.to_thread(self._storage.sessions(caller.tenant).delete, session_id)
+        if kept.plan.corpus in self._corpora.refs:
+            with suppress(UnknownRecordError):  # its catalog is gone, and with that the engine
+                async with self._corpora.using(kept.plan.corpus) as corpus:
+                    await asyncio.to_thread(corpus.engine.sessions.forget, session_id)
+
+    def _add(self, kept: KeptSession, begun: str) -> None:
+        """Write the record and the engine's session at once, so that nobody meets the one without the other."""
+        tenant = kept.plan.corpus.tenant
+        with self._storage.transaction():
+            self._storage.sessions(tenant).save(kept.id, begun, version=0)
+            self._storage.records.put(
+                *(tenant, SESSION, kept.id, _document(kept)),
+                over=0,
+                at_s=kept.created_s,
+                expires_s=kept.expires_s,
+            )
+
+    def _remove(self, tenant: str, session_id: str) -> None:
+        with self._storage.transaction():
+            self._storage.records.delete(tenant, SESSION, session_id)
+            self._storage.sessions(tenant).delete(session_id)
 
 
 def _searched(arguments: JsonObject, is_search_round: bool, conversation: Conversation) -> Answered:  # noqa: FBT001
@@ -212,19 +231,19 @@ def _searched(arguments: JsonObject, is_search_round: bool, conversation: Conver
     return answered
 
 
-def _begin(corpus: Corpus, principal: Principal, kept: KeptSession, pins: tuple[str, ...]) -> None:
-    plan, common = kept.plan, corpus.engine.options.budget
+def _begun(corpus: Corpus, principal: Principal, kept: KeptSession, pins: tuple[str, ...]) -> str:
+    """The engine's session as it begins, to be kept. It is in no replica's memory before it is used."""
+    plan, engine = kept.plan, corpus.engine
+    common = engine.options.budget
+    state = SessionState.new(kept.id, clock=engine.clock, reach=kept.reach, budget=common, principal=principal.id)
     budget = replace(
         common, max_tools=plan.max_tools or common.max_tools, max_tokens=plan.max_tokens or common.max_tokens
     )
-    corpus.engine.session(
-        kept.id,
-        principal=principal,
-        reach=kept.reach,
-        pins=pins,
-        exposure=plan.exposure,
-        budget=budget if budget != common else None,
-    )
+    if budget != common:
+        state.keep_to(budget)
+    Conversation(engine, state, principal).admit(kept.reach, pins)
+    state.exposure = plan.exposure
+    return state.to_json()
 
 
 def _figures(corpus: Corpus, principal: Principal, session_id: str) -> SessionFigures:

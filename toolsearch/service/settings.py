@@ -76,7 +76,11 @@ class QuotaSettings(SettingsSection):
 
 
 class RateSettings(SettingsSection):
-    """What one key may do in a minute."""
+    """What one key may do in a minute, through all replicas together.
+
+    Each replica hears of the others every second: what they let through meanwhile may go over a limit, by its size for
+    each further replica at most, and is made up for in the minutes after it.
+    """
 
     requests: Count = Field(default=6_000, description="Requests in a minute.")
     calls: Count = Field(default=1_200, description="Tool calls in a minute.")
@@ -130,7 +134,7 @@ class ImportSettings(SettingsSection):
 
     max_document_bytes: Count = Field(default=64 * 1024 * 1024, description="Bytes of a document behind a URL.")
     fetch_timeout_s: Seconds = Field(default=60.0, description="How long its server may be silent.")
-    at_once: Count = Field(default=2, description="Imports that run at the same time; the others wait.")
+    at_once: Count = Field(default=2, description="Imports that one replica runs at the same time; the others wait.")
 
 
 class HttpToolSettings(SettingsSection):
@@ -149,6 +153,20 @@ class ActivitySettings(SettingsSection):
     misses_per_hour: Count = Field(default=1_000, description="Such searches of one tenant that are kept in an hour.")
 
 
+class ReplicaSettings(SettingsSection):
+    """Several replicas of the service over one PostgreSQL database."""
+
+    poll_s: Seconds = Field(
+        default=5.0, description="How often to look for what others wrote, beside PostgreSQL's notifications of it."
+    )
+    lease_s: Seconds = Field(
+        default=15.0, description="How long a replica may say nothing until its imports count as interrupted."
+    )
+    max_connections: Count = Field(
+        default=10, description="Connections of one replica to PostgreSQL, beside the one by which it hears of changes."
+    )
+
+
 class ServiceSettings(Settings):
     """Everything that the operator of a service may change."""
 
@@ -165,3 +183,4 @@ class ServiceSettings(Settings):
     mcp_servers: ServerSettings = ServerSettings()
     trust: TrustSettings = TrustSettings()
     activity: ActivitySettings = ActivitySettings()
+    replicas: ReplicaSettings = ReplicaSettings()

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolsearch.errors import UnknownRecordError
+from toolsearch.access.scopes import SCOPES
+from toolsearch.errors import RecordConflictError, UnknownRecordError
 from toolsearch.service.corpora.corpora import Corpora
-from toolsearch.service.keys import TENANT, Keys
+from toolsearch.service.keys import FIRST_TENANT, TENANT, Keys
 from toolsearch.storage.records import THE_SERVICE, Record
 from toolsearch.storage.storage import Storage
+from toolsearch.tools.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +22,27 @@ class Tenants:
     corpora: Corpora
     clock: Callable[[], float]
 
+    def first_key(self) -> str | None:
+        """On the very first start, make the first tenant and a key for its administrator; None later.
+
+        Of several services that start at once over one store, one makes them.
+        """
+        records, at_s = self.storage.records, self.clock()
+        found = records.get(THE_SERVICE, TENANT, FIRST_TENANT, at_s=at_s)  # first, so that nobody can come in between
+        if not self.storage.keys.is_empty():
+            return None
+        with self.storage.transaction():
+            try:
+                document: JsonObject = {"name": FIRST_TENANT}
+                over = found.version if found else 0
+                records.put(THE_SERVICE, TENANT, FIRST_TENANT, document, over=over, at_s=at_s)
+            except RecordConflictError:
+                return None
+            return self.keys.make(FIRST_TENANT, "first administrator", SCOPES, is_operator=True)[0]
+
     async def create(self, tenant: str, description: str) -> Record:
         """Raises RecordConflictError if there is one of that name."""
-        document = {"name": tenant, "description": description}
-        return await asyncio.to_thread(
-            self.storage.records.put, THE_SERVICE, TENANT, tenant, document, over=0, at_s=self.clock()
-        )
+        return await asyncio.to_thread(self._create, tenant, {"name": tenant, "description": description})
 
     async def get(self, tenant: str) -> Record:
         """Raises UnknownRecordError."""
@@ -54,3 +71,10 @@ class Tenants:
         await self.corpora.drop_tenant(tenant)  # and what a request wrote that was on its way
         await asyncio.to_thread(self.storage.drop_tenant, tenant)
         await asyncio.to_thread(self.storage.records.delete, THE_SERVICE, TENANT, tenant)
+
+    def _create(self, tenant: str, document: JsonObject) -> Record:
+        """Nothing is left of one of the same name, either, to whom another replica wrote while it was deleted."""
+        with self.storage.transaction():
+            record = self.storage.records.put(THE_SERVICE, TENANT, tenant, document, over=0, at_s=self.clock())
+            self.storage.drop_tenant(tenant)
+            return record

@@ -13,8 +13,8 @@ from toolsearch.errors import RecordConflictError, UnknownRecordError
 from toolsearch.service.catalogs import RequireRoom, no_limit
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
-from toolsearch.service.corpora.opening import NAMES
 from toolsearch.service.corpora.toolset_resolution import Absent
+from toolsearch.service.corpora.versions import NAMES
 from toolsearch.service.toolset_specs import TOOLSET, ToolsetMember, ToolsetSpec
 from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage

@@ -31,7 +31,7 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.proxy.session_limits import SessionLimits
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
-from toolsearch.storage.sqlite.usage import SqliteUsageStore
+from toolsearch.storage.sqlite.stores import SqliteUsageStore
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
 from toolsearch.upstreams.interface import UpstreamRequest

@@ -7,13 +7,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.kit.gateway import TRANSPORTS, served, time_server
+from tests.kit.gateway import served, time_server
 from tests.kit.inspector import Inspect, calling, inspecting, needs_inspector
 
 pytestmark = needs_inspector
 
 
-@pytest.fixture(params=[f"{era}-{transport}" for era in ("legacy", "modern") for transport in TRANSPORTS])
+@pytest.fixture(
+    params=["legacy-http", "modern-http", "modern-stdio"]
+)  # over stdio it starts a gateway for each question
 async def inspect(request, tmp_path) -> AsyncIterator[Inspect]:
     """Runs the Inspector once with some options and returns the result that it prints."""
     era, transport = request.param.split("-")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mcp import Client, types
 
-from tests.kit.gateway import ERAS, SERVERS, TRANSPORTS, connected, names, text
+from tests.kit.gateway import ERAS, SERVERS, connected, names, text
 
 OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
 
@@ -57,14 +57,24 @@ class Way:
         return text(result)
 
 
-@pytest.fixture(params=[f"{era}-{transport}" for era in ("legacy", "modern") for transport in TRANSPORTS])
+def _way(cell: str, folder: Path) -> Way:
+    era, transport = cell.split("-")
+    return Way(transport, dict(zip(("legacy", "modern"), ERAS, strict=True))[era], folder)
+
+
+@pytest.fixture(params=["legacy-http", "modern-http", "modern-stdio"])  # the fourth is tried in test_gateway.py
 def way(request, tmp_path) -> Way:
-    era, transport = request.param.split("-")
-    return Way(transport, dict(zip(("legacy", "modern"), ERAS, strict=True))[era], tmp_path)
+    return _way(request.param, tmp_path)
 
 
-async def test_search(way):
-    async with way.client() as client:
+@pytest.fixture(params=["legacy-http", "modern-http"])
+def http_way(request, tmp_path) -> Way:
+    """For what no transport changes."""
+    return _way(request.param, tmp_path)
+
+
+async def test_search(http_way):
+    async with http_way.client() as client:
         found = await client.call_tool("toolSearchTool", {"query": "count up to a number", "limit": 1})
 
     (tool,) = found.structured_content["tools"]
@@ -72,15 +82,15 @@ async def test_search(way):
     assert tool["inputSchema"]["required"] == ["steps"]
 
 
-async def test_expand_or_fixed(way):
-    async with way.client() as client:
+async def test_expand_or_fixed(http_way):
+    async with http_way.client() as client:
         before = await names(client)
         await client.call_tool("toolSearchTool", {"query": "select:table__count_slowly"})
         after = await names(client)
 
     assert before == OWN
-    assert after == ([*OWN, "table__count_slowly"] if way.era == "legacy" else OWN)
-    assert way.told.qsize() == (1 if way.era == "legacy" else 0)
+    assert after == ([*OWN, "table__count_slowly"] if http_way.era == "legacy" else OWN)
+    assert http_way.told.qsize() == (1 if http_way.era == "legacy" else 0)
 
 
 async def test_call(way):

@@ -12,7 +12,7 @@ from mcp import Client
 
 from benchmarks.fault_kit import until
 from tests.kit.changing_server import ADD, CHANGED, ChangingServer, call_add, config_of, modes
-from tests.kit.gateway import ERAS, names, served
+from tests.kit.gateway import names, served
 from tests.kit.poisoned_tools import tool
 from tests.kit.upstream_actors import call, free_port, running, settings_of
 from tests.kit.upstream_actors import text as text_of
@@ -35,8 +35,7 @@ def approve_all(config: dict[str, Any]) -> None:
         assert store.approve("sums", waiting.name, waiting.pin, "ann")
 
 
-@modes
-@pytest.mark.parametrize("lazy", [True, False])
+@pytest.mark.parametrize(("mode", "lazy"), [("legacy", True), ("auto", False)])
 async def test_a_definition_that_changed_while_the_gateway_was_stopped_is_judged_before_the_first_call(
     server, tmp_path, mode, lazy
 ):
@@ -94,8 +93,7 @@ async def test_a_server_over_http_that_was_updated_and_started_anew_is_judged_be
             assert server.ran == ["Adds two numbers."]
 
 
-@modes
-@pytest.mark.parametrize("cut", ["error", "exit"])
+@pytest.mark.parametrize(("mode", "cut"), [("legacy", "error"), ("auto", "exit")])
 async def test_nothing_is_sent_while_a_listing_breaks_off_in_the_middle(server, tmp_path, mode, cut):
     more = tool("Subtracts.", name="second")
     config = config_of(server.entry(mode), tmp_path)
@@ -202,8 +200,7 @@ async def test_a_server_whose_listing_could_not_be_judged_is_degraded_and_judged
         assert gateway.registry.find("sums__add") is not None
 
 
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("results", ["flag", "allow"])
+@pytest.mark.parametrize(("results", "era"), [("flag", "legacy"), ("flag", "auto"), ("allow", "auto")])
 async def test_what_the_scan_finds_in_a_result_is_named_beside_it_and_the_result_goes_on_whole(
     server, tmp_path, caplog, era, results
 ):

@@ -1,4 +1,7 @@
-"""How many of thousands of real tools the scan of definitions holds back without need."""
+"""How many of thousands of real tools the scan of definitions holds back without need.
+
+Of the large sets, every third tool: it takes a while.
+"""
 
 import json
 from collections import defaultdict
@@ -18,7 +21,8 @@ def test_hardly_any_real_tool_is_held(name):
     if not path.exists():
         pytest.skip("../shared/eval is absent")
     servers = defaultdict(list)
-    for line in path.read_text().splitlines():
+    lines = path.read_text().splitlines()
+    for line in lines[:: 3 if len(lines) > 1_000 else 1]:
         real = json.loads(line)
         entry = {"name": real["name"], "description": real["description"], "inputSchema": real["input_schema"]}
         server = real.get("server") or name

@@ -13,6 +13,7 @@ import pytest
 from toolsearch.errors import ContentsStoreError, UnknownRecordError
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
+from toolsearch.service.corpora.versions import by_subject
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.stored_tools import to_row
 from toolsearch.storage.contents import StoredTool
@@ -48,6 +49,11 @@ def corpora_of(storage: SqliteStorage, *, index_bytes: int = 2**30, is_kept: boo
     settings = ServiceSettings.model_validate({"memory": {"index_bytes": index_bytes}})
     indexes = storage.path.parent / "indexes" if is_kept else None
     return Corpora(storage, settings, lambda _tenant: lambda _row, _execution: None, indexes=indexes)
+
+
+async def follow(corpora: Corpora, storage: SqliteStorage, corpus: CorpusRef) -> None:
+    """As after a notification from another replica."""
+    await corpora.follow(corpus, by_subject(storage.changes.current([corpus.tenant])))
 
 
 def found(corpus: Corpus, query: str) -> list[str]:
@@ -275,17 +281,16 @@ async def test_a_change_is_found_once_it_has_returned_and_counts_the_revision(st
 
 
 async def test_a_change_by_somebody_else_is_read_from_the_store_as_it_is_by_then(storage: SqliteStorage) -> None:
-    """Rows that are told late must not be written over newer ones."""
     filled(storage, "tools", MAIL)
     corpora = corpora_of(storage)
     async with corpora.using(ref("tools")) as corpus:
         old = row("send_mail", "Send a letter by pigeon.")
         storage.contents.change("acme", "tools", put=[old])
         await corpora.change(ref("tools"), put=[row("send_mail", "Send a letter by train.")])
-        await corpora.changed(ref("tools"), put=[old])
+        await follow(corpora, storage, ref("tools"))
         assert corpus.engine.catalog.get("send_mail").definition.description == "Send a letter by train."
         storage.contents.drop("acme", "tools")
-        await corpora.changed(ref("tools"), put=[old])
+        await follow(corpora, storage, ref("tools"))
         assert indexed(corpus) == []
     await corpora.aclose()
 

@@ -1,14 +1,23 @@
 """Jobs: what is followed, kept, cancelled, and what becomes of them when the service stops."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.kit.clock import Clock
-from toolsearch.errors import SourceError, StillRunningError, UnknownRecordError
-from toolsearch.service.jobs import Job, Jobs, JobStep, Progress, new_job_id
-from toolsearch.storage.sqlite.records import SqliteRecordStore
+from tests.kit.outage import outage
+from toolsearch.documents.json_values import as_list
+from toolsearch.errors import RecordStoreError, SourceError, StillRunningError, UnknownRecordError
+from toolsearch.service.job_records import JOB, Job, JobRecords, JobStep
+from toolsearch.service.jobs import Jobs, Progress, new_job_id
+from toolsearch.service.replica_lease import ReplicaLease
+from toolsearch.storage.records import Record
+from toolsearch.storage.sql.database import Connection
+from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import JsonObject
 
 
@@ -38,12 +47,14 @@ WRITING = JobStep("writing", 2, 2, 1)
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> SqliteRecordStore:
-    return SqliteRecordStore(tmp_path / "records.db")
+def storage(tmp_path: Path) -> Storage:
+    return SqliteStorage(tmp_path / "records.db")
 
 
-def jobs_in(records: SqliteRecordStore, clock: Clock, *, at_once: int = 2) -> Jobs:
-    return Jobs(records, clock, retention_s=100, most_at_once=at_once)
+def jobs_in(storage: Storage, clock: Clock, *, at_once: int = 2, look_every_s: float = 1) -> Jobs:
+    records = JobRecords(storage, clock, retention_s=100)
+    lease = ReplicaLease(storage.leases, "only")
+    return Jobs(records, lease, most_at_once=at_once, look_every_s=look_every_s)
 
 
 async def started(jobs: Jobs, work: Steered, tenant: str = "acme") -> Job:
@@ -52,8 +63,8 @@ async def started(jobs: Jobs, work: Steered, tenant: str = "acme") -> Job:
     return job
 
 
-async def test_a_client_that_connects_late_gets_the_whole_story(records: SqliteRecordStore, clock: Clock) -> None:
-    jobs, work = jobs_in(records, clock), Steered()
+async def test_a_client_that_connects_late_gets_the_whole_story(storage: Storage, clock: Clock) -> None:
+    jobs, work = jobs_in(storage, clock), Steered()
     job = await started(jobs, work)
     work.may_go_on.set()
     during = [news async for news in jobs.follow(job)]
@@ -65,8 +76,8 @@ async def test_a_client_that_connects_late_gets_the_whole_story(records: SqliteR
     assert (during[-1].state, during[-1].outcome) == ("done", {"written": 2})
 
 
-async def test_a_follower_is_told_of_each_step_when_it_is_made(records: SqliteRecordStore, clock: Clock) -> None:
-    jobs, work = jobs_in(records, clock), Steered()
+async def test_a_follower_is_told_of_each_step_when_it_is_made(storage: Storage, clock: Clock) -> None:
+    jobs, work = jobs_in(storage, clock), Steered()
     news = jobs.follow(await started(jobs, work))
 
     assert [await anext(news), await anext(news)] == [JobStep("waiting"), READING]
@@ -76,8 +87,8 @@ async def test_a_follower_is_told_of_each_step_when_it_is_made(records: SqliteRe
     await jobs.aclose()
 
 
-async def test_a_job_whose_work_fails_tells_the_code_and_the_words(records: SqliteRecordStore, clock: Clock) -> None:
-    jobs, work = jobs_in(records, clock), Steered()
+async def test_a_job_whose_work_fails_tells_the_code_and_the_words(storage: Storage, clock: Clock) -> None:
+    jobs, work = jobs_in(storage, clock), Steered()
     work.error = SourceError("the document is malformed")
     job = await started(jobs, work)
     work.may_go_on.set()
@@ -86,8 +97,8 @@ async def test_a_job_whose_work_fails_tells_the_code_and_the_words(records: Sqli
     assert (ended.state, ended.code, ended.error) == ("failed", "source_error", "the document is malformed")
 
 
-async def test_an_unexpected_failure_says_nothing_of_its_cause(records: SqliteRecordStore, clock: Clock) -> None:
-    jobs, work = jobs_in(records, clock), Steered()
+async def test_an_unexpected_failure_says_nothing_of_its_cause(storage: Storage, clock: Clock) -> None:
+    jobs, work = jobs_in(storage, clock), Steered()
     work.error = RuntimeError("password=hunter2")
     job = await started(jobs, work)
     work.may_go_on.set()
@@ -97,17 +108,17 @@ async def test_an_unexpected_failure_says_nothing_of_its_cause(records: SqliteRe
     assert "hunter2" not in ended.error
 
 
-async def test_a_cancelled_job_has_ended(records: SqliteRecordStore, clock: Clock) -> None:
-    jobs = jobs_in(records, clock)
+async def test_a_cancelled_job_has_ended(storage: Storage, clock: Clock) -> None:
+    jobs = jobs_in(storage, clock)
     job = await started(jobs, Steered())
 
     assert (await jobs.cancel("acme", job.id)).state == "cancelled"
     assert (await jobs.get("acme", job.id)).state == "cancelled"
-    assert not jobs.is_running(job.id)
+    assert await jobs.running_among("acme", [job.id]) == frozenset()
 
 
-async def test_a_job_that_writes_is_not_cancelled(records: SqliteRecordStore, clock: Clock) -> None:
-    jobs, work = jobs_in(records, clock), Steered()
+async def test_a_job_that_writes_is_not_cancelled(storage: Storage, clock: Clock) -> None:
+    jobs, work = jobs_in(storage, clock), Steered()
     work.is_final = True
     job = await started(jobs, work)
 
@@ -117,10 +128,8 @@ async def test_a_job_that_writes_is_not_cancelled(records: SqliteRecordStore, cl
     assert (await jobs.ended("acme", job.id)).state == "done"
 
 
-async def test_a_stopping_service_lets_what_writes_end_and_interrupts_the_rest(
-    records: SqliteRecordStore, clock: Clock
-) -> None:
-    jobs, reading, writing = jobs_in(records, clock), Steered(), Steered()
+async def test_a_stopping_service_lets_what_writes_end_and_interrupts_the_rest(storage: Storage, clock: Clock) -> None:
+    jobs, reading, writing = jobs_in(storage, clock), Steered(), Steered()
     writing.is_final = True
     first, second = await started(jobs, reading), await started(jobs, writing)
     writing.may_go_on.set()
@@ -130,18 +139,82 @@ async def test_a_stopping_service_lets_what_writes_end_and_interrupts_the_rest(
     assert (await jobs.get("acme", second.id)).state == "done"
 
 
-async def test_a_job_of_a_process_that_is_gone_was_interrupted(records: SqliteRecordStore, clock: Clock) -> None:
-    gone, work = jobs_in(records, clock), Steered()
+async def test_a_job_of_a_process_that_is_gone_was_interrupted(tmp_path: Path, clock: Clock) -> None:
+    """At once where one process alone uses the store."""
+    gone, work = jobs_in(SqliteStorage(tmp_path / "records.db"), clock), Steered()
     job = await started(gone, work)
-    found = await jobs_in(records, clock).get("acme", job.id)
+    found = await jobs_in(SqliteStorage(tmp_path / "records.db"), clock).get("acme", job.id)
 
     assert found.state == "interrupted"
     assert "start it again" in found.error
     await gone.aclose()
 
 
-async def test_one_job_waits_for_its_turn(records: SqliteRecordStore, clock: Clock) -> None:
-    jobs, first, second = jobs_in(records, clock, at_once=1), Steered(), Steered()
+async def test_how_a_job_ended_while_the_store_was_away_is_written_once_it_is_back(
+    storage: Storage, clock: Clock
+) -> None:
+    jobs, work = jobs_in(storage, clock, look_every_s=0.01), Steered()
+    job = await started(jobs, work)
+    with outage(storage):
+        work.may_go_on.set()
+        while jobs.running:  # noqa: ASYNC110  a job that ends sets no event here
+            await asyncio.sleep(0.01)
+
+    assert (await jobs.ended("acme", job.id)).state == "done"
+    await jobs.aclose()
+
+
+class LosesAnswer(SqliteStorage):
+    """Commits, and cannot say so."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        with super().transaction() as connection:
+            yield connection
+        raise RecordStoreError("the connection was cut", retry_after_s=2)
+
+
+async def test_a_job_that_was_written_though_the_store_did_not_say_so_is_not_running_for_ever(
+    tmp_path: Path, clock: Clock
+) -> None:
+    jobs, job_id = jobs_in(LosesAnswer(tmp_path / "records.db"), clock, look_every_s=0.01), new_job_id()
+    with pytest.raises(RecordStoreError):
+        await jobs.start("acme", job_id, "catalog/default/github", Steered())
+
+    assert (await jobs.ended("acme", job_id)).state == "interrupted"
+    await jobs.aclose()
+
+
+async def test_however_many_steps_a_job_makes_they_are_written_once_in_a_while(storage: Storage, clock: Clock) -> None:
+    """The record is written when the job begins, once for a thousand steps, and when it ends."""
+    jobs, may_end = jobs_in(storage, clock), asyncio.Event()
+
+    async def work(progress: Progress) -> JsonObject:
+        for number in range(1_000):
+            progress.at("counting", done=number)
+        await may_end.wait()
+        return {}
+
+    def written() -> Record:
+        record = storage.records.get("acme", JOB, job.id, at_s=clock())
+        assert record is not None
+        return record
+
+    job = await jobs.start("acme", new_job_id(), "catalog/default/github", work)
+    begun = written()
+    async with asyncio.timeout(20):
+        while (during := written()) == begun:  # noqa: ASYNC110  the store sets no event
+            await asyncio.sleep(0.01)
+    may_end.set()
+    ended = await jobs.ended("acme", job.id)
+
+    assert (during.version, len(as_list(during.document["steps"]) or ())) == (begun.version + 1, 1_001)
+    assert len(ended.steps) == 1_001
+    await jobs.aclose()
+
+
+async def test_one_job_waits_for_its_turn(storage: Storage, clock: Clock) -> None:
+    jobs, first, second = jobs_in(storage, clock, at_once=1), Steered(), Steered()
     one = await started(jobs, first)
     other = await jobs.start("acme", new_job_id(), "catalog/default/gitlab", second)
     news = jobs.follow(other)
@@ -154,8 +227,8 @@ async def test_one_job_waits_for_its_turn(records: SqliteRecordStore, clock: Clo
     assert (await jobs.ended("acme", other.id)).state == "done"
 
 
-async def test_a_running_job_of_another_tenant_is_as_unknown_as_none(records: SqliteRecordStore, clock: Clock) -> None:
-    jobs, work = jobs_in(records, clock), Steered()
+async def test_a_running_job_of_another_tenant_is_as_unknown_as_none(storage: Storage, clock: Clock) -> None:
+    jobs, work = jobs_in(storage, clock), Steered()
     job = await started(jobs, work)
 
     with pytest.raises(UnknownRecordError) as foreign:
@@ -166,8 +239,8 @@ async def test_a_running_job_of_another_tenant_is_as_unknown_as_none(records: Sq
     await jobs.aclose()
 
 
-async def test_jobs_are_forgotten_after_their_time(records: SqliteRecordStore, clock: Clock) -> None:
-    jobs, work = jobs_in(records, clock), Steered()
+async def test_jobs_are_forgotten_after_their_time(storage: Storage, clock: Clock) -> None:
+    jobs, work = jobs_in(storage, clock), Steered()
     work.may_go_on.set()
     job = await started(jobs, work)
     await jobs.ended("acme", job.id)

@@ -1,8 +1,10 @@
 """MCP servers that a catalog has as sources: connected, kept up, there after a restart, and gone when deleted."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,9 @@ from tests.kit.service import ServiceKit, serving
 from tests.mcp_servers.rich_http import rich_over_http
 from tests.mcp_servers.rich_server import Rich
 from toolsearch.service.corpora.corpus import CorpusRef
+from toolsearch.service.imports.noting import Noting
+from toolsearch.service.seal import Seal
+from toolsearch.storage.sqlite.storage import SqliteStorage
 
 UPDATE = {**ADD, "name": "update"}
 SOURCES = "/v1/catalogs/default/sources"
@@ -231,3 +236,28 @@ async def test_an_approval_of_a_server_that_the_catalog_does_not_have_is_unknown
             "/v1/catalogs/default/approvals", json={"server": "nobody", "name": "add", "pin": "0"}
         )
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+async def test_a_server_that_another_replica_deletes_while_it_is_connected_here_does_not_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing tells this replica of the deletion but its own job, which has listed the server and is to note that."""
+    loop = asyncio.get_running_loop()
+    with closing(SqliteStorage(tmp_path / "shared.db")) as shared:
+        run = partial(serving, wrap=lambda _: shared, seal=Seal.until_restart(), outbound=LOOPBACK)
+        async with rich_over_http(Rich()) as url, run(tmp_path / "one") as one, run(tmp_path / "two") as two:
+            note = Noting.done
+
+            def delete_first(*arguments: Any) -> Any:
+                deleting = two.service.imports.delete("default", "default", "rich")
+                asyncio.run_coroutine_threadsafe(deleting, loop).result()
+                return note(*arguments)
+
+            monkeypatch.setattr(Noting, "done", delete_first)
+            await one.catalog(one.operator, tools=[])
+            async with one.client(one.operator) as client:
+                job = await added(client, {"kind": "mcp", "name": "rich", "url": url})
+                assert job["state"] == "cancelled"
+                assert (await client.get(SERVERS)).json()["items"] == []
+                assert (await client.get(SOURCES)).json()["items"] == []
+            assert await tools(one) == []

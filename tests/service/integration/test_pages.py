@@ -9,7 +9,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -134,10 +134,14 @@ def _watch(context: BrowserContext, looked: Looked, site: Site) -> None:
     )
 
 
-@pytest.fixture(scope="module", params=VIEWS)
-def view(request: pytest.FixtureRequest, browser: Browser, site: Site) -> Iterator[tuple[str, Looked]]:
-    with looking(browser, site, key=site.key, **VIEWS[request.param]) as looked:
-        yield request.param, looked
+@pytest.fixture(scope="module")
+def views(browser: Browser, site: Site) -> Iterator[dict[str, Looked]]:
+    """What is loaded once is looked at in both schemes."""
+    with ExitStack() as stack:
+        light, telephone = (
+            stack.enter_context(looking(browser, site, key=site.key, **VIEWS[name])) for name in ("light", "telephone")
+        )
+        yield {"light": light, "dark": light, "telephone": telephone}
 
 
 @pytest.fixture(scope="module")
@@ -147,14 +151,15 @@ def looked(browser: Browser, site: Site) -> Iterator[Looked]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_page_is_whole_and_accessible_in_each_view(view: tuple[str, Looked], site: Site, name: str) -> None:
-    shown, looked = view
-    _open(looked.page, site, name)
+def test_every_page_is_whole_and_accessible_in_each_view(views: dict[str, Looked], site: Site, name: str) -> None:
+    for shown, looked in views.items():
+        looked.page.emulate_media(color_scheme=VIEWS[shown]["color_scheme"])
+        if shown != "dark":
+            _open(looked.page, site, name)
 
-    assert _sideways(looked.page) == 0
-    assert _violations(looked.page) == []
-    looked.require_nothing_wrong()
-    _picture(looked.page, name, shown)
+        assert (shown, _sideways(looked.page), _violations(looked.page)) == (shown, 0, [])
+        looked.require_nothing_wrong()
+        _picture(looked.page, name, shown)
 
 
 @pytest.mark.parametrize("shown", VIEWS)

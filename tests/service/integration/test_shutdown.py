@@ -56,7 +56,7 @@ def test_a_request_that_runs_is_answered_and_no_new_one_is_taken(tmp_path):
         assert started.process.wait() == 0
 
 
-def test_a_call_that_runs_is_finished_and_its_receipt_is_kept(tmp_path):
+def test_a_call_that_runs_is_finished_its_receipt_is_kept_and_no_second_key_is_made(tmp_path):
     options = ("--tools", "module:tests.kit.waiting_tool")
     arguments = {"begun": str(tmp_path / "begun"), "released": str(tmp_path / "end")}
     with (
@@ -75,10 +75,14 @@ def test_a_call_that_runs_is_finished_and_its_receipt_is_kept(tmp_path):
         (tmp_path / "end").touch()
 
         assert answer.result().json()["content"] == [{"type": "text", "text": "done"}]
-        assert started.process.wait() == 0
+        out, _ = started.process.communicate()
+        assert (started.process.returncode, out) == (0, "")
 
     with service_process(tmp_path / "data", *options) as again:
         receipts = httpx2.get(f"{again.url}/v1/receipts", headers={"authorization": f"Bearer {key}"}).json()["items"]
+        again.process.send_signal(signal.SIGTERM)
+        printed, _ = again.process.communicate()
+    assert printed == ""
     assert [(each["tool"], each["outcome"]) for each in receipts] == [(tool["name"], "ok")]
 
 
@@ -108,17 +112,3 @@ def test_a_second_signal_ends_it_at_once(tmp_path, sent):
         started.process.send_signal(sent)
 
         assert started.process.wait() == -sent
-
-
-def test_the_store_is_there_again_after_it_and_no_second_key_is_made(tmp_path):
-    with service_process(tmp_path) as first, first.client() as client:
-        key = first.key
-        assert client.post("/v1/catalogs", json={"name": "kept"}).status_code == 201
-        first.process.send_signal(signal.SIGTERM)
-        out, _ = first.process.communicate()
-        assert (first.process.returncode, out) == (0, "")
-
-    with service_process(tmp_path) as second:
-        listing = {"name": "kept"}
-        again = httpx2.post(f"{second.url}/v1/catalogs", json=listing, headers={"authorization": f"Bearer {key}"})
-        assert again.status_code == 409

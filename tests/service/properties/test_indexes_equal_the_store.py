@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
+from toolsearch.service.corpora.versions import by_subject
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.stored_tools import to_row
 from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
@@ -32,7 +33,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(steps, min_size=1, max_size=8))
 def test_the_index_equals_the_store_after_every_opening(
     history: list[tuple[str, list[StoredTool], list[str]]],
@@ -56,7 +57,7 @@ async def _lived(storage: SqliteStorage, history: list[tuple[str, list[StoredToo
             await corpora.change(TOOLS, put=put, remove=gone)
         elif kind == "changed by others":
             storage.contents.change(TOOLS.tenant, TOOLS.name, put=put, remove=gone)
-            await corpora.changed(TOOLS, put=put, remove=gone)
+            await corpora.follow(TOOLS, by_subject(storage.changes.current([TOOLS.tenant])))
         elif kind == "evict":
             async with corpora.using(OTHER):
                 pass

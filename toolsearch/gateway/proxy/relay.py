@@ -64,10 +64,12 @@ class Relay:
         secrets: Mapping[str, Collection[str]] | None = None,
         inspect: Inspect | None = None,
         suspended: SuspendedCalls | None = None,
+        before: Callable[[], Awaitable[None]] | None = None,
         backoff_s: float = _ROUND_BACKOFF_S,
     ) -> None:
         """*links* remembers the links in all results. *secrets* holds each server's credentials, which are removed from
         its error messages. *inspect* gets the server, the method and the result, and returns the result to pass on.
+        *before* is awaited before a request is admitted.
         """
         self._upstreams = upstreams
         self._seal = seal
@@ -75,6 +77,7 @@ class Relay:
         self._secrets = secrets or {}
         self._inspect = inspect
         self._suspended = suspended or SuspendedCalls()
+        self._before = before
         self._levels = ServerLevels()
         self._asked = count(1)
         self._backoff_s = backoff_s
@@ -94,6 +97,8 @@ class Relay:
         Raises what *admit* and `Upstream.request` raise, ServerUnavailableError for a server that was removed, and
         MCPError for a state that is too old or belongs to another caller.
         """
+        if self._before is not None:
+            await self._before()
         upstream = self._upstreams.get(server)
         if upstream is None:
             raise ServerUnavailableError(f"the server {server} is not there any more; the request was not sent")

@@ -20,7 +20,7 @@ from toolsearch.upstreams.pinned import Entry, Kind
 
 logger = logging.getLogger(__name__)
 
-_BLIND = -1  # a version that no store ever has: the approvals cannot be read
+_BLIND = -1  # a version that no store ever has, and those below it: see `PinGate.version`
 _Key: TypeAlias = tuple[Kind, str]
 
 
@@ -48,13 +48,16 @@ class PinGate:
         self._store = PinStore.of(config, pins)
         self._settings = config.settings.trust
         self._scanner = Scanner(ScanCache(config.settings.state_folder / "scans"))
-        self._is_blind = False  # whether the approvals could not be read for the last judgement
+        self._blind: set[str] = set()  # the servers for whose last judgement the approvals could not be read
+        self._failures = 0
 
     def version(self) -> int:
+        """Another one after each judgement for which the approvals could not be read, so that it is tried again."""
         try:
-            return _BLIND if self._is_blind else self._store.version()
+            version = self._store.version()
         except PinStoreError:
             return _BLIND
+        return _BLIND - self._failures if self._blind else version
 
     def know(self, server: McpServer) -> None:
         self._store.know(server)
@@ -66,10 +69,12 @@ class PinGate:
         try:
             verdict = self._judged_by_pins(server, entries, others)
         except PinStoreError as error:
-            logger.error("everything of %s is held: %s", server, error)  # noqa: TRY400
-            self._is_blind = True
+            if error.retry_after_s is None or server not in self._blind:
+                logger.error("everything of %s is held: %s", server, error)  # noqa: TRY400
+            self._blind.add(server)
+            self._failures += 1
             return Verdict((), tuple(_unreadable(entry) for entry in entries))
-        self._is_blind = False
+        self._blind.discard(server)
         return verdict
 
     def _judged_by_pins(self, server: str, entries: Sequence[Entry], others: Sequence[Entry]) -> Verdict:

@@ -58,8 +58,9 @@ class Figures:
             for tenant, amounts in added.items():
                 try:
                     await asyncio.to_thread(self._log.add, tenant, amounts)
-                except StorageError:
-                    logger.exception("figures of use could not be kept; they are kept later")
+                except StorageError as error:
+                    if error.retry_after_s is None:
+                        logger.error("figures of use could not be kept; they are kept later: %s", error)  # noqa: TRY400
                     for cell, amount in amounts.items():
                         self._added[tenant][cell] += amount
 

@@ -15,7 +15,10 @@ from typing import Any, Final, TypeVar
 from toolsearch.errors import ToolSearchError, UnknownRecordError
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef, tenant_folder
 from toolsearch.service.corpora.opening import CallbacksOf, CorpusOpener, ObserverOf, ServersOf, no_servers
+from toolsearch.service.corpora.versions import NAMES, Versions, versions_of_toolset
 from toolsearch.service.settings import ServiceSettings
+from toolsearch.sessions.usage.log import UsageLog
+from toolsearch.storage.changes import CONTENTS
 from toolsearch.storage.contents import StoredTool
 from toolsearch.storage.storage import Storage
 from toolsearch.threads import in_thread
@@ -27,6 +30,10 @@ _UNSAVED_SHARE: Final = 0.1  # of the tools of a corpus: after so many changes i
 _UNSAVED_TOOLS: Final = 200  # but not after fewer than these
 
 _Value = TypeVar("_Value")
+
+
+def _nothing() -> None:
+    """Write nothing beside a change."""
 
 
 @dataclass(eq=False, slots=True)
@@ -67,6 +74,7 @@ class Corpora:
         servers_of: ServersOf = no_servers,
         observer_of: ObserverOf = lambda _ref: None,
     ) -> None:
+        self._transaction = storage.transaction
         self._contents = storage.contents
         self._records = storage.records
         self._most_bytes = settings.memory.index_bytes
@@ -100,21 +108,38 @@ class Corpora:
         put: Sequence[StoredTool] = (),
         remove: Collection[str] = (),
         over: int | None = None,
+        also: Callable[[], None] = _nothing,
     ) -> int:
         """Change a catalog, as `CatalogContents.change`: in the store, and in memory if it is there.
 
-        Once this returns, searches find what was put, and nothing of what was removed. Raises UnknownRecordError if
-        there is no such catalog, and ContentsConflictError.
+        Once this returns, searches find what was put, and nothing of what was removed. *also* writes first, in the same
+        transaction and in a thread; nothing is changed if it raises. Raises UnknownRecordError if there is no such
+        catalog, and ContentsConflictError.
         """
-        return await self._to_its_end(self._change(ref, put, remove, over))
+        return await self._to_its_end(self._change(ref, put, remove, over, also))
 
-    async def changed(self, ref: CorpusRef, *, put: Sequence[StoredTool] = (), remove: Collection[str] = ()) -> None:
-        """Bring a catalog that is in memory up to date after somebody has changed it in the store.
+    async def follow(self, ref: CorpusRef, there: Versions) -> None:
+        """Bring a corpus that is in memory to what the store has, if *there*, of its tenant, says that it is behind.
 
-        What the store has by now is what counts: others may have written meanwhile.
+        What was deleted leaves memory. This is no use of the corpus: it does not stay in memory for longer.
         """
-        if ref in self._places:
-            await self._to_its_end(self._apply(ref, {*(row.name for row in put), *remove}))
+        if ref not in self._places:
+            return
+        if (ref.kind, ref.name) not in there and not await in_thread(self._is_there, ref):
+            await self.drop(ref)
+        else:
+            await self._to_its_end(self._catch_up(ref, there))
+
+    @asynccontextmanager
+    async def in_memory(self, ref: CorpusRef) -> AsyncGenerator[Corpus | None]:
+        """Keep the corpus in memory while the block runs, if it is there, or is being opened. This is no use of it."""
+        if ref not in self._places:
+            yield None
+            return
+        with self._held(ref, is_use=False) as place:
+            if place.opening is not None:
+                await asyncio.wait([place.opening])
+            yield place.corpus
 
     async def alone(self, ref: CorpusRef, work: Callable[[], _Value]) -> _Value:
         """Run *work* in a thread, to its end, while nobody opens, changes or closes the corpus."""
@@ -140,10 +165,16 @@ class Corpora:
 
     async def drop_tenant(self, tenant: str) -> None:
         """Forget all corpora of a tenant that was deleted, as `drop`."""
+        self.usage.forget(tenant)
         for ref in [ref for ref in self._places if ref.tenant == tenant]:
             await self.drop(ref)
         if self._indexes is not None:
             await in_thread(shutil.rmtree, tenant_folder(self._indexes, tenant), ignore_errors=True)
+
+    @property
+    def usage(self) -> UsageLog:
+        """What is learnt from use, of all corpora."""
+        return self._opener.usage
 
     @property
     def bytes(self) -> int:
@@ -154,6 +185,11 @@ class Corpora:
     def refs(self) -> list[CorpusRef]:
         """Those in memory, the least recently used first."""
         return [ref for ref, place in self._places.items() if place.corpus is not None]
+
+    @property
+    def coming(self) -> list[CorpusRef]:
+        """Those in memory, and those that are being opened."""
+        return list(self._places)
 
     async def aclose(self) -> None:
         """Close all, whoever uses them, and keep their indexes."""
@@ -168,12 +204,13 @@ class Corpora:
     # Who holds what
 
     @contextmanager
-    def _held(self, ref: CorpusRef) -> Generator[_Place]:
+    def _held(self, ref: CorpusRef, *, is_use: bool = True) -> Generator[_Place]:
         """Give the place of *ref*, which stays while the block runs."""
         place = self._places.get(ref)
         if place is None:
             place = self._places[ref] = _Place(ref)
-        self._places.move_to_end(ref)
+        if is_use:
+            self._places.move_to_end(ref)
         place.users += 1
         try:
             yield place
@@ -218,21 +255,38 @@ class Corpora:
     # Changes
 
     async def _change(
-        self, ref: CorpusRef, put: Sequence[StoredTool], remove: Collection[str], over: int | None
+        self,
+        ref: CorpusRef,
+        put: Sequence[StoredTool],
+        remove: Collection[str],
+        over: int | None,
+        also: Callable[[], None],
     ) -> int:
         with self._held(ref) as place:
             async with place.lock:
-                return await in_thread(self._write, place, put, remove, over)
+                return await in_thread(self._write, place, put, remove, over, also)
 
-    def _write(self, place: _Place, put: Sequence[StoredTool], remove: Collection[str], over: int | None) -> int:
+    def _write(
+        self,
+        place: _Place,
+        put: Sequence[StoredTool],
+        remove: Collection[str],
+        over: int | None,
+        also: Callable[[], None],
+    ) -> int:
         ref, corpus = place.ref, place.corpus
         if corpus is not None:
             for name in (*(row.name for row in put), *remove):
                 corpus.engine.catalog.find(name)  # so that whoever still sees the old tool need not read it later
-        if self._records.get(ref.tenant, ref.kind, ref.name, at_s=0) is None:
-            raise UnknownRecordError(ref.kind, ref.name)
-        revision = self._contents.change(ref.tenant, ref.name, put=put, remove=remove, over=over)
-        self._bring(place, revision, put, remove)
+        with self._transaction():
+            also()
+            revision = self._contents.change(ref.tenant, ref.name, put=put, remove=remove, over=over)
+            if not self._is_there(ref):  # a deletion by another replica is over, or waits for this
+                raise UnknownRecordError(ref.kind, ref.name)
+        if corpus is not None and corpus.revision != over:  # another replica has written before
+            self._read_since(place)
+        else:
+            self._bring(place, revision, put, remove)
         return revision
 
     async def _revise(self, ref: CorpusRef) -> None:
@@ -247,16 +301,34 @@ class Corpora:
             async with place.lock:
                 return await in_thread(work)
 
-    async def _apply(self, ref: CorpusRef, names: Collection[str]) -> None:
-        with self._held(ref) as place:
+    async def _catch_up(self, ref: CorpusRef, there: Versions) -> None:
+        with self._held(ref, is_use=False) as place:
             async with place.lock:
-                await in_thread(self._read_again, place, names)
+                corpus = place.corpus
+                if corpus is None:
+                    return
+                if corpus.toolset is None:
+                    if not 0 < there.get((CONTENTS, ref.name), 0) <= corpus.revision:  # it may be newer than the look
+                        await in_thread(self._read_since, place)
+                elif (
+                    versions_of_toolset(corpus.toolset.spec, ref.name, there) != corpus.seen
+                    or there.get((NAMES, ref.name), 0) != corpus.toolset.names_version
+                ):
+                    await self._opener.revise(corpus)
+                    place.measured_s = 0.0
 
-    def _read_again(self, place: _Place, names: Collection[str]) -> None:
-        tenant, name = place.ref.tenant, place.ref.name
-        revision = self._contents.revision(tenant, name)
-        rows = self._contents.get(tenant, name, names)
-        self._bring(place, revision, rows, set(names) - {row.name for row in rows})
+    def _read_since(self, place: _Place) -> None:
+        """Read what has been written since the revision that is in memory."""
+        corpus = place.corpus
+        if corpus is None:
+            return
+        since = self._contents.since(place.ref.tenant, place.ref.name, corpus.revision)
+        if since.revision != corpus.revision:
+            known = corpus.engine.catalog.unowned_names() if since.names is not None else []
+            self._bring(place, since.revision, since.put, [name for name in known if name not in (since.names or ())])
+
+    def _is_there(self, ref: CorpusRef) -> bool:
+        return self._records.get(ref.tenant, ref.kind, ref.name, at_s=0) is not None
 
     def _bring(self, place: _Place, revision: int, put: Sequence[StoredTool], remove: Collection[str]) -> None:
         if place.corpus is None:

@@ -13,6 +13,7 @@ from toolsearch.engine import ToolSearch
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.service.corpora.live_toolset import LiveToolset
 from toolsearch.service.corpora.stored_catalog import Tally
+from toolsearch.service.corpora.versions import Versions
 from toolsearch.tools.definition import legal_name
 from toolsearch_indexes.footprint import index_bytes
 from toolsearch_indexes.index import ToolSearchIndex
@@ -66,6 +67,7 @@ class Corpus:
     tally: Tally = field(default_factory=Tally)
     cache: IndexCache | None = None
     toolset: LiveToolset | None = None  # what makes it one
+    seen: Versions = field(default_factory=dict[tuple[str, str], int])  # of what it is made of, when that was read
     resources: AsyncExitStack = field(default_factory=AsyncExitStack)  # what is held open for it
 
     @property

@@ -12,11 +12,10 @@ from toolsearch.catalog.changes import CatalogChange
 from toolsearch.engine import ToolSearch
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.service.corpora.toolset_calls import shown_tool
+from toolsearch.service.corpora.toolset_names import Holders, ToolsetNames
 from toolsearch.service.corpora.toolset_resolution import Resolution, resolve
 from toolsearch.service.toolset_specs import ToolsetMember, ToolsetSpec, overrides_of
 from toolsearch.tools.definition import Tool
-
-Holders = Mapping[str, str]  # by name, the catalog of each tool that a rule has taken in
 
 
 class OpenCatalog(Protocol):
@@ -31,19 +30,13 @@ class OpenCatalog(Protocol):
 class LiveToolset:
     """Safe to share between threads.
 
-    catalogs     the corpora of its catalogs, without those that are not there; whoever gives them keeps them open
-    holders      which catalog each name that a rule has taken in belonged to, the last time
-    on_holders   is told when that changes
+    catalogs  the corpora of its catalogs, without those that are not there; whoever gives them keeps them open
+    names     keeps which catalog each name that a rule has taken in belongs to
     """
 
-    def __init__(
-        self,
-        spec: ToolsetSpec,
-        catalogs: Mapping[str, OpenCatalog],
-        holders: Holders,
-        on_holders: Callable[[Holders], None],
-    ) -> None:
-        self._spec, self._catalogs, self._holders, self._on_holders = spec, catalogs, holders, on_holders
+    def __init__(self, spec: ToolsetSpec, catalogs: Mapping[str, OpenCatalog], names: ToolsetNames) -> None:
+        self._spec, self._catalogs, self._names = spec, catalogs, names
+        self._holders: Holders = {}
         self._resolution = Resolution()
         self._shows: Catalog | None = None
         self._unsubscribe: list[Callable[[], None]] = []
@@ -61,6 +54,7 @@ class LiveToolset:
         """Resolve the names, and have *index* make a catalog of the fingerprints of the tools and what reads one."""
         with self._lock:
             self._subscribe()
+            self._holders = self._names.read().holders
             self._resolve()
             self._shows = index(self._fingerprints(), self.read)
 
@@ -69,12 +63,20 @@ class LiveToolset:
         with self._lock:
             others = {name for name, corpus in catalogs.items() if self._catalogs.get(name) is not corpus}
             self.close()
-            if spec.number != self._spec.number:  # only names that are in use are kept for who has them
+            kept = self._names.read()
+            if kept.number == spec.number:  # another replica may have given names, too
+                self._holders = kept.holders
+            elif spec.number != self._spec.number:  # only names that are in use are kept for who has them
                 members = self._resolution.members
                 self._holders = {name: held for name, held in self._holders.items() if name in members}
             self._spec, self._catalogs = spec, catalogs
             self._subscribe()
             self._update(lambda member: member.catalog in others)
+
+    @property
+    def names_version(self) -> int:
+        """Of the record of whose tools have which names."""
+        return self._names.version
 
     def read(self, name: str) -> Tool | None:
         member = self._resolution.members.get(name)
@@ -110,8 +112,9 @@ class LiveToolset:
         self._resolution = resolve(self._spec, catalogs, self._holders)
         holders = self._resolution.holders
         if holders != self._holders:
-            self._holders = holders
-            self._on_holders(holders)
+            self._holders = self._names.keep(self._spec.number, holders)
+            if self._holders != holders:  # another replica has given names before
+                self._resolution = resolve(self._spec, catalogs, self._holders)
 
     def _fingerprints(self) -> dict[str, str]:
         """Of the definitions as they are shown: read only for the tools that the toolset says something of."""

@@ -6,8 +6,9 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from toolsearch.catalog.catalog import Catalog, StoredCatalog
 from toolsearch.catalog.index_cache import IndexCache
@@ -17,14 +18,16 @@ from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import GatewayConfig, GatewaySettings
 from toolsearch.gateway.status.observing import GatewayObserver
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
-from toolsearch.service.corpora.live_toolset import Holders, LiveToolset
+from toolsearch.service.corpora.live_toolset import LiveToolset
+from toolsearch.service.corpora.read_ahead import ReadAhead
 from toolsearch.service.corpora.stored_catalog import FoundTools, Tally
+from toolsearch.service.corpora.toolset_names import ToolsetNames
+from toolsearch.service.corpora.versions import Versions, by_subject, versions_of_catalog, versions_of_toolset
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.stored_tools import MakeCallback, to_tool
 from toolsearch.service.toolset_specs import TOOLSET, ToolsetSpec
 from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.storage.contents import StoredTool
-from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
 from toolsearch.threads import BoundedThreads
 from toolsearch.tools.definition import Tool
@@ -32,12 +35,11 @@ from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wiring import build_engine
 from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.vector_cache import VectorCache
-from toolsearch_indexes.vector_store import MemoryVectorStore
+from toolsearch_indexes.vector_store import MemoryVectorStore, VectorStore
 
 _VECTORS: Final = "vectors.sqlite"
+_TRUST_POLL_S: Final = 10.0  # whoever follows the store tells of decisions sooner
 _AT_ONCE: Final = 4  # more at once would only hold more memory
-
-NAMES: Final = "toolset_names"  # the kind of the records that say whose tools have the names, by toolset
 
 Using = Callable[[CorpusRef], AbstractAsyncContextManager[Corpus]]
 CallbacksOf = Callable[[str], MakeCallback]  # for a tenant, what runs its stored tools
@@ -77,22 +79,26 @@ class CorpusOpener:
         self._indexes = indexes
         self._servers_of = servers_of
         self._observer_of = observer_of
-        self._vectors = _vector_cache(settings, indexes)
-        self._usage = UsageLog(storage.usage)
+        self._vectors = _vector_cache(settings, indexes, storage.vectors)
+        self.usage = UsageLog(storage.usage)
         self._threads = BoundedThreads(_AT_ONCE)
 
     async def open(self, ref: CorpusRef) -> Corpus:
         """Raises UnknownRecordError if there is none, whatever the reason."""
+        there = await self._there(ref)  # before anything is read, so that nothing that changes meanwhile is missed
         if ref.kind == TOOLSET:
-            return await self._toolset(ref)
+            return await self._toolset(ref, there)
         opened = await self._threads.run(self._engine_of_catalog, ref)
-        return await self._with_gateway(ref, opened)
+        corpus = await self._with_gateway(ref, opened)
+        corpus.seen = versions_of_catalog(ref.name, there)
+        return corpus
 
     async def revise(self, corpus: Corpus) -> None:
         """Bring a toolset to the version in the store, and to the catalogs that are there."""
         toolset, ref = corpus.toolset, corpus.ref
         if toolset is None:
             return
+        there = await self._there(ref)
         spec = await self._threads.run(self._spec, ref)
         resources, catalogs = await self._catalogs(ref, spec)
         try:
@@ -101,9 +107,13 @@ class CorpusOpener:
             await resources.aclose()
             raise
         before, corpus.resources, corpus.revision = corpus.resources, resources, spec.number
+        corpus.seen = versions_of_toolset(spec, ref.name, there)
         await before.aclose()
 
-    async def _toolset(self, ref: CorpusRef) -> Corpus:
+    async def _there(self, ref: CorpusRef) -> Versions:
+        return by_subject(await self._threads.run(self._storage.changes.current, [ref.tenant]))
+
+    async def _toolset(self, ref: CorpusRef, there: Versions) -> Corpus:
         spec = await self._threads.run(self._spec, ref)
         resources, catalogs = await self._catalogs(ref, spec)
         try:
@@ -117,6 +127,7 @@ class CorpusOpener:
             await resources.aclose()
             raise
         corpus.toolset, corpus.resources = toolset, resources
+        corpus.seen = versions_of_toolset(spec, ref.name, there)
         return corpus
 
     async def _catalogs(self, ref: CorpusRef, spec: ToolsetSpec) -> tuple[AsyncExitStack, dict[str, Corpus]]:
@@ -146,7 +157,7 @@ class CorpusOpener:
         servers = () if ref.kind == TOOLSET else await self._servers_of(ref)  # a toolset has those of its catalogs
         config = GatewayConfig(str(ref), servers, settings)
         pins, observer = self._storage.pins(ref.tenant), self._observer_of(ref)
-        return Gateway(config, engine=engine, pins=pins, observer=observer)
+        return Gateway(config, engine=engine, pins=pins, observer=observer, trust_poll_s=_TRUST_POLL_S, asks_gate=True)
 
     def apply(self, corpus: Corpus, revision: int, put: Sequence[StoredTool], remove: Collection[str]) -> None:
         """Bring *corpus* to *revision* of the store."""
@@ -164,12 +175,14 @@ class CorpusOpener:
         if records.get(ref.tenant, ref.kind, ref.name, at_s=time.time()) is None:
             raise UnknownRecordError(ref.kind, ref.name)
         revision = contents.revision(ref.tenant, ref.name)
+        fingerprints = contents.fingerprints(ref.tenant, ref.name)
+        rows = ReadAhead(list(fingerprints), partial(contents.get, ref.tenant, ref.name))
 
         def read(name: str) -> Tool | None:
-            found = contents.get(ref.tenant, ref.name, [name])
-            return self._tool(ref.tenant, found[0]) if found else None
+            found = rows.read(name)
+            return self._tool(ref.tenant, found) if found else None
 
-        return self._engine(ref, revision, contents.fingerprints(ref.tenant, ref.name), read)
+        return self._engine(ref, revision, fingerprints, read)
 
     def _spec(self, ref: CorpusRef) -> ToolsetSpec:
         record = self._storage.records.get(ref.tenant, TOOLSET, ref.name, at_s=time.time())
@@ -180,18 +193,13 @@ class CorpusOpener:
     def _engine_of_toolset(
         self, ref: CorpusRef, spec: ToolsetSpec, catalogs: Mapping[str, Corpus]
     ) -> tuple[_Opened, LiveToolset]:
-        records = self._storage.records
-        kept = records.get(ref.tenant, NAMES, ref.name, at_s=time.time())
         opened: list[_Opened] = []
 
         def index(fingerprints: Mapping[str, str], read: Callable[[str], Tool | None]) -> Catalog:
             opened.append(self._engine(ref, spec.number, fingerprints, read))
             return opened[0].engine.catalog
 
-        def keep(holders: Holders) -> None:
-            records.put(ref.tenant, NAMES, ref.name, {"holders": dict(holders)}, over=None, at_s=time.time())
-
-        toolset = LiveToolset(spec, catalogs, _holders(kept), keep)
+        toolset = LiveToolset(spec, catalogs, ToolsetNames(self._storage, ref.tenant, ref.name, time.time))
         try:
             toolset.open(index)
         except BaseException:
@@ -208,7 +216,7 @@ class CorpusOpener:
             self._settings,
             StoredCatalog(tools),
             persistence=self._storage.sessions(ref.tenant),
-            usage=self._usage,
+            usage=self.usage,
             cache=self._vectors,
             _keeper=cache,
         )
@@ -226,19 +234,20 @@ class _Opened:
     cache: IndexCache | None
 
 
-def _holders(kept: Record | None) -> dict[str, str]:
-    holders: Any = kept.document["holders"] if kept else {}
-    return dict(holders)
-
-
 def _without_index_dir(settings: ServiceSettings) -> ServiceSettings:
     """Each corpus has a folder of its own."""
     return settings.model_copy(update={"index": settings.index.model_copy(update={"index_dir": None})})
 
 
-def _vector_cache(settings: ServiceSettings, indexes: Path | None) -> VectorCache:
-    """One for all corpora: in a file, unless the encoder is so fast that it is not worth keeping vectors twice."""
-    if settings.index.encoder in (None, BUILT_IN) or indexes is None:
+def _vector_cache(settings: ServiceSettings, indexes: Path | None, shared: VectorStore | None) -> VectorCache:
+    """One for all corpora: where replicas share it, or in a file, unless the encoder is so fast that it is not worth
+    keeping vectors twice.
+    """
+    if settings.index.encoder in (None, BUILT_IN):
+        return VectorCache(MemoryVectorStore(0))
+    if shared is not None:
+        return VectorCache(shared)
+    if indexes is None:
         return VectorCache(MemoryVectorStore(0))
     indexes.mkdir(mode=0o700, parents=True, exist_ok=True)
     return VectorCache(indexes / _VECTORS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +14,8 @@ from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.imports.sources import Sources
 from toolsearch.service.writing import owning_server
 from toolsearch.storage.contents import CatalogContents, StoredTool
+from toolsearch.storage.storage import Storage
+from toolsearch.threads import in_thread
 from toolsearch.tools.refusal import Refusal
 
 _PAGE = 1_000
@@ -63,25 +65,37 @@ def plan_exchange(
     return Exchange(revision, put, remove, len(free) - len(put), new - len(remove), clashes)
 
 
+def nothing(_done: Exchange) -> None:
+    """Write nothing beside an exchange."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exchanger:
     """Writes what `plan_exchange` says, in one transaction, and brings the catalog in memory up to date."""
 
-    contents: CatalogContents
+    storage: Storage
     corpora: Corpora
     sources: Sources
 
     async def plan(self, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool]) -> Exchange:
         servers = await self.sources.servers_of(tenant, catalog)
-        plan = partial(plan_exchange, self.contents, tenant, catalog, source, rows, servers=servers)
+        plan = partial(plan_exchange, self.storage.contents, tenant, catalog, source, rows, servers=servers)
         return await asyncio.to_thread(plan)
 
     async def exchange(
-        self, tenant: str, catalog: str, source: str, rows: Sequence[StoredTool], *, planned: Exchange | None = None
+        self,
+        tenant: str,
+        catalog: str,
+        source: str,
+        rows: Sequence[StoredTool],
+        *,
+        planned: Exchange | None = None,
+        also: Callable[[Exchange], None] = nothing,
     ) -> Exchange:
         """All or nothing. *planned* is what `plan` has just said of the same rows, if it was asked.
 
-        Raises ContentsConflictError if others never stop writing to the catalog.
+        *also* writes in the same transaction, in a thread, before anything else; its errors end it all. Raises
+        ContentsConflictError if others never stop writing to the catalog.
         """
         ref = CorpusRef(tenant, "catalog", catalog)
         for attempt in range(_ATTEMPTS):
@@ -89,13 +103,21 @@ class Exchanger:
             planned = None
             try:
                 if plan.put or plan.remove:
-                    await self.corpora.change(ref, put=plan.put, remove=plan.remove, over=plan.over)
+                    await self.corpora.change(
+                        ref, put=plan.put, remove=plan.remove, over=plan.over, also=partial(also, plan)
+                    )
+                else:
+                    await in_thread(self._alone, also, plan)
             except ContentsConflictError:
                 if attempt == _ATTEMPTS - 1:
                     raise
             else:
                 return plan
         raise AssertionError  # the last attempt has returned or raised
+
+    def _alone(self, also: Callable[[Exchange], None], plan: Exchange) -> None:
+        with self.storage.transaction():
+            also(plan)
 
 
 def owner_of(source: str) -> str:

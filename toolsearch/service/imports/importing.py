@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from toolsearch.documents.texts import parse_document
 from toolsearch.errors import SourceError, ToolSearchError
-from toolsearch.service.imports.exchange import Exchanger
+from toolsearch.service.imports.exchange import Exchange, Exchanger
 from toolsearch.service.imports.fetching import Fetcher
+from toolsearch.service.imports.noting import Noting
 from toolsearch.service.imports.reading import ReadDocument, read_source_document
-from toolsearch.service.imports.sources import CatalogSource, LastImport, Sources
+from toolsearch.service.imports.sources import CatalogSource, LastImport
 from toolsearch.service.jobs import Progress
-from toolsearch.service.refused_tools import RefusedTools
 from toolsearch.service.stored_tools import to_tool
 from toolsearch.storage.contents import StoredTool
 from toolsearch.tokens import TokenCounter, definition_tokens
@@ -31,25 +31,27 @@ class Importing:
     """
 
     exchanger: Exchanger
-    sources: Sources
-    refused: RefusedTools
+    noting: Noting
     fetcher: Fetcher
     counter: TokenCounter
     may_write: Callable[[str, str, int], Awaitable[None]]
-    clock: Callable[[], float]
 
     async def run(self, source: CatalogSource, document: Json, progress: Progress) -> JsonObject:
         """Import *document*, or what the URL of *source* gives if that is None, and note the outcome."""
         try:
             return await self._run(source, document, progress)
         except ToolSearchError as error:
-            last = replace(source.last or LastImport(0), at_s=self.clock(), code=error.code, error=str(error))
-            await self.sources.save(replace(source, is_settled=True, last=last))
+            await self.noting.failed(source, error, progress)
             raise
 
-    async def remove_tools(self, source: CatalogSource) -> int:
-        """Return how many there were."""
-        done = await self.exchanger.exchange(source.tenant, source.catalog, source.name, ())
+    async def delete(self, source: CatalogSource) -> int:
+        """Delete it with its tools, all or nothing; return how many these were.
+
+        Raises RecordConflictError if it has another version by now, as when an import of it has begun.
+        """
+        done = await self.exchanger.exchange(
+            *(source.tenant, source.catalog, source.name), (), also=lambda _: self.noting.forget(source)
+        )
         return len(done.remove)
 
     async def _run(self, source: CatalogSource, document: Json, progress: Progress) -> JsonObject:
@@ -61,19 +63,23 @@ class Importing:
         await self.may_write(source.tenant, source.catalog, plan.growth)
         progress.is_final()
         progress.at("writing", total=len(plan.put), refused=len(read.refused) + len(plan.refused))
-        written = await self.exchanger.exchange(source.tenant, source.catalog, source.name, read.rows, planned=plan)
-        refused = (*read.refused, *written.refused)
-        await self.refused.save(source, refused)
-        last = LastImport(self.clock(), len(written.put) + written.kept, tokens, len(refused))
-        await self.sources.save(replace(source, is_settled=True, schemes=read.schemes, last=last))
-        outcome: dict[str, Any] = {"written": len(written.put), "unchanged": written.kept}
-        return {**outcome, "removed": len(written.remove), "refused": len(refused)}
+
+        def settle(done: Exchange) -> None:
+            refused = (*read.refused, *done.refused)
+            last = LastImport(self.noting.clock(), len(done.put) + done.kept, tokens, len(refused))
+            outcome = _outcome(done, len(refused))
+            self.noting.done(replace(source, schemes=read.schemes), last, refused, outcome, progress)
+
+        written = await self.exchanger.exchange(
+            *(source.tenant, source.catalog, source.name), read.rows, planned=plan, also=settle
+        )
+        return _outcome(written, len(read.refused) + len(written.refused))
 
     async def _read(self, source: CatalogSource, document: Json, progress: Progress) -> ReadDocument:
         url = ""
         if document is None:
             progress.at("fetching")
-            secrets = self.sources.secrets_of(source)
+            secrets = self.noting.sources.secrets_of(source)
             fetched = await self.fetcher.fetch(secrets.url, secrets.document_headers)
             document, url = fetched.text, fetched.url
         progress.at("reading")
@@ -105,6 +111,10 @@ def _with_origin(source: CatalogSource, read: ReadDocument) -> CatalogSource:
             f"given for {source.origin}; delete the source and add it again if that is right"
         )
     return replace(source, origin=source.origin or read.origin)
+
+
+def _outcome(done: Exchange, refused: int) -> JsonObject:
+    return {"written": len(done.put), "unchanged": done.kept, "removed": len(done.remove), "refused": refused}
 
 
 def _nothing(_row: StoredTool, _execution: JsonObject) -> None:

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Collection
 from dataclasses import replace
+from typing import Final
 
-from toolsearch.errors import BadSettingError, StillRunningError
+from toolsearch.errors import BadSettingError, RecordConflictError, StillRunningError, UnknownRecordError
+from toolsearch.service.catalogs import CATALOG
 from toolsearch.service.imports.importing import Importing
+from toolsearch.service.imports.noting import Noting
 from toolsearch.service.imports.servers import Connecting
 from toolsearch.service.imports.sources import CatalogSource, Sources, SourceSecrets
-from toolsearch.service.jobs import Job, Jobs, Progress, new_job_id
+from toolsearch.service.job_records import Job
+from toolsearch.service.jobs import Jobs, Progress, new_job_id
 from toolsearch.service.refused_tools import RefusedTools
+from toolsearch.threads import in_thread
 from toolsearch.tools.json_types import Json, JsonObject
+
+_ATTEMPTS: Final = 10  # others may begin imports of the same source meanwhile
 
 
 class Imports:
-    """To be used within one event loop. Whether the catalog exists, and who may do this, is for the caller to ask."""
+    """To be used within one event loop. Whether the catalog exists, and who may do this, is for the caller to ask.
+
+    Of several replicas one at a time imports a source: whoever writes over the version of its record that was read.
+    """
 
     def __init__(self, importing: Importing, connecting: Connecting, jobs: Jobs) -> None:
         self.jobs = jobs
         self._importing = importing
-        self._connecting = connecting
-        self._beginning = asyncio.Lock()
+        self.connecting = connecting
 
     @property
     def sources(self) -> Sources:
-        return self._importing.sources
+        return self._noting.sources
 
     @property
     def refused(self) -> RefusedTools:
-        return self._importing.refused
+        return self._noting.refused
+
+    @property
+    def _noting(self) -> Noting:
+        return self._importing.noting
 
     async def create(
         self, source: CatalogSource, secrets: SourceSecrets, document: Json = None
@@ -37,9 +50,9 @@ class Imports:
         """Write the new source down, and begin to import *document*, or what its URL gives, or to connect the server.
 
         Without either there is no job, and the document is awaited. Raises RecordConflictError if there is a source of
-        that name.
+        that name, and UnknownRecordError if there is no such catalog any more.
         """
-        source = await self.sources.save(replace(source, sealed=self.sources.sealed(secrets)))
+        source = await in_thread(self._add, replace(source, sealed=self.sources.sealed(secrets)))
         if source.kind != "mcp" and document is None and not secrets.url:
             return source, None
         return await self._begin(source, document)
@@ -67,47 +80,76 @@ class Imports:
 
         Raises UnknownRecordError, or StillRunningError if an import writes at this moment.
         """
-        async with self._beginning:
+        for _ in range(_ATTEMPTS):
             source = await self.sources.get(tenant, catalog, name)
             await self._stop(source)
-            if source.kind == "mcp":
-                await self._forget(source)  # first, so that it is not connected again meanwhile
-                return await self._connecting.disconnect(source)
-            removed = await self._importing.remove_tools(source)
-            await self._forget(source)
-        return removed
+            try:
+                if source.kind != "mcp":
+                    return await self._importing.delete(source)
+                await in_thread(self._noting.forget, source)  # first, so that it is not connected again meanwhile
+            except RecordConflictError:  # another import of it has begun
+                continue
+            return await self.connecting.disconnect(source)
+        raise StillRunningError(f"imports of the source {name!r} are begun again and again; end that, and repeat")
 
-    async def drop_catalog(self, tenant: str, catalog: str) -> None:
-        """Forget the sources of a catalog that is deleted with its tools. Raises StillRunningError as `delete` does."""
-        async with self._beginning:
-            sources = await self.sources.of_catalog(tenant, catalog)
-            for source in sources:
-                await self._stop(source)
-            for source in sources:
-                await self._forget(source)
+    async def stop_catalog(self, tenant: str, catalog: str) -> None:
+        """Cancel the imports of a catalog that is to be deleted. Raises StillRunningError as `delete` does."""
+        for source in await self.sources.of_catalog(tenant, catalog):
+            await self._stop(source)
+
+    def drop_catalog(self, tenant: str, catalog: str) -> None:
+        """Forget the sources of a catalog, in a thread, within the transaction that deletes it. Imports that have begun
+        since `stop_catalog` fail.
+        """
+        for source in self.sources.all_of(tenant, catalog):
+            self._noting.forget(source)
+
+    async def running_among(self, sources: Collection[CatalogSource]) -> frozenset[str]:
+        """The ids of those that are being imported, in whichever replica. All are of one tenant."""
+        begun = {source.job: source for source in sources if source.job and not source.is_settled}
+        if not begun:
+            return frozenset()
+        running = await self.jobs.running_among(next(iter(begun.values())).tenant, begun)
+        return frozenset(begun[job].id for job in running)
 
     async def aclose(self) -> None:
         await self.jobs.aclose()
 
+    def _add(self, source: CatalogSource) -> CatalogSource:
+        storage = self._noting.storage
+        with storage.transaction():
+            if storage.records.hold(source.tenant, CATALOG, source.catalog, at_s=self._noting.clock()) is None:
+                raise UnknownRecordError(CATALOG, source.catalog)
+            return self.sources.write(source)
+
     async def _begin(self, source: CatalogSource, document: Json) -> tuple[CatalogSource, Job]:
+        for _ in range(_ATTEMPTS):
+            if await self.running_among([source]):
+                break
+            try:
+                return await self._started(source, document)
+            except RecordConflictError:  # somebody else has begun one
+                source = await self.sources.get(source.tenant, source.catalog, source.name)
+        raise StillRunningError(
+            f"the job {source.job!r} imports the source {source.name!r}; wait for its end, or cancel it"
+        )
+
+    async def _started(self, source: CatalogSource, document: Json) -> tuple[CatalogSource, Job]:
+        begun = replace(source, job=new_job_id(), is_settled=False)
+
         async def work(progress: Progress) -> JsonObject:
             if begun.kind == "mcp":
-                return await self._connecting.run(begun, progress)
+                return await self.connecting.run(begun, progress)
             return await self._importing.run(begun, document, progress)
 
-        async with self._beginning:
-            if self.jobs.is_running(source.job):
-                raise StillRunningError(
-                    f"the job {source.job!r} imports the source {source.name!r}; wait for its end, or cancel it"
-                )
-            begun = await self.sources.save(replace(source, job=new_job_id(), is_settled=False))
-            subject = f"catalog/{source.catalog}/{source.name}"
-            return begun, await self.jobs.start(begun.tenant, begun.job, subject, work)
+        def write() -> None:
+            nonlocal begun
+            begun = self.sources.write(begun)
+
+        subject = f"catalog/{begun.catalog}/{begun.name}"
+        job = await self.jobs.start(begun.tenant, begun.job, subject, work, also=write)
+        return begun, job
 
     async def _stop(self, source: CatalogSource) -> None:
-        if self.jobs.is_running(source.job):
+        if await self.running_among([source]):
             await self.jobs.cancel(source.tenant, source.job)
-
-    async def _forget(self, source: CatalogSource) -> None:
-        await self.refused.forget(source)
-        await self.sources.delete(source)

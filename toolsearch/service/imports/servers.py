@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.errors import BadSettingError, SealError, ToolSearchError
+from toolsearch.errors import BadSettingError, SealError, ToolSearchError, UnknownRecordError
 from toolsearch.gateway.status.snapshot import ServerRow
 from toolsearch.service.corpora.corpora import Corpora
-from toolsearch.service.corpora.corpus import CorpusRef
-from toolsearch.service.imports.sources import CatalogSource, LastImport, Sources
+from toolsearch.service.corpora.corpus import Corpus, CorpusRef
+from toolsearch.service.imports.noting import Noting
+from toolsearch.service.imports.sources import SOURCE, CatalogSource, LastImport, Sources
 from toolsearch.service.jobs import Progress
 from toolsearch.service.kept_listings import KeptListings
-from toolsearch.service.refused_tools import RefusedTools
+from toolsearch.threads import in_thread
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.config import McpServer, read_mcp_config
 from toolsearch.upstreams.settings import OpenTransport, ServerSettings, UpstreamSettings
@@ -50,8 +52,12 @@ class ServerDirectory:
         """A server whose entry cannot be read is left out; its source says so when it is refreshed."""
         if ref.kind != "catalog":
             return ()
+        return self.usable(ref, await self.sources.of_catalog(ref.tenant, ref.name))
+
+    def usable(self, ref: CorpusRef, sources: Iterable[CatalogSource]) -> tuple[UpstreamSettings, ...]:
+        """As `of_corpus`, of the sources that it has."""
         found: list[UpstreamSettings] = []
-        for source in await self.sources.of_catalog(ref.tenant, ref.name):
+        for source in sources:
             if source.kind != "mcp":
                 continue
             try:
@@ -75,23 +81,51 @@ class Connecting:
     """Connects servers of catalogs, and takes what they list."""
 
     directory: ServerDirectory
-    refused: RefusedTools
+    noting: Noting
     corpora: Corpora
-    clock: Callable[[], float]
 
     async def run(self, source: CatalogSource, progress: Progress) -> JsonObject:
-        """Connect the server, or connect it anew, and note what it lists. It is kept up also if that fails now."""
+        """Connect the server, or connect it anew, and note what it lists. It is kept up also if that fails now, but not
+        if the source was deleted meanwhile.
+        """
+        try:
+            return await self._run(source, progress)
+        except BaseException:
+            await self._disconnect_if_deleted(source)
+            raise
+
+    async def _run(self, source: CatalogSource, progress: Progress) -> JsonObject:
         try:
             row = await self._listed(source, progress)
         except ToolSearchError as error:
-            last = replace(source.last or LastImport(0), at_s=self.clock(), code=error.code, error=str(error))
-            await self._sources.save(replace(source, is_settled=True, last=last))
+            await self.noting.failed(source, error, progress)
             raise
-        await self.refused.save(source, row.refused)
-        last = LastImport(self.clock(), row.tools, row.tokens, len(row.refused))
-        await self._sources.save(replace(source, is_settled=True, last=last))
+        last = LastImport(self.noting.clock(), row.tools, row.tokens, len(row.refused))
         outcome: Mapping[str, Any] = {"tools": row.tools, "held": len(row.held), "refused": len(row.refused)}
+        saved = await in_thread(self.noting.done, source, last, row.refused, outcome, progress)
+        async with self.corpora.in_memory(_corpus_of(source)) as corpus:
+            if corpus is not None:
+                corpus.seen = {**corpus.seen, (SOURCE, saved.id): saved.version}
         return outcome
+
+    async def follow(self, corpus: Corpus) -> list[str]:
+        """Connect, replace and disconnect the servers of a catalog in memory, as its sources are by now.
+
+        Return those that another replica has asked anew for their tools, as this one should, too.
+        """
+        ref, gateway = corpus.ref, corpus.gateway
+        sources = await self.noting.sources.of_catalog(ref.tenant, ref.name)
+        servers = {each.name: each for each in self.directory.usable(ref, sources)}
+        for name in gateway.upstreams.keys() - servers.keys():
+            await gateway.remove_server(name)
+        for settings in servers.values():
+            try:
+                await gateway.update_server(settings)
+            except BadSettingError as error:
+                logger.warning("the server %s of %s is left out: %s", settings.name, ref, error)
+        known = {source.name: corpus.seen.get((SOURCE, source.id)) for source in sources if source.is_settled}
+        asked = {source.name for source in sources if known.get(source.name) not in (None, source.version)}
+        return sorted(asked & gateway.upstreams.keys())
 
     async def disconnect(self, source: CatalogSource) -> int:
         """Return how many tools are gone."""
@@ -100,9 +134,10 @@ class Connecting:
             await corpus.gateway.remove_server(source.name)
         return sum(row.tools for row in rows)
 
-    @property
-    def _sources(self) -> Sources:
-        return self.directory.sources
+    async def _disconnect_if_deleted(self, source: CatalogSource) -> None:
+        with suppress(UnknownRecordError):  # the catalog was deleted, too
+            if await in_thread(self.noting.sources.find, source.tenant, source.catalog, source.name) is None:
+                await self.disconnect(source)
 
     async def _listed(self, source: CatalogSource, progress: Progress) -> ServerRow:
         progress.at("connecting")

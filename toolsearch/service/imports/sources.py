@@ -122,8 +122,12 @@ class Sources:
 
     async def of_catalog(self, tenant: str, catalog: str) -> list[CatalogSource]:
         """By name."""
+        return await asyncio.to_thread(self.all_of, tenant, catalog)
+
+    def all_of(self, tenant: str, catalog: str) -> list[CatalogSource]:
+        """The same, for threads."""
         start = source_id(catalog, "")
-        page = await asyncio.to_thread(self.records.page, tenant, SOURCE, after=start, limit=_ENOUGH, at_s=self.clock())
+        page = self.records.page(tenant, SOURCE, after=start, limit=_ENOUGH, at_s=self.clock())
         return [_source(tenant, record) for record in page if record.id.startswith(start)]
 
     async def servers_of(self, tenant: str, catalog: str) -> list[str]:
@@ -132,18 +136,31 @@ class Sources:
 
     async def save(self, source: CatalogSource) -> CatalogSource:
         """Write it over the version that it has. Raises RecordConflictError if there is another by now."""
+        return await asyncio.to_thread(self.write, source)
+
+    def write(self, source: CatalogSource) -> CatalogSource:
+        """The same, for threads."""
         document = {
             name: value
             for name, value in asdict(source).items()
             if name not in ("tenant", "catalog", "name", "version")
         }
-        record = await asyncio.to_thread(
-            self.records.put, source.tenant, SOURCE, source.id, document, over=source.version, at_s=self.clock()
-        )
+        record = self.records.put(source.tenant, SOURCE, source.id, document, over=source.version, at_s=self.clock())
         return replace(source, version=record.version)
 
-    async def delete(self, source: CatalogSource) -> None:
-        await asyncio.to_thread(self.records.delete, source.tenant, SOURCE, source.id)
+    def settle(self, source: CatalogSource, last: LastImport) -> CatalogSource:
+        """Write what came of the import of *source*, within a transaction in which its job is known to be running.
+
+        What others have written of the source meanwhile stays. Raises UnknownRecordError if it was deleted.
+        """
+        there = self.find(source.tenant, source.catalog, source.name)
+        if there is None or there.job != source.job:
+            raise UnknownRecordError(SOURCE, source.name)
+        return self.write(replace(there, is_settled=True, origin=source.origin, schemes=source.schemes, last=last))
+
+    def remove(self, source: CatalogSource) -> None:
+        """For threads. Raises RecordConflictError if it has another version by now, as when an import has begun."""
+        self.records.delete(source.tenant, SOURCE, source.id, over=source.version)
 
 
 def _source(tenant: str, record: Record) -> CatalogSource:

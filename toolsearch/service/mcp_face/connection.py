@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolsearch.service.callers import ServiceCaller
@@ -28,7 +29,7 @@ class Connection:
 
     id: str
     credential: Credential
-    user: object
+    user: AuthenticatedUser
     used_s: float
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
@@ -18,12 +19,14 @@ from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.keys import Keys
 from toolsearch.service.limits import Limits
 from toolsearch.service.mcp_face.connection import Credential
+from toolsearch.service.mcp_face.connection_ids import ConnectionIds
 from toolsearch.service.mcp_face.endpoint import CorpusEndpoint
 from toolsearch.service.sessions import Sessions
 from toolsearch.service.settings import ServiceSettings
 
 logger = logging.getLogger(__name__)
 
+_FOLLOWED_EVERY_S: Final = 1.0
 _ISSUED_ELSEWHERE = "jwt:"  # how the id of a credential begins of which only the request itself can tell if it holds
 
 
@@ -41,6 +44,7 @@ class McpFace:
         keys: Keys,
         limits: Limits,
         settings: ServiceSettings,
+        ids: ConnectionIds,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -49,6 +53,7 @@ class McpFace:
         self._keys = keys
         self._limits = limits
         self._settings = settings
+        self._ids = ids
         self._clock = clock
         self._endpoints: dict[CorpusRef, CorpusEndpoint] = {}
         sessions.on_end(self.end_session)
@@ -67,12 +72,15 @@ class McpFace:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """While the service runs. At the end, everybody is disconnected."""
-        looking = asyncio.create_task(self._look())
+        tasks = [asyncio.create_task(_repeated(self.look, self._settings.mcp.check_s))]
+        if self._sessions.are_shared:
+            tasks.append(asyncio.create_task(_repeated(self.follow_sessions, _FOLLOWED_EVERY_S)))
         try:
             yield
         finally:
-            looking.cancel()
-            await asyncio.wait([looking])
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
             for endpoint in list(self._endpoints.values()):
                 await self._close(endpoint)
 
@@ -95,13 +103,15 @@ class McpFace:
             if not (endpoint.is_used and await self._is_there(endpoint)):
                 await self._close(endpoint)
 
-    async def _look(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.mcp.check_s)
-            try:
-                await self.look()
-            except Exception:
-                logger.exception("the connections of MCP clients could not be looked at")
+    async def follow_sessions(self) -> None:
+        """Tell clients that are connected here what was found in their sessions through other replicas, and disconnect
+        them from sessions that have ended there.
+        """
+        for endpoint in list(self._endpoints.values()):
+            connected = {each.session for each in endpoint.credentials}
+            if connected:
+                versions = await self._sessions.versions(endpoint.ref.tenant, connected)
+                await endpoint.follow(connected, versions)
 
     async def _holds(self, credential: Credential) -> bool:
         caller = credential.caller
@@ -141,6 +151,7 @@ class McpFace:
             self._corpora,
             self._limits,
             self._settings.mcp,
+            self._ids,
             max_body_bytes=self._settings.serve.max_body_bytes,
             clock=self._clock,
         )
@@ -153,3 +164,12 @@ class McpFace:
         with suppress(KeyError):
             if self._endpoints[endpoint.ref] is endpoint:
                 del self._endpoints[endpoint.ref]
+
+
+async def _repeated(look: Callable[[], Awaitable[None]], every_s: float) -> None:
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            await look()
+        except Exception:
+            logger.exception("the connections of MCP clients could not be looked at")

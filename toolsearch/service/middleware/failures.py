@@ -6,7 +6,7 @@ import logging
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolsearch.service.problems import problem_of
+from toolsearch.service.problems import answer_to
 
 logger = logging.getLogger(__name__)
 
@@ -33,4 +33,4 @@ class Failures:
         except Exception as error:
             if has_begun:
                 raise
-            await problem_of(error)(scope, receive, send)
+            await answer_to(error, scope["path"])(scope, receive, send)

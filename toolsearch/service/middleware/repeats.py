@@ -16,6 +16,8 @@ from toolsearch.service.paths import API, is_mcp, is_under
 _WRITING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _KEPT_HEADERS: Final = ("content-type", "etag", "location")
 _PART_OF_REQUEST: Final = ("content-type", "if-match", "if-none-match")
+_KEPT_BY_NAME: Final = frozenset({"catalogs", "toolsets", "tenants", "sessions", "search"})
+_ONCE: Final = frozenset({"calls", "execute", "keys"})
 _NOTHING_WAS_DONE: Final = frozenset({401, 403, 429, 503})  # and may be done when the request is repeated
 
 
@@ -35,7 +37,8 @@ class Repeats:
         body = await read_body(receive)
         if body is None:
             return
-        async with self._idempotency.first(caller, key, _identity(scope, body)) as attempt:
+        again = _may_run_twice(scope["path"])
+        async with self._idempotency.first(caller, key, _identity(scope, body), may_run_twice=again) as attempt:
             if attempt.answer is not None:
                 await _replayed(attempt.answer)(scope, receive, send)
             else:
@@ -61,6 +64,14 @@ def _key(scope: Scope) -> str | None:
     is_write = scope["type"] == "http" and scope["method"] in _WRITING
     is_write = is_write and is_under(API, scope["path"]) and not is_mcp(scope["path"])
     return Headers(scope=scope).get("idempotency-key") if is_write else None
+
+
+def _may_run_twice(path: str) -> bool:
+    """Whether what is asked there only changes what the service keeps, and by a name, or so that it expires: neither
+    calls of tools, nor new keys, nor feedback, which counts.
+    """
+    kind, *more = path.removeprefix(f"{API}/").split("/")
+    return kind in _KEPT_BY_NAME and not _ONCE.intersection(more[-1:])
 
 
 def _identity(scope: Scope, body: bytes) -> bytes:

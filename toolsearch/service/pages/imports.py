@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolsearch.api.imports import NewSource
 from toolsearch.errors import ToolSearchError
-from toolsearch.service.jobs import Job, JobStep
+from toolsearch.service.job_records import Job, JobStep
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.routing import PageRoute, Sent, see_other, sent_with, visit_with, what_is_wrong
 from toolsearch.service.routes import sources as source_routes

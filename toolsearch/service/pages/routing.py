@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
@@ -22,11 +23,13 @@ from toolsearch.access.scopes import Scope
 from toolsearch.errors import (
     NotAuthenticatedError,
     NotPermittedError,
+    StorageError,
     ToolSearchError,
     UnknownRecordError,
     UnknownToolError,
 )
 from toolsearch.service.pages import frame
+from toolsearch.service.problems import headers_of
 from toolsearch.service.service import service_of
 from toolsearch.service.visits import VISIT_COOKIE, Visit
 
@@ -47,7 +50,9 @@ class PageRoute(APIRoute):
             except NotAuthenticatedError:
                 return see_other(f"{frame.ROOT}/sign-in?next={quote(_asked(request))}")
             except (ToolSearchError, RequestValidationError, HTTPException) as error:
-                return await error_page(request, *_told(error))
+                page = await error_page(request, *_told(error))
+                page.headers.update(headers_of(error) if isinstance(error, ToolSearchError) else {})
+                return page
 
         return handled
 
@@ -60,7 +65,10 @@ def _asked(request: Request) -> str:
 
 
 async def error_page(request: Request, status: int, title: str, detail: str) -> Response:
-    visit = await visit_of(request)
+    """Without the visitor's navigation, if the store cannot say who that is."""
+    visit = None
+    with suppress(StorageError):
+        visit = await visit_of(request)
     return frame.page(request, "error.html", visit=visit, status=status, title=title, detail=detail)
 
 

@@ -13,7 +13,7 @@ from toolsearch.api.base import Page
 from toolsearch.api.imports import ErrorBody, JobBody, JobStepBody
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.cursors import Paging, paging
-from toolsearch.service.jobs import Job, JobStep
+from toolsearch.service.job_records import Job, JobStep
 from toolsearch.service.service import Service, the_service
 
 router = APIRouter(tags=["jobs"])

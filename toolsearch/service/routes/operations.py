@@ -63,6 +63,8 @@ async def _store_status(service: Service) -> str:
     try:
         await asyncio.to_thread(service.storage.keys.is_empty)
     except StorageError as error:
+        if error.retry_after_s is not None:
+            return "store unavailable"
         logger.error("the store cannot be used: %s", error)  # noqa: TRY400
         return "store unusable"
     return "ok"

@@ -25,7 +25,7 @@ from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.imports.new_sources import new_source
 from toolsearch.service.imports.sources import CatalogSource, LastImport
-from toolsearch.service.jobs import Job
+from toolsearch.service.job_records import Job
 from toolsearch.service.refusals import operators_only
 from toolsearch.service.routes.jobs import job_body
 from toolsearch.service.routes.whole_reach import require_whole_reach
@@ -47,7 +47,7 @@ async def create(catalog: str, body: Annotated[NewSource, Body()], service: _Ser
     await service.catalogs.get(caller.tenant, catalog)
     await service.limits.require_room(caller.tenant, "sources")
     source, secrets = new_source(body, caller.tenant, catalog, service.clock())
-    return _started(service, *await service.imports.create(source, secrets, getattr(body, "document", None)))
+    return _started(*await service.imports.create(source, secrets, getattr(body, "document", None)))
 
 
 @router.get("/catalogs/{catalog}/sources", summary="List the sources of a catalog")
@@ -55,12 +55,15 @@ async def list_sources(catalog: str, service: _Service, caller: _Reader, paging:
     await service.catalogs.get(caller.tenant, catalog)
     sources = await service.imports.sources.of_catalog(caller.tenant, catalog)
     following = [each for each in sources if each.name > paging.after]
-    return paging.page(following[: paging.fetch], lambda each: each.name, lambda each: _body(service, each))
+    shown = following[: paging.fetch]
+    running = await service.imports.running_among(shown)
+    return paging.page(shown, lambda each: each.name, lambda each: _body(each, is_running=each.id in running))
 
 
 @router.get("/catalogs/{catalog}/sources/{source}", summary="Get a source")
 async def get(catalog: str, source: str, service: _Service, caller: _Reader) -> SourceBody:
-    return _body(service, await service.imports.sources.get(caller.tenant, catalog, source))
+    found = await service.imports.sources.get(caller.tenant, catalog, source)
+    return _body(found, is_running=found.id in await service.imports.running_among([found]))
 
 
 @router.put(
@@ -75,7 +78,7 @@ async def upload(catalog: str, source: str, request: Request, service: _Service,
         text = (await request.body()).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadSettingError("the document is not UTF-8; send it as text, whatever its format") from None
-    return _started(service, *await service.imports.upload(caller.tenant, catalog, source, text))
+    return _started(*await service.imports.upload(caller.tenant, catalog, source, text))
 
 
 @router.post(
@@ -83,7 +86,7 @@ async def upload(catalog: str, source: str, request: Request, service: _Service,
 )
 async def refresh(catalog: str, source: str, service: _Service, caller: _Writer) -> SourceStarted:
     require_whole_reach(caller)
-    return _started(service, *await service.imports.refresh(caller.tenant, catalog, source))
+    return _started(*await service.imports.refresh(caller.tenant, catalog, source))
 
 
 @router.delete("/catalogs/{catalog}/sources/{source}", status_code=204, summary="Delete a source and its tools")
@@ -126,16 +129,16 @@ def _server_body(row: ServerRow) -> ServerBody:
     )
 
 
-def _started(service: Service, source: CatalogSource, job: Job | None) -> SourceStarted:
-    return SourceStarted(source=_body(service, source), job=job_body(job) if job else None)
+def _started(source: CatalogSource, job: Job | None) -> SourceStarted:
+    return SourceStarted(source=_body(source, is_running=job is not None), job=job_body(job) if job else None)
 
 
-def _body(service: Service, source: CatalogSource) -> SourceBody:
+def _body(source: CatalogSource, *, is_running: bool) -> SourceBody:
     last = source.last or LastImport(0)
     return SourceBody(
         name=source.name,
         kind=source.kind,
-        state=_state(service, source),
+        state=_state(source, is_running=is_running),
         url=source.shown_url or None,
         prefix=source.prefix,
         origin=source.origin or None,
@@ -151,9 +154,9 @@ def _body(service: Service, source: CatalogSource) -> SourceBody:
     )
 
 
-def _state(service: Service, source: CatalogSource) -> SourceState:
+def _state(source: CatalogSource, *, is_running: bool) -> SourceState:
     if not source.is_settled:
-        return "importing" if service.imports.jobs.is_running(source.job) else "unfinished"
+        return "importing" if is_running else "unfinished"
     if source.last is None:
         return "awaiting document"
     return "failed" if source.last.error else "ready"

@@ -1,0 +1,156 @@
+"""Jobs as records of the store, which every replica reads, and which only the replica that runs a job writes.
+
+A job has the lease under which its replica runs it. A job whose lease has run out was interrupted, and whoever sees
+that first writes it down. From then on the replica that ran it, which may only have been paused, can write nothing for
+it any more: each such writing is in one transaction with `JobRecords.require_running`. Cancelling works the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Final, Literal, TypeAlias
+
+from toolsearch.errors import RecordConflictError, UnknownRecordError
+from toolsearch.storage.records import Record
+from toolsearch.storage.storage import Storage
+from toolsearch.tools.json_types import JsonObject
+
+JOB: Final = "job"  # the kind of their records
+JobState: TypeAlias = Literal["running", "done", "failed", "cancelled", "interrupted"]
+
+INTERRUPTED: Final = "the service stopped before the job had ended, and nothing half-done is kept; start it again"
+
+
+@dataclass(frozen=True, slots=True)
+class JobStep:
+    """How far a job is: *done* of *total* of the stage (None: not known), and how much was refused so far."""
+
+    stage: str
+    done: int = 0
+    total: int | None = None
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job. Times are in seconds since 1970.
+
+    subject  what it is about, such as ``catalog/default/github``
+    lease    under which a replica runs it; its name begins with the replica's id
+    outcome  what came of it, once it is done
+    code     of the error with which it failed, and *error* in words with what to do; "" if it has not
+    """
+
+    id: str
+    tenant: str
+    subject: str
+    state: JobState
+    began_s: float
+    ended_s: float | None = None
+    steps: tuple[JobStep, ...] = ()
+    outcome: JsonObject = field(default_factory=dict[str, Any])
+    code: str = ""
+    error: str = ""
+    lease: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state != "running"
+
+
+class JobEndedError(Exception):
+    """What runs a job is to write something, but the job was cancelled, or counts as interrupted."""
+
+
+_OF_RECORD: Final = frozenset(each.name for each in fields(Job)) - {"id", "tenant"}
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecords:
+    """For threads. *clock* gives seconds since 1970; *retention_s* is how long jobs are kept after they have begun."""
+
+    storage: Storage
+    clock: Callable[[], float]
+    retention_s: float
+
+    def get(self, tenant: str, job_id: str) -> Job:
+        """Raises UnknownRecordError."""
+        record = self.storage.records.get(tenant, JOB, job_id, at_s=self.clock())
+        if record is None:
+            raise UnknownRecordError(JOB, job_id)
+        return self._judged(tenant, [record])[0]
+
+    def page(self, tenant: str, *, after: str, limit: int) -> list[Job]:
+        """By id."""
+        return self._judged(tenant, self.storage.records.page(tenant, JOB, after=after, limit=limit, at_s=self.clock()))
+
+    def find(self, tenant: str, job_ids: Collection[str]) -> list[Job]:
+        """Those of *job_ids* that are there."""
+        found = [self.storage.records.get(tenant, JOB, job_id, at_s=self.clock()) for job_id in job_ids]
+        return self._judged(tenant, [record for record in found if record is not None])
+
+    def add(self, job: Job) -> int:
+        """Write a new job; return the version of its record."""
+        return self._put(job, over=0)
+
+    def note_progress(self, job: Job, version: int) -> int | None:
+        """Write how far it is over *version*; return the new one, or None if somebody else has written it."""
+        try:
+            return self._put(job, over=version)
+        except RecordConflictError:
+            return None
+
+    def require_running(self, job: Job) -> None:
+        """Within a transaction, before something is written for *job*. Raises JobEndedError if it may not be."""
+        there = self._hold(job.tenant, job.id)
+        if there is None or there.has_ended or not self.storage.leases.held([there.lease]):
+            raise JobEndedError(job.id)
+
+    def end(self, job: Job) -> None:
+        """Write how it has ended. Raises JobEndedError if it had ended before, or may not be written any more."""
+        with self.storage.transaction():
+            self.require_running(job)
+            self._put(job, over=None)
+
+    def cancel(self, tenant: str, job_id: str) -> Job:
+        """Write that it is cancelled, wherever it runs, unless it has ended. Raises UnknownRecordError."""
+        return self._end_for_another(self.get(tenant, job_id), "cancelled")
+
+    def _judged(self, tenant: str, records: Sequence[Record]) -> list[Job]:
+        jobs = [_job(tenant, record) for record in records]
+        leases = {job.lease for job in jobs if not job.has_ended}
+        held = self.storage.leases.held(leases) if leases else frozenset[str]()
+        return [
+            job if job.has_ended or job.lease in held else self._end_for_another(job, "interrupted", INTERRUPTED)
+            for job in jobs
+        ]
+
+    def _end_for_another(self, job: Job, state: JobState, error: str = "") -> Job:
+        ended = replace(job, state=state, error=error)
+        with self.storage.transaction():
+            there = self._hold(job.tenant, job.id)
+            if there is None:
+                return ended
+            if there.has_ended:
+                return there
+            ended = replace(there, state=state, error=error, ended_s=self.clock() if state == "cancelled" else None)
+            self._put(ended, over=None)
+        return ended
+
+    def _hold(self, tenant: str, job_id: str) -> Job | None:
+        record = self.storage.records.hold(tenant, JOB, job_id, at_s=self.clock())
+        return _job(tenant, record) if record else None
+
+    def _put(self, job: Job, *, over: int | None) -> int:
+        document = {name: value for name, value in asdict(job).items() if name in _OF_RECORD}
+        expires_s = job.began_s + self.retention_s
+        records, now_s = self.storage.records, self.clock()
+        return records.put(job.tenant, JOB, job.id, document, over=over, at_s=now_s, expires_s=expires_s).version
+
+
+def _job(tenant: str, record: Record) -> Job:
+    """What another version of this program has written beside is left out."""
+    values: dict[str, Any] = {name: value for name, value in record.document.items() if name in _OF_RECORD}
+    values["steps"] = tuple(JobStep(**step) for step in values["steps"])
+    return Job(record.id, tenant, **values)
