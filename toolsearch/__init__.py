@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         StorageError,
         ToolExecutionError,
         ToolGoneError,
+        ToolNotHereError,
         ToolSearchError,
         ToolStuckError,
         ToolTimeoutError,
@@ -104,11 +105,13 @@ if TYPE_CHECKING:
         UnapprovedToolError,
         UndiscoveredToolError,
         UnfinishedCallError,
+        UnknownPriceError,
         UnknownRecordError,
         UnknownSessionError,
         UnknownToolError,
         UnsafeUrlError,
         UsageStoreError,
+        VectorStoreError,
     )
     from toolsearch.evaluation.evaluation import Evaluation, QueryAnswer, StrategyResult, evaluate
     from toolsearch.evaluation.measures import Quality
@@ -153,10 +156,8 @@ if TYPE_CHECKING:
     from toolsearch.storage.messages import MessageStore
     from toolsearch.storage.pins import Pin, PinPersistence, SeenEntry
     from toolsearch.storage.sessions import SessionPersistence, StoredSession
-    from toolsearch.storage.sqlite.audit import SqliteAuditLog
     from toolsearch.storage.sqlite.pins import SqlitePins
-    from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
-    from toolsearch.storage.sqlite.usage import SqliteUsageStore
+    from toolsearch.storage.sqlite.stores import SqliteAuditLog, SqliteSessionPersistence, SqliteUsageStore
     from toolsearch.storage.usage import StoredWeight, UsageCell, UsageStore
     from toolsearch.telemetry import Telemetry
     from toolsearch.tokens import (
@@ -319,17 +320,20 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "TooManyError",
         "ToolExecutionError",
         "ToolGoneError",
+        "ToolNotHereError",
         "ToolSearchError",
         "ToolStuckError",
         "ToolTimeoutError",
         "UnapprovedToolError",
         "UndiscoveredToolError",
         "UnfinishedCallError",
+        "UnknownPriceError",
         "UnknownRecordError",
         "UnknownSessionError",
         "UnknownToolError",
         "UnsafeUrlError",
         "UsageStoreError",
+        "VectorStoreError",
     ),
     "toolsearch.evaluation.evaluation": ("Evaluation", "QueryAnswer", "StrategyResult", "evaluate"),
     "toolsearch.evaluation.measures": ("Quality",),
@@ -374,10 +378,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch.storage.messages": ("MessageStore",),
     "toolsearch.storage.pins": ("Pin", "PinPersistence", "SeenEntry"),
     "toolsearch.storage.sessions": ("SessionPersistence", "StoredSession"),
-    "toolsearch.storage.sqlite.audit": ("SqliteAuditLog",),
     "toolsearch.storage.sqlite.pins": ("SqlitePins",),
-    "toolsearch.storage.sqlite.sessions": ("SqliteSessionPersistence",),
-    "toolsearch.storage.sqlite.usage": ("SqliteUsageStore",),
+    "toolsearch.storage.sqlite.stores": ("SqliteAuditLog", "SqliteSessionPersistence", "SqliteUsageStore"),
     "toolsearch.storage.usage": ("StoredWeight", "UsageCell", "UsageStore"),
     "toolsearch.telemetry": ("Telemetry",),
     "toolsearch.tokens": (
@@ -653,6 +655,7 @@ __all__ = [
     "ToolList",
     "ToolMessage",
     "ToolMetadata",
+    "ToolNotHereError",
     "ToolOrigin",
     "ToolOutput",
     "ToolParam",
@@ -672,6 +675,7 @@ __all__ = [
     "UndiscoveredToolError",
     "UnfinishedCallError",
     "UnitOfWork",
+    "UnknownPriceError",
     "UnknownRecordError",
     "UnknownSessionError",
     "UnknownToolError",
@@ -685,6 +689,7 @@ __all__ = [
     "UserMessage",
     "VectorCache",
     "VectorStore",
+    "VectorStoreError",
     "View",
     "WeakSearches",
     "WireFormat",

@@ -298,7 +298,7 @@ class ToolSearch:
             return SessionState.new(session_id, clock=self.clock, reach=asked, budget=common, principal=principal.id)
 
         def begin() -> Conversation:
-            settle, is_known = settle_for(self, principal), asked is not None
+            settle, is_known = settle_for(self), asked is not None
             state = self.sessions.get_or_create(
                 session_id, new, owner=principal.id, may_replace=is_known, settle=settle
             )
@@ -321,7 +321,7 @@ class ToolSearch:
 
     def close(self) -> None:
         """Save the sessions and close what the engine itself has made. What it was given stays open."""
-        self.sessions.save_all(lambda state: settle_for(self, Principal(state.principal))(state))
+        self.sessions.save_all(settle_for(self))
         self._followed.close()
         if self._owns_cache:
             self._cache.close()

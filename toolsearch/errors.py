@@ -32,12 +32,14 @@ ToolSearchError
 │   ├── ReceiptStoreError   receipts of calls cannot
 │   ├── FigureStoreError    figures of use cannot
 │   ├── MissStoreError      requests without a good answer cannot
+│   ├── VectorStoreError    vectors of texts that replicas share cannot; it is an IndexStoreError, too
 │   └── SealError           what was encrypted cannot be opened with the secret keys that are there
 ├── BadArgumentsError       a tool call's arguments do not fit the tool's schema
 ├── UnfinishedCallError     the reply that made a call did not finish, so that it may be half a call
 ├── ToolExecutionError      a tool ran and failed
 ├── ToolTimeoutError        a tool did not answer in time
 ├── ToolStuckError          a tool was not run, since too many others hang
+├── ToolNotHereError        a tool is a function that another replica of the service has, or in another version
 ├── CallLimitError          a turn used up its tool calls
 ├── RepeatedCallError       the same call was made several times in a row
 ├── CallDeniedError         a hook did not let a call through
@@ -48,6 +50,7 @@ ToolSearchError
 ├── UnsafeUrlError          a URL of a tenant is not one that the service may reach
 ├── NotAuthenticatedError   a request to the service has no credential, or none that is accepted
 ├── NotPermittedError       the credential is not good for that
+├── UnknownPriceError       what a model costs is not in the table of prices
 ├── UnknownRecordError      the service has no such catalog, toolset, key, source or job for this caller
 ├── StillRunningError       a job has to end first
 ├── TooManyError            a quota or a rate limit is used up
@@ -110,17 +113,20 @@ __all__ = [
     "TooManyError",
     "ToolExecutionError",
     "ToolGoneError",
+    "ToolNotHereError",
     "ToolSearchError",
     "ToolStuckError",
     "ToolTimeoutError",
     "UnapprovedToolError",
     "UndiscoveredToolError",
     "UnfinishedCallError",
+    "UnknownPriceError",
     "UnknownRecordError",
     "UnknownSessionError",
     "UnknownToolError",
     "UnsafeUrlError",
     "UsageStoreError",
+    "VectorStoreError",
 ]
 
 
@@ -259,10 +265,34 @@ class UnknownSessionError(ToolSearchError, LookupError):
 
 
 class StorageError(ToolSearchError):
-    """What outlives the process cannot be written or read back; the message says what of it, where, and what to do."""
+    """What outlives the process cannot be written or read back; the message says what of it, where, and what to do.
+
+    *retry_after_s* is how long another try is in vain, while the database is away; None where trying does not help.
+    *outcome_is_unknown* says that what was to be written may have been. With *is_callers_fault* no database could keep
+    what was to be kept, such as a text with a NUL character.
+    """
 
     code = "storage_error"
     model_text = "what has to be kept cannot be read or written at the moment; try again later"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        outcome_is_unknown: bool = False,
+        is_callers_fault: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        self.outcome_is_unknown = outcome_is_unknown
+        if retry_after_s is not None:
+            self.code = "store_unavailable"
+            self.status = 503
+        elif is_callers_fault:
+            self.code = "bad_value"
+            self.status = 422
+            self.model_text = ""  # what is wrong with it is for the model to read
 
 
 class SessionStoreError(StorageError):
@@ -272,15 +302,20 @@ class SessionStoreError(StorageError):
 
 
 class SessionConflictError(SessionStoreError):
-    """A session was saved, or ended, by another writer since it was read; nothing was written."""
+    """A session was saved, or ended, by another writer since it was read; nothing was written.
+
+    With *retry_after_s*, that has happened time after time, and the status is 503: others are busy with the session.
+    """
 
     code = "session_conflict"
     status = 409
 
-    def __init__(self, session_id: str) -> None:
+    def __init__(self, session_id: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(
-            f"the session {session_id!r} was changed by another writer since it was read; read it again and repeat"
+            f"the session {session_id!r} was changed by another writer since it was read; read it again and repeat",
+            retry_after_s=retry_after_s,
         )
+        self.code = SessionConflictError.code
         self.session_id = session_id
 
 
@@ -363,6 +398,12 @@ class FigureStoreError(StorageError):
     code = "figure_store_error"
 
 
+class VectorStoreError(StorageError, IndexStoreError):
+    """The vectors that replicas share cannot be read or written."""
+
+    code = "vector_store_error"
+
+
 class MissStoreError(StorageError):
     """Requests without a good answer cannot be kept, or read back."""
 
@@ -419,6 +460,22 @@ class ToolStuckError(ToolSearchError):
         super().__init__(
             f"the tool {name!r} was not run: {stuck} were given up, but are still running ({count}); "
             "go on without it, or try again later"
+        )
+        self.name = name
+
+
+class ToolNotHereError(ToolSearchError):
+    """A registered Python tool was not run: this replica does not have the function, or has another version of it."""
+
+    code = "tool_not_here"
+    status = 503
+    model_text = "this tool cannot be run at the moment; call it again in a moment, or go on without it"
+    retry_after_s = 1.0  # another replica may get the request then
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the tool {name!r} was not run: this replica of the service does not have its function, or has another "
+            "version of it; try again soon, and start all replicas with the same --tools"
         )
         self.name = name
 
@@ -492,6 +549,22 @@ class BadSettingError(ToolSearchError, ValueError):
     model_text = "this is set up in a way that cannot work; go on without it"
 
 
+class UnknownPriceError(ToolSearchError, LookupError):
+    """What a model costs is not in the table of prices; *known* are the models that are."""
+
+    code = "unknown_price"
+    status = 404
+    model_text = "what this model costs is not known; go on without it"
+
+    def __init__(self, model: str, *, known: Sequence[str]) -> None:
+        super().__init__(
+            f"no price is known of the model {shown_name(model)!r}; known are {', '.join(known)}. Or give its prices "
+            "yourself, in dollars per million tokens: Prices(input=..., output=..., cache_read=..., cache_write=...)"
+        )
+        self.model = model
+        self.known = tuple(known)
+
+
 class SealError(StorageError):
     """What was encrypted cannot be opened with the secret keys that are there. The message names no secret."""
 
@@ -501,7 +574,8 @@ class SealError(StorageError):
     def __init__(self) -> None:
         super().__init__(
             "a secret in the store was sealed with another key; put back the file secret.key, or name its key in "
-            "TOOLSEARCH_SECRET_KEY (several with commas between, the one to seal with first)"
+            "TOOLSEARCH_SECRET_KEY (several with commas between, the one to seal with first); all services "
+            "that share a store need the same key"
         )
 
 

@@ -294,7 +294,7 @@ class Session:
         return Conversation(self._engine, self.state, self.principal)
 
     def _read(self) -> Conversation:
-        settle = settle_for(self._engine, self.principal)
+        settle = settle_for(self._engine)
         state = self._engine.sessions.refresh(self.id, owner=self.principal.id, settle=settle)
         return Conversation(self._engine, state, self.principal)
 

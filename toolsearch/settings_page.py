@@ -72,7 +72,7 @@ _SERVICE = """\
 
 `toolsearch serve` reads all settings of the library, as above, and these; name the file by `--config toolsearch.toml`.
 Secrets are no settings: `TOOLSEARCH_SECRET_KEY` or `TOOLSEARCH_SECRET_KEY_FILE` gives the key by which credentials of
-upstream servers are encrypted.
+upstream servers are encrypted, and `TOOLSEARCH_STORE` the URL of a PostgreSQL database ([storage](storage.md)).
 
 ```toml
 [toolsearch.serve]

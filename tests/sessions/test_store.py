@@ -22,7 +22,7 @@ from toolsearch.sessions.eviction import (
 from toolsearch.sessions.state import SessionCounters, SessionState
 from toolsearch.sessions.store import SessionStore
 from toolsearch.storage.memory import InMemorySessionPersistence
-from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
+from toolsearch.storage.sqlite.stores import SqliteSessionPersistence
 
 
 class MemoryPersistence(InMemorySessionPersistence):
@@ -344,3 +344,28 @@ def test_a_session_that_is_only_looked_at_is_not_used_nor_loaded() -> None:
         store.peek("a", owner="acme")
     with pytest.raises(UnknownSessionError):
         store.peek("b", owner="local")
+
+
+def test_a_session_is_looked_at_as_another_process_has_saved_it() -> None:
+    kept = InMemorySessionPersistence()
+    ours, theirs = (SessionStore(persistence=kept) for _ in range(2))
+    known = ours.save(ours.get_or_create("a", new("a")))
+    found = theirs.refresh("a")
+    found.counters.searches = 3
+    theirs.save(found)
+
+    assert (known.counters.searches, ours.peek("a", owner="local").counters.searches) == (0, 3)
+
+    theirs.evict("a")
+    with pytest.raises(UnknownSessionError):
+        ours.peek("a", owner="local")
+
+
+def test_a_session_that_was_deleted_where_it_is_kept_can_be_taken_out_of_memory() -> None:
+    kept = InMemorySessionPersistence()
+    store = SessionStore(persistence=kept)
+    store.save(store.get_or_create("a", new("a")))
+    kept.delete("a")
+    store.forget("a")
+
+    assert (len(store), store.ids()) == (0, [])

@@ -11,7 +11,7 @@ from toolsearch.sessions.usage.contribution import Credit, SessionContribution
 from toolsearch.sessions.usage.evidence import LearntUse
 from toolsearch.sessions.usage.log import DAY_S, UsageLog
 from toolsearch.sessions.usage.vocabulary import IndexVocabulary
-from toolsearch.storage.sqlite.usage import SqliteUsageStore
+from toolsearch.storage.sqlite.stores import SqliteUsageStore
 from toolsearch.storage.usage import UsageCell
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
@@ -324,3 +324,55 @@ def test_a_long_request_is_known_by_its_rarest_words() -> None:
     vocabulary = IndexVocabulary(ToolSearchIndex(documents))
 
     assert vocabulary.terms_of(" ".join(words)) == set(words[:16])
+
+
+def test_what_another_process_has_seen_is_known_after_a_refresh(tmp_path: Path) -> None:
+    with SqliteUsageStore(tmp_path / "usage.db") as store:
+        ours, theirs = (UsageLog(store, clock=lambda: 0.0) for _ in range(2))
+        assert ours.favour("", MAIL) == {}
+        use_of_two_tools(theirs)
+        assert ours.favour("", MAIL) == {}
+
+        ours.refresh()
+        assert ours.favour("", MAIL) == theirs.favour("", MAIL) != {}
+
+
+def test_a_refresh_that_fails_keeps_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SqliteUsageStore(tmp_path / "usage.db") as store:
+        log = UsageLog(store, clock=lambda: 0.0)
+        use_of_two_tools(log)
+        known = log.favour("", MAIL)
+
+        def fail(_: str) -> None:
+            raise UsageStoreError("the disk is gone")
+
+        monkeypatch.setattr(store, "load", fail)
+        log.refresh()
+        assert log.favour("", MAIL) == known
+
+
+def test_a_call_during_a_refresh_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SqliteUsageStore(tmp_path / "usage.db") as store:
+        log = UsageLog(store, clock=lambda: 0.0)
+        use(log, EVENT, "list_events", sessions=4)
+        load = store.load
+
+        def load_and_be_overtaken(principal: str) -> object:
+            loaded = load(principal)
+            use(log, MAIL, "send_mail", sessions=4)
+            return loaded
+
+        monkeypatch.setattr(store, "load", load_and_be_overtaken)
+        log.refresh()
+        assert "send_mail" in log.favour("", MAIL)
+
+
+def test_a_principal_who_was_deleted_from_the_store_leaves_memory(tmp_path: Path) -> None:
+    with SqliteUsageStore(tmp_path / "usage.db") as store:
+        log = UsageLog(store, clock=lambda: 0.0)
+        use_of_two_tools(log)
+        store.reset("")
+        assert log.favour("", MAIL) != {}
+
+        log.forget("")
+        assert log.favour("", MAIL) == {}

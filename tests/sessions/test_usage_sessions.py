@@ -10,7 +10,7 @@ from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.access.reach import Reach
 from toolsearch.errors import UnknownSessionError
 from toolsearch.sessions.usage.log import UsageLog
-from toolsearch.storage.sqlite.usage import SqliteUsageStore
+from toolsearch.storage.sqlite.stores import SqliteUsageStore
 
 SEARCH = "toolSearchTool"
 QUERY = "send a message"

@@ -155,6 +155,7 @@ def test_arguments_of_a_wrong_kind_are_left_to_the_check_of_arguments():
         (None, "in a NoneType"),
         ([1], "in a list with a int in it"),
         ({"tool": "add"}, r"in an item without a tool's name \(number 1\)"),
+        ({"type": {}, "tool": "add"}, r"in an item without a tool's name \(number 1\)"),
         ([AS_TEXT[0], {"type": "tool_use", "id": "1", "name": "a", "input": {}}], "several formats at once"),
     ],
 )

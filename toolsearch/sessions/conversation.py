@@ -92,7 +92,7 @@ class Conversation:
         for name in used:
             if self.host.usage:
                 self.host.usage.called(self.principal.id, self.id, name)
-        self.state = self.host.sessions.save(self.state, settle_for(self.host, self.principal))
+        self.state = self.host.sessions.save(self.state, settle_for(self.host))
 
     async def written(self) -> None:
         """As `save`: in a thread, unless all of it is in memory, so that no loop waits."""
@@ -215,10 +215,13 @@ class Conversation:
             ledger.note_break()
 
     def drop_gone(self) -> None:
-        """Forget discovered tools that cannot be shown any more: they have left the catalog or the reach, or are too
-        long.
+        """Forget discovered tools that can be shown to nobody any more: they have left the catalog or the session's
+        reach, or are too long. Another caller of the session may reach what this one does not.
         """
-        self.state.discovered.drop([name for name in self.discovered if self.shown_tool(name) is None])
+        hidden = [name for name in self.discovered if self.shown_tool(name) is None]
+        if hidden:
+            view = self.host.view(self.state.reach)
+            self.state.discovered.drop([name for name in hidden if self._shown_in(view, name) is None])
 
     def resolve(self, name: str) -> Tool:
         """As `ToolScope.resolve`; the search tool gets its callback with the reply that calls it."""
@@ -272,15 +275,17 @@ class Conversation:
     # Turns and figures
 
     def begin_turn(self) -> list[str]:
-        """Evict what has been idle for longer than the budget's TTL; return it in append order."""
-        return list(self.state.discovered.begin_turn())
+        """Evict what has been idle for longer than the budget's TTL; return what is in reach of it, in append order."""
+        return self._in_reach(self.state.discovered.begin_turn())
 
     def end_turn(self) -> list[str]:
-        """Evict what has been idle for too long or is over the budget; return it in append order."""
+        """Evict what has been idle for too long or is over the budget; return what is in reach of it, in append
+        order.
+        """
         self.drop_gone()
         evicted = self.state.discovered.end_turn()
         logger.debug("session %s: the turn has ended, %d tools are evicted", self.id, len(evicted))
-        return list(evicted)
+        return self._in_reach(evicted)
 
     def note_request(self, messages: Sequence[Message] | None = None) -> None:
         """Count a model request. *messages* are the conversation as the request holds it; None: all that was said."""
@@ -323,13 +328,19 @@ class Conversation:
         if tools:
             self.state.discovered.add({tool.name: self.view.tokens_of(tool.definition) for tool in tools})
 
+    def _in_reach(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if self.view.allows(name)]
+
     def shown_tools(self) -> list[Tool]:
         """All tools in reach, by name, as models are shown them."""
         return [tool for name in self.view.names if (tool := self.shown_tool(name)) is not None]
 
     def shown_tool(self, name: str) -> Tool | None:
         """The tool *name* as models are shown it; None if they are not, since it is too long or out of reach."""
-        tool = self.view.find(name)
+        return self._shown_in(self.view, name)
+
+    def _shown_in(self, view: View, name: str) -> Tool | None:
+        tool = view.find(name)
         if tool is None:
             return None
         shown = self.host.definitions.of(tool.definition, self.options.budget.definition_tokens).definition
@@ -352,11 +363,14 @@ class Conversation:
         )
 
 
-def settle_for(host: ConversationHost, principal: Principal) -> Settle:
-    """Make the function that applies reach and budget to a state after another process's work was merged into it."""
+def settle_for(host: ConversationHost) -> Settle:
+    """Make the function that applies reach and budget to a state after another process's work was merged into it.
+
+    The reach is the session's: what one of its callers does not reach is hidden from that caller, and stays for others.
+    """
 
     def settle(state: SessionState) -> None:
-        view = host.view(state.reach & principal.reach)
+        view = host.view(state.reach)
         state.discovered.drop([name for name in state.discovered.tools if not view.allows(name)])
         state.discovered.keep_budget()
 

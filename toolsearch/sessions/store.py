@@ -25,6 +25,7 @@ _Outcome = TypeVar("_Outcome")
 Settle: TypeAlias = Callable[[SessionState], None]  # applies reach and budget to what was merged
 
 _MAX_ATTEMPTS = 20  # to save; an attempt only fails if another process's succeeds
+_RETRY_AFTER_S = 1.0  # when all attempts have failed
 _UNREADABLE = "{}"  # stands for a stored text that cannot be read and will be replaced
 
 
@@ -127,13 +128,14 @@ class SessionStore:
         return state
 
     def peek(self, session_id: str, *, owner: str) -> SessionState:
-        """Return a session to be looked at: that is no use of it, and takes it into memory only for its reader.
+        """Return a session as it is stored now, to be looked at: that is no use of it, and only its reader has it in
+        memory.
 
         Raises UnknownSessionError.
         """
         state = self._loaded.living(session_id)
-        if state is None:
-            stored = self._persistence.load(session_id) if self._persistence is not None else None
+        stored = self._persistence.load(session_id) if self._persistence is not None else None
+        if state is None or _version(state.saved) != _version(stored):
             if stored is None:
                 raise UnknownSessionError(session_id)
             state = self._parsed(stored)
@@ -172,6 +174,16 @@ class SessionStore:
             was_in_memory = self._loaded.end(session_id)
             was_kept = self._persistence is not None and self._persistence.delete(session_id)
         return was_in_memory or was_kept
+
+    def known_version(self, session_id: str) -> int:
+        """The version of a session that this process has read or written last; 0 for one that is not in memory."""
+        state = self._loaded.living(session_id)
+        return _version(state.saved) if state is not None else 0
+
+    def forget(self, session_id: str) -> None:
+        """Take a session out of memory that was deleted where it is kept."""
+        with self._lock_of(session_id):
+            self._loaded.end(session_id)
 
     def ids(self) -> list[str]:
         """Every session that `get` would find, sorted."""
@@ -261,7 +273,7 @@ class SessionStore:
         for _ in range(_MAX_ATTEMPTS):
             if not state.is_changed():
                 return
-            text, version = state.to_json(), state.saved.version if state.saved is not None else 0
+            text, version = state.to_json(), _version(state.saved)
             try:
                 version = self._persistence.save(state.id, text, version=version)
             except SessionConflictError:
@@ -272,7 +284,7 @@ class SessionStore:
             else:
                 state.saved = StoredSession(text, version)
                 return
-        raise SessionConflictError(state.id)
+        raise SessionConflictError(state.id, retry_after_s=_RETRY_AFTER_S)
 
     def _parsed(self, stored: StoredSession) -> SessionState:
         state = SessionState.from_json(stored.text, budget=self._budget, clock=self._clock)
@@ -306,6 +318,10 @@ class SessionStore:
 def _require_owner(state: SessionState, owner: str | None) -> None:
     if owner is not None and state.principal != owner:
         raise UnknownSessionError(state.id)
+
+
+def _version(stored: StoredSession | None) -> int:
+    return stored.version if stored is not None else 0
 
 
 def _is_same(state: SessionState, theirs: SessionState) -> bool:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
+from toolsearch.documents.json_values import as_list, is_object
 from toolsearch.tools.blocks import block_text, image_block, image_of, in_words, text_block
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
@@ -74,6 +75,11 @@ def read_parts(parts: Iterable[JsonObject], read: ReadPart, write: WritePart, pr
             block = ProviderPart(provider, part)
         blocks.append(block)
     return blocks
+
+
+def part_types(entry: JsonObject) -> set[str]:
+    """The types of the parts that *entry* of a conversation has as its content."""
+    return {str(part.get("type")) for part in as_list(entry.get("content")) or () if is_object(part)}
 
 
 def read_text_part(part: JsonObject) -> dict[str, Json] | None:

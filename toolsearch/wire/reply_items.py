@@ -100,7 +100,7 @@ def stands_beside_calls(item: JsonObject, position: int) -> bool:
     it is refused.
     """
     kind = item.get("type")
-    if kind in _PROVIDERS_OWN or (kind is None and "arguments" in item):
+    if (isinstance(kind, str) and kind in _PROVIDERS_OWN) or (kind is None and "arguments" in item):
         return kind is not None
     unread = _ARGUMENTS & item.keys()
     if "name" in item and unread:

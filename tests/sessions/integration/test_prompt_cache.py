@@ -10,15 +10,15 @@ from tests.kit.loopback import LoopbackApi
 
 UNBROKEN = [
     Conversation("anthropic", "claude-opus-5-5"),
-    Conversation("anthropic", "claude-opus-5-5", "deferred"),
-    Conversation("anthropic", "claude-opus-5-5", "fixed"),
-    Conversation("anthropic", "claude-haiku-5-5"),
-    Conversation("anthropic", "claude-haiku-4-5", turns=TURNS[:6]),  # 2,000 tools in each request take long to send
-    Conversation("anthropic", "a-model-nobody-knows"),
+    Conversation("anthropic", "claude-opus-5-5", "deferred", turns=TURNS[:6]),  # 2,000 tools in each request take long
+    Conversation("anthropic", "claude-opus-5-5", "fixed", turns=TURNS[:12]),
+    Conversation("anthropic", "claude-haiku-5-5", turns=TURNS[:12]),
+    Conversation("anthropic", "claude-haiku-4-5", turns=TURNS[:6]),
+    Conversation("anthropic", "a-model-nobody-knows", turns=TURNS[:12]),
     Conversation("openai-responses", "gpt-5.6"),
-    Conversation("openai-responses", "gpt-5.6", "deferred"),
-    Conversation("openai-responses", "gpt-5.6", "fixed"),
-    Conversation("openai-responses", "gpt-5.1"),
+    Conversation("openai-responses", "gpt-5.6", "deferred", turns=TURNS[:12]),
+    Conversation("openai-responses", "gpt-5.6", "fixed", turns=TURNS[:12]),
+    Conversation("openai-responses", "gpt-5.1", turns=TURNS[:12]),
     Conversation("openai", "gpt-5.1", "fixed"),
 ]
 APPENDED = [
@@ -46,7 +46,7 @@ async def test_no_prefix_is_broken(conversation: Conversation, api: LoopbackApi,
     assert api.refusals == []
     assert played.ran == expected_runs(conversation.turns)
     assert played.searches == expected_searches(conversation.turns)
-    assert played.evicted > 0 or conversation.turns != TURNS  # six turns find too little
+    assert played.evicted > 0 or conversation.turns != TURNS  # fewer turns find too little
     assert [use.read for use in played.uses] == [use.readable for use in played.uses]
     assert played.breaks == 0
 

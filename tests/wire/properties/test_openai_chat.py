@@ -131,7 +131,12 @@ def test_a_picture_that_has_to_be_fetched_stays_an_address() -> None:
 
 @pytest.mark.parametrize(
     ("message", "reason"),
-    [({"role": "function", "content": "x"}, "number 1 has the role 'function'"), ({"role": "tool"}, "content")],
+    [
+        ({"role": "function", "content": "x"}, "number 1 has the role 'function'"),
+        ({"role": "tool"}, "content"),
+        ({"role": "assistant", "tool_calls": True}, "its tool_calls must be a list"),
+        ({"role": "assistant", "tool_calls": [{"type": ["function"]}]}, "item number 1, which has no type"),
+    ],
 )
 def test_a_message_that_cannot_be_read_is_refused_with_its_reason(message: dict[str, Any], reason: str) -> None:
     from toolsearch.errors import BadArgumentsError

@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TypeVar
 
 from toolsearch.errors import BadSettingError, UsageStoreError
 from toolsearch.sessions.usage.contribution import Credit, SessionContribution
 from toolsearch.sessions.usage.evidence import Evidence, LearntUse
 from toolsearch.sessions.usage.vocabulary import Terms
-from toolsearch.storage.usage import UsageCell, UsageStore
+from toolsearch.storage.usage import StoredWeight, UsageCell, UsageStore
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,7 @@ class UsageLog:
         self._clock = clock
         self._lock = threading.Lock()
         self._principals: OrderedDict[str, Evidence] = OrderedDict()  # least recently used first
+        self._calls = Counter[str]()  # of each principal, so that a reading that was overtaken is seen
         self._sessions: OrderedDict[tuple[str, str], SessionContribution] = OrderedDict()
 
     def discovered(self, principal: str, session_id: str, terms: Terms, tools: Collection[str]) -> None:
@@ -78,6 +80,7 @@ class UsageLog:
             if credit is None:
                 return
             now_s, weights = self._clock(), _weights(credit)
+            self._calls[principal] += 1
             dropped = self._evidence(principal).add(weights, now_s)
             if self._store is not None:
                 store = self._store
@@ -113,12 +116,45 @@ class UsageLog:
             for known in [known for known in self._principals if principal in (None, known)]:
                 del self._principals[known]
 
+    def refresh(self) -> None:
+        """Read again what is kept of the principals in memory: other processes have added what they saw."""
+        store = self._store
+        if store is None:
+            return
+        with self._lock:
+            principals = list(self._principals)
+        for principal in principals:
+            calls = self._calls[principal]
+            try:
+                evidence = self._read(store, principal)
+            except UsageStoreError as error:
+                logger.error("learning from use goes on with what is in memory: %s", error)  # noqa: TRY400
+                return
+            with self._lock:
+                if principal in self._principals and self._calls[principal] == calls:  # else the next time
+                    self._principals[principal] = evidence
+
+    def forget(self, principal: str) -> None:
+        """Forget what is in memory of a principal, who may have been deleted from where it is kept."""
+        with self._lock:
+            for key in [key for key in self._sessions if key[0] == principal]:
+                del self._sessions[key]
+            self._principals.pop(principal, None)
+            self._calls[principal] += 1
+
     def _evidence(self, principal: str) -> Evidence:
         return _recent(self._principals, principal, lambda: self._load(principal), _MAX_PRINCIPALS)
 
     def _load(self, principal: str) -> Evidence:
         store = self._store
-        stored = (self._try(lambda: store.load(principal)) or []) if store is not None else []
+        known = self._try(partial(self._read, store, principal)) if store is not None else None
+        return known or self._of([])
+
+    def _read(self, store: UsageStore, principal: str) -> Evidence:
+        """Raises UsageStoreError."""
+        return self._of(store.load(principal))
+
+    def _of(self, stored: Sequence[StoredWeight]) -> Evidence:
         epoch_s = max((weight.at_s for weight in stored), default=self._clock())
         evidence = Evidence(epoch_s=epoch_s, half_life_s=self._half_life_s, max_cells=self._max_cells)
         evidence.restore((weight.cell, weight.weight, weight.at_s) for weight in stored)

@@ -9,6 +9,7 @@ from toolsearch.wire.anthropic.calls import read_call, read_calls, reply_items, 
 from toolsearch.wire.anthropic.messages import (
     continued,
     has_changes,
+    is_own,
     read_messages,
     read_results,
     write_change,
@@ -16,6 +17,7 @@ from toolsearch.wire.anthropic.messages import (
     write_results,
 )
 from toolsearch.wire.anthropic.names import PROVIDER
+from toolsearch.wire.anthropic.prompt import front_parts, message_parts
 from toolsearch.wire.anthropic.response_format import write_response_format
 from toolsearch.wire.anthropic.tools import (
     DEFERRED,
@@ -32,7 +34,10 @@ __all__ = [
     "INPUT_SCHEMA",
     "PROVIDER",
     "continued",
+    "front_parts",
     "has_changes",
+    "is_own",
+    "message_parts",
     "read_call",
     "read_calls",
     "read_messages",

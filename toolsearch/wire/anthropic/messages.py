@@ -29,6 +29,7 @@ from toolsearch.wire.content import (
     block_as_text,
     image_to_send,
     own_part,
+    part_types,
     plain_text,
     read_parts,
     read_text_part,
@@ -87,6 +88,11 @@ def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_
             case role:
                 refuse_request(f"messages number {number} has the role {role!r:.60}", api=API)
     return messages
+
+
+def is_own(entry: JsonObject) -> bool:
+    """Whether *entry* of a conversation is in this format, and not in one of OpenAI's."""
+    return bool(part_types(entry) - {"text"})
 
 
 def write_results(results: Sequence[ToolResult], native_search: NativeSearch | None = None) -> list[dict[str, Json]]:

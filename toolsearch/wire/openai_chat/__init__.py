@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from toolsearch.wire.openai_chat.calls import read_call, read_calls, reply_items, write_calls
 from toolsearch.wire.openai_chat.messages import (
+    is_own,
     read_messages,
     read_results,
     write_assistant,
@@ -15,6 +16,7 @@ from toolsearch.wire.openai_chat.messages import (
     write_results,
 )
 from toolsearch.wire.openai_chat.names import PROVIDER
+from toolsearch.wire.openai_chat.prompt import front_parts, message_parts
 from toolsearch.wire.openai_chat.response_format import write_response_format
 from toolsearch.wire.openai_chat.tools import (
     read_tool,
@@ -27,6 +29,9 @@ from toolsearch.wire.openai_chat.tools import (
 
 __all__ = [
     "PROVIDER",
+    "front_parts",
+    "is_own",
+    "message_parts",
     "read_call",
     "read_calls",
     "read_messages",

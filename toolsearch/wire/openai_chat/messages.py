@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.calls import ToolResult
@@ -21,6 +22,7 @@ from toolsearch.wire.content import (
     image_of_url,
     image_to_send,
     own_part,
+    part_types,
     plain_text,
     read_parts,
     read_text_part,
@@ -42,6 +44,8 @@ from toolsearch.wire.native_search import NativeSearch
 from toolsearch.wire.openai_chat.calls import read_calls, write_calls
 from toolsearch.wire.openai_chat.names import API, PROVIDER
 from toolsearch.wire.reply_items import mapping
+
+_OWN_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
 
 
 def write_messages(messages: Sequence[Message], native_search: NativeSearch | None = None) -> dict[str, Json]:
@@ -67,6 +71,11 @@ def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_
         messages.append(message)
     _append_results(results, called, messages)
     return messages
+
+
+def is_own(entry: JsonObject) -> bool:
+    """Whether *entry* of a conversation is in this format, and in no other."""
+    return "tool_calls" in entry or entry.get("role") == "tool" or not part_types(entry).isdisjoint(_OWN_PARTS)
 
 
 def write_results(results: Sequence[ToolResult], native_search: NativeSearch | None = None) -> list[dict[str, Json]]:
@@ -139,10 +148,17 @@ def _read_user(entry: JsonObject) -> UserMessage:
 
 def _read_assistant(entry: JsonObject) -> AssistantMessage:
     """What says more than its text and its calls goes back word for word."""
-    message = AssistantMessage(_text(entry), tuple(read_calls(entry.get("tool_calls") or ())))
+    message = AssistantMessage(_text(entry), tuple(read_calls(_calls(entry))))
     if same_json(write_assistant(message), entry):
         return message
     return replace(message, verbatim=ProviderItems(PROVIDER, (dict(entry),)))
+
+
+def _calls(entry: JsonObject) -> Sequence[object]:
+    calls = entry.get("tool_calls") or ()
+    if not isinstance(calls, list | tuple):
+        refuse_request("its tool_calls must be a list", api=API)
+    return cast("Sequence[object]", calls)
 
 
 def _text(entry: JsonObject) -> str:

@@ -24,6 +24,7 @@ from toolsearch.wire.content import (
     image_of_url,
     image_to_send,
     own_part,
+    part_types,
     plain_text,
     read_parts,
     read_text_part,
@@ -51,6 +52,8 @@ _SEARCH_OUTPUT = "tool_search_output"
 _ADDITION = "additional_tools"
 _IMAGE = "input_image"
 _DETAIL = "auto"
+_OWN_PARTS = frozenset({"input_text", "output_text", "input_file", _IMAGE})
+_OWN_ITEMS = ("reasoning", "compaction", _ADDITION, "_call", "_output")  # and what ends so
 
 
 def write_messages(messages: Sequence[Message], native_search: NativeSearch | None = None) -> dict[str, Json]:
@@ -99,6 +102,11 @@ def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_
             called |= {call.id: call.name for call in message.tool_calls}
             messages.append(message)
     return messages
+
+
+def is_own(entry: JsonObject) -> bool:
+    """Whether *entry* of a conversation is in this format, and in no other: an item, or a message with its parts."""
+    return str(entry.get("type")).endswith(_OWN_ITEMS) or not part_types(entry).isdisjoint(_OWN_PARTS)
 
 
 def write_results(results: Sequence[ToolResult], native_search: NativeSearch | None = None) -> list[dict[str, Json]]:

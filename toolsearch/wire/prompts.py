@@ -1,0 +1,64 @@
+"""What of a request a model reads, part by part: the tool list, the system's text, and each message.
+
+Providers cache a prompt by what it begins with, so the parts are in the order in which the model reads them. What
+only the API reads is left out: marks for its cache, ids and states of items, and definitions that nothing refers to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from toolsearch.errors import BadSettingError
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire import anthropic, openai_chat, openai_responses
+from toolsearch.wire.messages import Message
+from toolsearch.wire.native_search import NativeSearch
+
+Entries: TypeAlias = list[dict[str, Any]]
+
+
+class PromptModule(Protocol):
+    """What the module of every model API has."""
+
+    def front_parts(self, tools: Iterable[JsonObject], system: str) -> Iterator[JsonObject]:
+        """What stands before the messages: the tools that are read, and the system's text, if there is one."""
+        ...
+
+    def message_parts(self, messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[JsonObject]:
+        """The messages of a request with the list *tools*, with what they have the model read of that."""
+        ...
+
+    @property
+    def write_messages(self) -> Callable[[Sequence[Message], NativeSearch | None], Mapping[str, Json]]: ...
+
+
+_MODULES: Mapping[str, PromptModule] = {
+    "openai": openai_chat,
+    "openai-responses": openai_responses,
+    "anthropic": anthropic,
+}
+
+
+def prompt_module(wire_format: str) -> PromptModule:
+    """Return the module of *wire_format*. Raises BadSettingError for "mcp", whose requests are no prompts."""
+    module = _MODULES.get(wire_format)
+    if module is None:
+        raise BadSettingError(f"{wire_format!r} is no format of prompts; there are {', '.join(map(repr, _MODULES))}")
+    return module
+
+
+def render_messages(
+    messages: Sequence[Message], wire_format: str, *, native_search: NativeSearch | None = None
+) -> Entries:
+    """Return what to append to a conversation for *messages*. The system's text has a place of its own.
+
+    With *native_search*, searches are the provider's own where it has such.
+    """
+    (entries,) = prompt_module(wire_format).write_messages(messages, native_search).values()
+    return list(entries)
+
+
+def as_reply(entries: Entries, wire_format: str) -> object:
+    """What `parse_tool_calls` takes for the entries of one reply: their list where a reply is several items."""
+    return entries if wire_format == "openai-responses" else entries[0]
