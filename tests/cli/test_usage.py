@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from toolsearch.cli import main
-from toolsearch.storage.sqlite.usage import SqliteUsageStore
+from toolsearch.storage.sqlite.stores import SqliteUsageStore
 from toolsearch.storage.usage import UsageCell
 
 SENT_ONCE = {

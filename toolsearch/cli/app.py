@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from toolsearch.cli.bench import bench
 from toolsearch.cli.call import call
 from toolsearch.cli.demo import demo
 from toolsearch.cli.evaluate import evaluate
@@ -55,5 +56,6 @@ def toolsearch(
 
 for command in (demo, index, search, show, call, sources, tokens, evaluate, serve, backup, restore, reseal):
     app.command()(command)
+app.add_typer(bench, name="bench")
 app.add_typer(usage, name="usage")
 app.add_typer(gateway, name="gateway")

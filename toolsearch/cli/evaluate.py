@@ -1,8 +1,7 @@
-"""``toolsearch evaluate``: how good the search is on queries whose right tools are known."""
+"""``toolsearch evaluate``, also ``toolsearch bench quality``: how good the search is, on queries with known tools."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ import typer
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import opened_engine
 from toolsearch.cli.options import AllowOption, DenyOption, EncoderOption, IndexOption, SettingsOption, SourceOption
-from toolsearch.cli.output import line, print_json, stderr, stdout, table, warn
+from toolsearch.cli.output import line, put_json, stderr, stdout, table, warn
 from toolsearch.errors import BadQueryError, BadSettingError
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def evaluate(
         notes = engine.notes
     is_below = _is_below(evaluation, min_recall)
     if json_to is not None:
-        _put_json(json_to, _report(evaluation, given, misses, min_recall, notes))
+        put_json(json_to, _report(evaluation, given, misses, min_recall, notes))
     if json_to != "-":
         _show(evaluation, misses)
     if plot is not None:
@@ -150,13 +149,6 @@ def _report(
         "min_recall": min_recall,
         "notes": list(notes),
     }
-
-
-def _put_json(to: str, report: dict[str, Any]) -> None:
-    if to == "-":
-        print_json(report)
-    else:
-        Path(to).write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 
 
 def _show(evaluation: Evaluation, misses: int) -> None:

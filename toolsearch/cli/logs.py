@@ -17,6 +17,7 @@ LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 LogFormat: TypeAlias = Literal["text", "json"]
 
 _PACKAGES = ("toolsearch", "toolsearch_indexes")
+_DATABASE: Final = "psycopg"  # its pool logs each attempt to connect, with names; `storage.postgres` says what counts
 _SERVER: Final = "uvicorn.error"  # of whose records only warnings are shown
 # The commands themselves report refused tools and failed calls, in more detail.
 _TOLD_BY_THE_COMMANDS = ("toolsearch.catalog.catalog", "toolsearch.calling.tool_runner")
@@ -63,9 +64,12 @@ def logs_on_stderr() -> Generator[None]:
     before = {logger: logger.level for logger in map(logging.getLogger, (*_PACKAGES, _SERVER))}
     for logger in before:
         logger.addHandler(handler)
+    database, nowhere = logging.getLogger(_DATABASE), logging.NullHandler()
+    database.addHandler(nowhere)
     try:
         yield
     finally:
+        database.removeHandler(nowhere)
         for logger, level in before.items():
             logger.removeHandler(handler)
             logger.setLevel(level)

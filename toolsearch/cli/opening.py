@@ -167,6 +167,32 @@ def opened_engine(
         yield stack.enter_context(engine)
 
 
+@contextmanager
+def opened_catalog(
+    specs: Sequence[str] | None, index: Path | None, settings_file: Path | None, **options: object
+) -> Generator[tuple[Catalog, Settings]]:
+    """Open the tools of the sources, or of the index if there are none, and say how to index them anew, in memory.
+
+    The settings name the encoder of the index unless *options*, which are those of `read_settings`, name another one.
+    Raises what `opened_engine` does.
+    """
+    if specs and index:
+        raise BadSettingError("give either sources or --index, not both")
+    settings = read_settings(settings_file, **options, index__index_dir="none" if specs else index)
+    if specs:
+        with loaded_sources(specs) as loaded:
+            loaded.require_tools()
+            yield loaded.catalog, settings
+        return
+    from toolsearch.catalog.warm_start import IndexDirectory
+
+    stored = IndexDirectory(index_folder(settings)).read()
+    encoder = settings.index.encoder if "encoder" in settings.index.model_fields_set else stored.encoder_spec
+    in_memory = settings.index.model_copy(update={"index_dir": None, "encoder": encoder})
+    with closing(stored.catalog()) as catalog:
+        yield catalog, settings.model_copy(update={"index": in_memory})
+
+
 def index_folder(settings: Settings) -> Path:
     """The folder of the index to read. Raises BadSettingError if none is set and there is no .toolsearch here."""
     if settings.index.index_dir is not None:

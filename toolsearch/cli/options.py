@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from toolsearch.environment import STORE
+
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 IndexOption: TypeAlias = Annotated[
     Path | None,
@@ -23,6 +25,17 @@ SettingsOption: TypeAlias = Annotated[
         metavar="FILE",
         help="A TOML file of settings, as [toolsearch.search]. TOOLSEARCH_* in the environment win over it, and the "
         "options of the command over both. docs/settings.md lists them.",
+    ),
+]
+StoreOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar=STORE,
+        show_envvar=True,
+        help="A PostgreSQL database, as postgresql://user@host/name, instead of a SQLite file in the folder. A URL "
+        "with a password belongs into the environment, where other users of this machine cannot read it.",
     ),
 ]
 SourceOption: TypeAlias = Annotated[

@@ -62,6 +62,22 @@ def print_text(text: str) -> None:
     sys.stdout.flush()
 
 
+def put_json(to: str, value: Any) -> None:
+    """Print *value* if *to* is ``-``, otherwise write it to that file."""
+    if to == "-":
+        print_json(value)
+    else:
+        Path(to).write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def put_text(to: str, text: str) -> None:
+    """Print *text* if *to* is ``-``, otherwise write it to that file."""
+    if to == "-":
+        print_text(text.removesuffix("\n"))
+    else:
+        Path(to).write_text(text, encoding="utf-8")
+
+
 def print_error(code: str, message: str, *, as_json: bool) -> None:
     if as_json:
         line = json.dumps({"error": {"code": code, "message": message}})

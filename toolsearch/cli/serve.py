@@ -16,7 +16,7 @@ import typer
 from toolsearch.cli.addresses import read_address
 from toolsearch.cli.exits import ExitCode, exit_code_of
 from toolsearch.cli.logs import LogFormat, LogLevel, log_from
-from toolsearch.cli.options import JsonOption
+from toolsearch.cli.options import JsonOption, StoreOption
 from toolsearch.cli.output import line, print_json, print_text, stdout, table
 from toolsearch.environment import SERVICE_KEY, SERVICE_URL
 from toolsearch.errors import MissingExtraError
@@ -31,6 +31,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "error": "red"}
 def serve(
     *,
     data: Annotated[Path, typer.Option(metavar="DIR", help="Where everything is kept.")] = Path("toolsearch-data"),
+    store: StoreOption = None,
     bind: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where it listens; port 0 is any free one.")
     ] = "127.0.0.1:8080",
@@ -65,31 +66,36 @@ def serve(
     if importlib.util.find_spec("fastapi") is None:
         raise MissingExtraError("the service", "service")
     from toolsearch.service.checkup import check_up
+    from toolsearch.service.data_folder import STORE_FILE
     from toolsearch.service.hosts import named_hosts
     from toolsearch.service.settings import ServiceSettings
+    from toolsearch.storage.opening import place_of
 
     log_from(log_level, log_format)
     host, port = read_address(bind, "--bind")
     settings = ServiceSettings.from_environment(os.environ, config)
     if check:
-        return _report(check_up(settings, os.environ, data, host, port, clock=time.time), as_json=as_json)
+        place = place_of(store, data / STORE_FILE)
+        return _report(check_up(settings, os.environ, data, place, host, port, clock=time.time), as_json=as_json)
     named_hosts(settings.serve, host, port)
-    _serve(settings, data, host, port, tools or ())
+    _serve(settings, store, data, host, port, tools or ())
     return ExitCode.OK
 
 
-def _serve(settings: ServiceSettings, data: Path, host: str, port: int, tools: Sequence[str]) -> None:
+def _serve(
+    settings: ServiceSettings, store: str | None, data: Path, host: str, port: int, tools: Sequence[str]
+) -> None:
     from toolsearch.service.app import make_app
     from toolsearch.service.data_folder import INDEXES, STORE_FILE, data_folder
     from toolsearch.service.secret_keys import open_seal
     from toolsearch.service.service import Service
     from toolsearch.service.serving import listening, serve, url_of
-    from toolsearch.storage.sqlite.storage import SqliteStorage
+    from toolsearch.storage.opening import open_storage
 
     with (
         listening(host, port) as listener,
         data_folder(data) as folder,
-        closing(SqliteStorage(folder / STORE_FILE)) as storage,
+        closing(open_storage(store, folder / STORE_FILE, max_connections=settings.replicas.max_connections)) as storage,
     ):
         seal = open_seal(os.environ, folder, storage.records, clock=time.time)
         service = Service(settings, storage, seal=seal, indexes=folder / INDEXES, tools=tools)
@@ -98,7 +104,7 @@ def _serve(settings: ServiceSettings, data: Path, host: str, port: int, tools: S
 
         def announce() -> None:
             print_text(f"{SERVICE_URL}={url}")
-            if (key := service.keys.first_key()) is not None:
+            if (key := service.tenants.first_key()) is not None:
                 print_text(f"{SERVICE_KEY}={key}")
 
         asyncio.run(serve(app, settings.serve, listener=listener, shutdown=service.shutdown, on_started=announce))

@@ -70,7 +70,7 @@ def reset(
 @contextmanager
 def _opened(file: Path) -> Generator[UsageLog]:
     from toolsearch.sessions.usage.log import UsageLog
-    from toolsearch.storage.sqlite.usage import SqliteUsageStore
+    from toolsearch.storage.sqlite.stores import SqliteUsageStore
 
     if not file.is_file():
         raise BadSettingError(f"there is no file {file}; give the one that the engine's SqliteUsageStore was made with")

@@ -18,7 +18,7 @@ from tests.kit.conversation.tools import AWAY, catalog_of, change, remove_server
 from tests.kit.loopback import Call, LoopbackApi, PromptCache, Reply, available_tools
 from tests.kit.loopback.prompt_cache import CacheUse
 from toolsearch import Budget, PassThrough, Session, SessionOptions, SessionStore, ToolSearch
-from toolsearch.storage.sqlite.sessions import SqliteSessionPersistence
+from toolsearch.storage.sqlite.stores import SqliteSessionPersistence
 from toolsearch.wire.capabilities import RevealSetting
 from toolsearch.wire.formats import WireFormat
 

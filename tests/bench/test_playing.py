@@ -1,0 +1,96 @@
+"""What the model of a played conversation does, and what each way has it read."""
+
+import pytest
+
+from toolsearch import Catalog, Tool, ToolDefinition, ToolSearch
+from toolsearch.bench.canned import Clock, engine_options
+from toolsearch.bench.playing import Played, Player
+from toolsearch.bench.prompts import PartCounter
+from toolsearch.bench.ways import EVERY, FOUND_BEFORE, WayName, way_of, ways_of
+from toolsearch.bench.workload import Conversation, Pace, Step, Turn, Use
+from toolsearch.errors import BadSettingError
+from toolsearch.tokens import HeuristicTokenCounter
+from toolsearch.wire.capabilities import Endpoint
+from toolsearch.wire.prompts import prompt_module
+
+CHAT = Endpoint("openai", "gpt-5.1")
+TOOLS = [
+    Tool(ToolDefinition("send_mail", "Send a letter to somebody.")),
+    Tool(ToolDefinition("book_room", "Book a meeting room.")),
+    Tool(ToolDefinition("draw_chart", "Draw a chart of numbers.")),
+]
+SEND = Use("send_mail", {}, "sent", ("write a letter to somebody",))
+BOOK = Use("book_room", {}, "booked", ("a meeting room",))
+
+
+async def played(way: WayName, *steps: Step, turns: int = 1, found_before: int = 1) -> Played:
+    clock = Clock()
+    conversation = Conversation(tuple(Turn("write a letter", steps, "Done.") for _ in range(turns)))
+    with ToolSearch(Catalog(TOOLS), encoder=None, **engine_options(clock)) as engine:
+        player = Player(CHAT, clock, PartCounter(HeuristicTokenCounter()), Pace(reply_s=1, turn_s=100))
+        return await player.play(conversation, way_of(way, engine, CHAT, found_before=found_before))
+
+
+def calls(played: Played) -> list[list[str]]:
+    return [[call.name for call in reply] for reply in played.replies]
+
+
+async def test_with_every_definition_nothing_is_searched() -> None:
+    result = await played(EVERY, Step((SEND, BOOK)), Step((SEND,)))
+
+    assert calls(result) == [["send_mail", "book_room"], ["send_mail"], []]
+    assert [prompt.queries for prompt in result.prompts] == [0, 0, 0]
+
+
+async def test_what_is_not_known_is_searched_for_at_once_and_only_once() -> None:
+    result = await played("append", Step((SEND, BOOK)), turns=2)
+
+    assert calls(result) == [["toolSearchTool"], ["send_mail", "book_room"], [], ["send_mail", "book_room"], []]
+    assert result.replies[0][0].arguments == {"queries": ["write a letter to somebody", "a meeting room"]}
+    assert [prompt.queries for prompt in result.prompts] == [2, 0, 0, 0, 0]
+
+
+async def test_where_the_list_does_not_change_a_tool_is_run_by_the_call_tool() -> None:
+    result = await played("fixed", Step((SEND,)))
+
+    assert calls(result) == [["toolSearchTool"], ["callTool"], []]
+    assert result.replies[1][0].arguments == {"name": "send_mail", "arguments": {}}
+
+
+async def test_a_tool_that_is_not_found_is_missed_after_its_last_query() -> None:
+    gone = Use("fly_to_moon", {}, "", ("zero gravity", "orbit"))
+    result = await played("append", Step((gone, SEND)))
+
+    assert [call.arguments for reply in result.replies[:2] for call in reply] == [
+        {"queries": ["zero gravity", "write a letter to somebody"]},
+        {"queries": ["orbit"]},
+    ]
+    assert calls(result)[2:] == [["send_mail"], []]
+    assert result.missed == ((0, gone),)
+
+
+async def test_what_is_found_before_depends_on_the_users_words_alone() -> None:
+    result = await played(FOUND_BEFORE, Step((SEND,)), Step((BOOK,)))
+
+    assert calls(result) == [["send_mail"], []]
+    assert [use.name for _, use in result.missed] == ["book_room"]
+
+
+async def test_time_passes_between_requests_and_turns() -> None:
+    result = await played(EVERY, Step((SEND,)), turns=2)
+
+    assert [prompt.at_s for prompt in result.prompts] == [0, 1, 101, 102]
+    assert [prompt.turn for prompt in result.prompts] == [0, 0, 1, 1]
+
+
+async def test_each_request_holds_the_one_before_and_what_was_said_since() -> None:
+    for way in ways_of(CHAT):
+        first, second, *_ = (await played(way, Step((SEND,)))).prompts
+        said_first, said_second = first.parts[first.front :], second.parts[second.front :]
+
+        assert said_second[: len(said_first)] == said_first
+
+
+async def test_a_format_without_conversations_is_refused() -> None:
+    with pytest.raises(BadSettingError, match="'mcp' is no format of prompts"):
+        prompt_module("mcp")

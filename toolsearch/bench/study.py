@@ -1,0 +1,169 @@
+"""A study of one catalog: what conversations over it cost in each way, at growing sizes of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, TypeAlias, get_args
+
+from toolsearch.bench.canned import CannedOptions, Clock, callable_tools, engine_options
+from toolsearch.bench.costs import Caching, Costs, costs_by_turn, total
+from toolsearch.bench.playing import Played, Player
+from toolsearch.bench.prices import Prices
+from toolsearch.bench.prompts import PartCounter
+from toolsearch.bench.ways import EVERY, FOUND_BEFORE, WayName, way_of, ways_of
+from toolsearch.bench.workload import Conversation, Pace
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.engine import ToolSearch
+from toolsearch.tokens import TokenCounter
+from toolsearch.tools.definition import Tool
+from toolsearch.wire.capabilities import Endpoint, capabilities_of
+from toolsearch.wire.formats import render_definition
+
+CACHINGS: Final[tuple[Caching, ...]] = get_args(Caching)
+SIZES: Final = (10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
+OpenEngine: TypeAlias = Callable[[Catalog, CannedOptions], ToolSearch]
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One way of giving the model its tools.
+
+    by_turn  for each caching, the costs of all conversations up to the end of each turn; a conversation that is over
+             stays as it ended
+    refused  why the API would not take it; the figures are those that it would have
+    """
+
+    way: WayName
+    by_turn: Mapping[Caching, tuple[Costs, ...]]
+    refused: str = ""
+
+    def costs(self, caching: Caching) -> Costs:
+        """Of the whole conversations."""
+        return self.by_turn[caching][-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A catalog of that many *tools*, whose definitions have so many *tokens* in the API's own format."""
+
+    tools: int
+    tokens: int
+    rows: tuple[Row, ...]
+
+    def row(self, way: WayName) -> Row:
+        return next(row for row in self.rows if row.way == way)
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """*sizes* ends with the whole catalog."""
+
+    endpoint: Endpoint
+    prices: Prices
+    conversations: int
+    turns: int
+    sizes: tuple[Size, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> Size:
+        return self.sizes[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyOptions:
+    """What a study is made with.
+
+    found_before  tools that are looked up for the user's words, in that way
+    grows         whether smaller catalogs are studied as well: the tools that are needed, and others drawn by *seed*
+    """
+
+    endpoint: Endpoint
+    prices: Prices
+    found_before: int = 10
+    grows: bool = True
+    seed: int = 0
+    pace: Pace = field(default_factory=Pace)
+
+
+async def study(
+    tools: Iterable[Tool],
+    conversations: Sequence[Conversation],
+    options: StudyOptions,
+    *,
+    open_engine: OpenEngine,
+    counter: TokenCounter,
+    progress: Progress = lambda _what, _done, _total: None,
+) -> Study:
+    """Play *conversations* over the catalog of *tools* in every way, and count. No model is asked, and no tool runs.
+
+    *open_engine* makes an engine over a catalog, with the options that it is given.
+    """
+    tools = sorted(callable_tools(tools), key=lambda tool: tool.name)
+    parts = PartCounter(counter)
+    sizes: list[Size] = []
+    catalogs = list(_catalogs(tools, conversations, options))
+    for done, listed in enumerate(catalogs):
+        progress(f"{len(listed):,} tools", done, len(catalogs))
+        clock = Clock()
+        catalog = Catalog(listed)
+        with catalog, open_engine(catalog, engine_options(clock)) as engine:
+            rows = [
+                await _row(way, engine, conversations, options, Player(options.endpoint, clock, parts, options.pace))
+                for way in ways_of(options.endpoint)
+            ]
+        sizes.append(Size(len(listed), _tokens(listed, options.endpoint, parts), tuple(rows)))
+    turns = max((len(each.turns) for each in conversations), default=0)
+    return Study(options.endpoint, options.prices, len(conversations), turns, tuple(sizes))
+
+
+def _catalogs(
+    tools: Sequence[Tool], conversations: Sequence[Conversation], options: StudyOptions
+) -> Iterator[list[Tool]]:
+    """The smaller ones are contained in the larger ones."""
+    needed = {use.name for each in conversations for turn in each.turns for step in turn.steps for use in step.calls}
+    others = [tool for tool in tools if tool.definition.name not in needed]
+    Random(options.seed).shuffle(others)  # noqa: S311  no secret
+    in_order = [*(tool for tool in tools if tool.definition.name in needed), *others]
+    least = len(in_order) - len(others)
+    for size in SIZES if options.grows else ():
+        if least <= size < len(tools):
+            yield in_order[:size]
+    yield in_order
+
+
+async def _row(
+    way: WayName, engine: ToolSearch, conversations: Sequence[Conversation], options: StudyOptions, player: Player
+) -> Row:
+    played = [
+        await player.play(each, way_of(way, engine, options.endpoint, found_before=options.found_before))
+        for each in conversations
+    ]
+    by_turn: dict[Caching, tuple[Costs, ...]] = {
+        caching: _together(played, options.prices, caching) for caching in CACHINGS
+    }
+    if way == FOUND_BEFORE:  # its list is another one for each user
+        by_turn["warm"] = by_turn["cold"]
+    return Row(way, by_turn, _refusal(way, len(engine.catalog), options.endpoint))
+
+
+def _together(played: Sequence[Played], prices: Prices, caching: Caching) -> tuple[Costs, ...]:
+    each = [costs_by_turn(one, prices, caching) for one in played]
+    turns = max(map(len, each), default=0)
+    return tuple(total(costs[min(turn, len(costs) - 1)] for costs in each if costs) for turn in range(turns))
+
+
+def _refusal(way: WayName, tools: int, endpoint: Endpoint) -> str:
+    known = capabilities_of(endpoint)
+    if way == EVERY and known.max_tools is not None and tools > known.max_tools:
+        return f"the API takes at most {known.max_tools:,} tools"
+    return ""
+
+
+def _tokens(tools: Iterable[Tool], endpoint: Endpoint, parts: PartCounter) -> int:
+    definitions = (render_definition(tool.definition, endpoint.wire_format) for tool in tools)
+    return sum(part.tokens for part in parts.parts(definitions))

@@ -1,0 +1,165 @@
+"""The ways in which a model can be given its tools. A conversation is counted in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast
+
+from toolsearch.bench.canned import ANSWERS
+from toolsearch.bench.workload import Use
+from toolsearch.engine import ToolSearch
+from toolsearch.tools.blocks import text_block
+from toolsearch.tools.calls import ToolCall, ToolResult
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import CALL_TOOL
+from toolsearch.wire.capabilities import Endpoint, RevealMode, capabilities_of
+from toolsearch.wire.formats import WireFormat, wire_module
+from toolsearch.wire.messages import AssistantMessage
+from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.prompts import Entries, as_reply, render_messages
+
+EVERY: Final = "every definition"
+FOUND_BEFORE: Final = "found before"
+_numbers = count(1)  # no two conversations are one session
+WayName: TypeAlias = Literal["every definition", "found before"] | RevealMode
+
+
+class Way(Protocol):
+    """How one conversation is given its tools.
+
+    can_search  whether the model can look for more of them
+    """
+
+    can_search: bool
+
+    def hear(self, said: str) -> None:
+        """The user has spoken."""
+        ...
+
+    def tools(self) -> Sequence[JsonObject]:
+        """The tool list of the next request."""
+        ...
+
+    def can_call(self, name: str) -> bool:
+        """Whether the model that has the list of the last request, and all that was said, knows the tool."""
+        ...
+
+    def call(self, use: Use, call_id: str) -> ToolCall:
+        """How the model calls it."""
+        ...
+
+    def write(self, calls: Sequence[ToolCall], text: str) -> Entries:
+        """The model's reply with *calls* and the text before them, as it stands in the conversation."""
+        ...
+
+    async def execute(self, reply: Entries, answers: Mapping[str, str] | None) -> Entries:
+        """What to append to the conversation for *reply*: *answers* are by the calls' ids; None for a search."""
+        ...
+
+    def end_turn(self) -> None:
+        """The model has answered the user."""
+        ...
+
+
+class Every:
+    """All definitions in each request."""
+
+    can_search = False
+
+    def __init__(self, definitions: Iterable[ToolDefinition], endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._list(definitions)
+
+    def hear(self, said: str) -> None:
+        """The list stays."""
+
+    def tools(self) -> Sequence[JsonObject]:
+        return self._tools
+
+    def can_call(self, name: str) -> bool:
+        return name in self._names
+
+    def call(self, use: Use, call_id: str) -> ToolCall:
+        return ToolCall(call_id, use.name, use.arguments)
+
+    def write(self, calls: Sequence[ToolCall], text: str) -> Entries:
+        return render_messages([AssistantMessage(text, tuple(calls))], self.endpoint.wire_format)
+
+    async def execute(self, reply: Entries, answers: Mapping[str, str] | None) -> Entries:  # noqa: ARG002  no session reads it
+        results = [ToolResult(call_id, "", (text_block(text),)) for call_id, text in (answers or {}).items()]
+        return wire_module(self.endpoint.wire_format).write_results(results)
+
+    def end_turn(self) -> None:
+        """The list stays."""
+
+    def _list(self, definitions: Iterable[ToolDefinition]) -> None:
+        definitions = sorted(definitions, key=lambda definition: definition.name)
+        self._tools = list(map(wire_module(self.endpoint.wire_format).write_tool, definitions))
+        self._names = {definition.name for definition in definitions}
+
+
+class FoundBefore(Every):
+    """In each turn what a search for the user's words finds, before the model is asked; it cannot search itself."""
+
+    def __init__(self, engine: ToolSearch, endpoint: Endpoint, count: int) -> None:
+        super().__init__((), endpoint)
+        self._engine = engine
+        self._count = count
+
+    def hear(self, said: str) -> None:
+        found = self._engine.search(said, limit=self._count)
+        self._list(self._engine.catalog.get(each.name).definition for each in found)
+
+
+class Searched:
+    """The search tool, and what the model finds by it, in one of the exposures."""
+
+    can_search = True
+
+    def __init__(self, engine: ToolSearch, endpoint: Endpoint, exposure: RevealMode) -> None:
+        self.endpoint = endpoint
+        self._exposure = exposure
+        self._session = engine.session(f"conversation {next(_numbers)}", exposure=exposure)
+
+    def hear(self, said: str) -> None:
+        """Nothing is looked for before the model asks."""
+
+    def tools(self) -> Sequence[JsonObject]:
+        endpoint = self.endpoint
+        return self._session.tools(cast("WireFormat", endpoint.wire_format), model=endpoint.model, cloud=endpoint.cloud)
+
+    def can_call(self, name: str) -> bool:
+        return self._session.state.sent.now.has_shown(name)
+
+    def call(self, use: Use, call_id: str) -> ToolCall:
+        if use.name in self._session.state.sent.now.visible:
+            return ToolCall(call_id, use.name, use.arguments)
+        return ToolCall(call_id, CALL_TOOL, {"name": use.name, "arguments": use.arguments})
+
+    def write(self, calls: Sequence[ToolCall], text: str) -> Entries:
+        native = NativeSearch() if self._exposure == "deferred" else None
+        message = AssistantMessage(text, tuple(calls))
+        return render_messages([message], self.endpoint.wire_format, native_search=native)
+
+    async def execute(self, reply: Entries, answers: Mapping[str, str] | None) -> Entries:
+        context: dict[str, Any] = {} if answers is None else {ANSWERS: answers}
+        return await self._session.execute(as_reply(reply, self.endpoint.wire_format), context=context)
+
+    def end_turn(self) -> None:
+        self._session.end_turn()
+
+
+def ways_of(endpoint: Endpoint) -> list[WayName]:
+    """All ways that the model takes: without a search first, then the exposures, the best first."""
+    return [EVERY, FOUND_BEFORE, *capabilities_of(endpoint).modes]
+
+
+def way_of(name: WayName, engine: ToolSearch, endpoint: Endpoint, *, found_before: int) -> Way:
+    """Begin a conversation; *found_before* is how many tools are looked up for the user's words."""
+    if name == EVERY:
+        return Every((tool.definition for tool in engine.catalog), endpoint)
+    if name == FOUND_BEFORE:
+        return FoundBefore(engine, endpoint, found_before)
+    return Searched(engine, endpoint, name)

@@ -1,0 +1,16 @@
+"""``toolsearch bench``: what tool search saves, how good and how fast it is, on one's own tools."""
+
+from __future__ import annotations
+
+import typer
+
+from toolsearch.cli.bench_savings import savings
+from toolsearch.cli.bench_speed import speed
+from toolsearch.cli.evaluate import evaluate
+
+bench = typer.Typer(
+    no_args_is_help=True, help="Measure on your own tools: what tool search saves, how good and how fast it is."
+)
+bench.command()(savings)
+bench.command("quality")(evaluate)
+bench.command()(speed)
