@@ -15,12 +15,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.figure_tables import print_table
 from benchmarks.labelled import LabelledSet, read_set
 from benchmarks.recall import encoder_without, encoders_to_measure, index_of
+from benchmarks.results import write_figures
 from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.encoders.protocol import Encoder
 
@@ -94,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = {name: {s: judge(found) for s, found in by_system.items()} for name, by_system in outcomes.items()}
     _print_table(results)
     if options.json:
-        options.json.write_text(json.dumps(_plain(results), indent=2) + "\n", encoding="utf-8")
+        write_figures(options.json, "abstention", _plain(results), seed=_SEED)
     return 0
 
 
@@ -147,15 +145,13 @@ def _plain(results: Mapping[str, Mapping[str, Abstention]]) -> dict[str, dict[st
 
 
 def _print_table(results: Mapping[str, Mapping[str, Abstention]]) -> None:
-    table = Table(
-        "set", "system", "answered", *(f"- {kind}" for kind in KINDS), "refused", "sure", "unsure", box=SIMPLE
-    )
+    columns = ("set", "system", "answered", *(f"- {kind}" for kind in KINDS), "refused", "sure", "unsure")
+    rows: list[Sequence[str]] = []
     for name, by_system in results.items():
         for system, judged in by_system.items():
             shares = (judged.answered, *judged.answered_by_kind.values(), judged.refused, judged.sure, judged.unsure)
-            table.add_row(name, system, *("" if share is None else f"{share:.1%}" for share in shares))
-        table.add_section()
-    Console().print(table)
+            rows.append((name, system, *("" if share is None else f"{share:.1%}" for share in shares)))
+    print_table(columns, rows, by_first=True)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -18,11 +18,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
-
 from benchmarks.catalogues import real_catalogue
+from benchmarks.figure_tables import print_table
+from benchmarks.results import write_figures
 from toolsearch.catalog.indexing import document_of
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import SourceError
@@ -93,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results[name] = measure(agent_set, encoder)
     _print_table(results)
     if options.json:
-        options.json.write_text(json.dumps(_plain(results), indent=2) + "\n", encoding="utf-8")
+        write_figures(options.json, "agent_queries", _plain(results))
     return 0 if results else 2
 
 
@@ -194,15 +192,14 @@ def _plain(results: Mapping[str, Mapping[str, Mapping[str, Quality]]]) -> dict[s
 
 
 def _print_table(results: Mapping[str, Mapping[str, Mapping[str, Quality]]]) -> None:
-    table = Table(
-        "catalogue", "strategy", "style", "recall@1", "recall@5", "recall@10", "nDCG@10", "MRR@10", box=SIMPLE
-    )
-    for name, by_strategy in results.items():
-        for strategy, by_style in by_strategy.items():
-            for style, judged in by_style.items():
-                table.add_row(name, strategy, style, *(f"{value:.3f}" for value in asdict(judged).values()))
-        table.add_section()
-    Console().print(table)
+    columns = ("catalogue", "strategy", "style", "recall@1", "recall@5", "recall@10", "nDCG@10", "MRR@10")
+    rows = [
+        (name, strategy, style, *(f"{value:.3f}" for value in asdict(judged).values()))
+        for name, by_strategy in results.items()
+        for strategy, by_style in by_strategy.items()
+        for style, judged in by_style.items()
+    ]
+    print_table(columns, rows, by_first=True)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,7 +6,6 @@ python -m benchmarks.answers [--catalogues NAMES] [--before FILE] [--json FILE]
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,11 +16,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
-
 from benchmarks.agent_queries import CATALOGUES, AgentQuery, AgentSet, read_agent_set
+from benchmarks.figure_tables import print_table
+from benchmarks.results import read_figures, write_figures
 from toolsearch import Catalog, PassThrough, Session, SessionOptions, Tool, ToolContext, ToolDefinition, ToolSearch
 from toolsearch.errors import SourceError, ToolSearchError
 from toolsearch.tokens import count_json, default_counter
@@ -91,13 +88,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not sets:
         return 2
     now = measure(sets)
-    before = json.loads(options.before.read_text(encoding="utf-8"))["now"] if options.before else None
+    before = read_figures(options.before)["now"] if options.before else None
     for figures, when in ((before, "before"), (now, "now")):
         if figures is not None:
             _print(figures, when)
     if options.json:
         stored = {"before": before, "now": now} if before else {"now": now}
-        options.json.write_text(json.dumps(stored, indent=2) + "\n", encoding="utf-8")
+        write_figures(options.json, "answers", stored, seed=_SEED)
     return 0
 
 
@@ -196,17 +193,15 @@ def _opened(tools: Sequence[ToolDefinition]) -> Iterator[ToolSearch]:
 
 
 def _print(figures: Mapping[str, Any], when: str) -> None:
-    console = Console()
     tokens = ", ".join(f"{name} {number}" for name, number in figures["search_tool"].items())
-    console.print(f"{when}: tokens of {TOOL_NAME}: {tokens}")
-    table = Table("", "asked", "right loaded", "right named", "loaded", "answer", "tokens", box=SIMPLE)
+    print(f"{when}: tokens of {TOOL_NAME}: {tokens}")
+    rows: list[Sequence[str]] = []
     for part in ("searches", "tasks"):
         for name, row in figures[part].items():
             shares = (f"{row[key]:.3f}" for key in ("right_loaded", "right_named"))
             means = (f"{row[key]:,.1f}" for key in ("tools_loaded", "answer_tokens", "tokens"))
-            table.add_row(name, f"{row['asked']}", *shares, *means)
-        table.add_section()
-    console.print(table)
+            rows.append((part, name, f"{row['asked']}", *shares, *means))
+    print_table(("", "", "asked", "right loaded", "right named", "loaded", "answer", "tokens"), rows, by_first=True)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice, product
 from pathlib import Path
@@ -32,6 +34,12 @@ _TO_INSTALL = "run: pip install -e '.[bench]' && npm ci --prefix benchmarks"
 _VOCABULARY = 50_000  # distinct words of synthetic tools
 _ZIPF_EXPONENT = 1.1  # of their frequencies; English text is near it
 _STOP_WORDS = 30  # the most frequent ranks are left out, since no index keeps a language's stop words
+
+_WORD = re.compile(r"([A-Z]?[a-z]{2,}|[A-Z]{3,})")  # also within an identifier
+_WORDS_KEPT = 300  # the most frequent of real tools: their verbs, and what holds sentences together
+_ENDINGS = ("ing", "ed", "tion", "ies", "s")
+_ALIKE = 64
+_CHANGED = 0.7
 
 
 def real_catalogue(limit: int | None = None) -> list[ToolDefinition]:
@@ -81,6 +89,77 @@ def synthetic_documents(n: int, seed: int = 0) -> Iterator[ToolDocument]:
             parameter_names=tuple(drawn[18:]),
             server=f"server{number % 100}",
         )
+
+
+def varied_documents(n: int, originals: Sequence[ToolDocument]) -> Iterator[ToolDocument]:
+    """Make *n* documents out of *originals*: these first, then the same tools of other vendors, as many as it takes.
+
+    A vendor says the same in words of its own: it has others for 70 % of those that are not among the 300
+    most frequent, each an original word that is about as frequent and ends alike. So texts, names and frequencies
+    of words are as those of the originals, and vectors lie around theirs without being theirs. The same *originals*
+    give the same documents, and a larger *n* only appends.
+    """
+    pieces = [[_WORD.split(text) for text in _texts_of(document)] for document in originals]
+    blocks = _like_words(piece for texts in pieces for text in texts for piece in text[1::2])
+    other: dict[str, str] = {}
+    names: set[str] = set()
+    for number in range(n):
+        vendor, place = divmod(number, len(originals))
+        if place == 0:
+            other = _words_of_vendor(vendor, blocks)
+        document = _with_texts(originals[place], ["".join([other.get(p, p) for p in text]) for text in pieces[place]])
+        if document.name in names:
+            document = replace(document, name=f"{document.name}_{number}", local_name=f"{document.local_name}_{number}")
+        names.add(document.name)
+        yield document
+
+
+def _texts_of(document: ToolDocument) -> list[str]:
+    parameters = "\n".join(document.parameter_names)
+    server = document.server or "tools"
+    return [server, document.own_name, document.title, document.description, parameters, document.parameter_text]
+
+
+def _with_texts(original: ToolDocument, texts: list[str]) -> ToolDocument:
+    server, own_name, title, description, parameters, parameter_text = texts
+    return ToolDocument(
+        name=f"{server}__{own_name}",
+        description=description,
+        title=title,
+        parameter_names=tuple(parameters.split("\n")) if parameters else (),
+        parameter_text=parameter_text,
+        server=server,
+        tags=original.tags,
+        local_name=own_name,
+    )
+
+
+def _like_words(words: Iterable[str]) -> list[list[str]]:
+    """The distinct words but for the most frequent, in groups of about 64 of one ending and about one frequency."""
+    counts = Counter(word.lower() for word in words)
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))[_WORDS_KEPT:]
+    by_ending: defaultdict[str, list[str]] = defaultdict(list)
+    for word in ranked:
+        by_ending[next((ending for ending in _ENDINGS if word.endswith(ending)), "")].append(word)
+    return [
+        alike[first : first + _ALIKE]
+        for _, alike in sorted(by_ending.items())
+        for first in range(0, len(alike), _ALIKE)
+    ]
+
+
+def _words_of_vendor(vendor: int, blocks: Iterable[list[str]]) -> dict[str, str]:
+    """What a vendor says for a word, in each of three cases; vendor 0 says what the originals say."""
+    other: dict[str, str] = {}
+    if vendor == 0:
+        return other
+    generator = np.random.default_rng(vendor)
+    for block in blocks:
+        for word, place in zip(block, generator.permutation(len(block)).tolist(), strict=True):
+            if generator.random() < _CHANGED:
+                for cased in (str.lower, str.capitalize, str.upper):
+                    other[cased(word)] = cased(block[place])
+    return other
 
 
 def _made_up_words(n: int) -> NDArray[np.object_]:

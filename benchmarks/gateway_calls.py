@@ -1,6 +1,6 @@
 """What the gateway itself takes for a call: CPU time, with a server that answers at once and no transport.
 
-    python -m benchmarks.gateway_calls [--calls 3000]
+    python -m benchmarks.gateway_calls [--calls 3000] [--json FILE]
 
 By name and through a call tool, for a client with a session that has found the tool. Compare two versions by running
 them in turn: the figures of one run differ by a few percent from those of the next.
@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from benchmarks.figure_tables import print_table
+from benchmarks.results import write_figures
 from toolsearch.access.principals import LOCAL
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
@@ -115,7 +117,12 @@ async def measure(calls: int) -> dict[str, float]:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=3_000)
-    print(json.dumps({"cpu_us_per_call": asyncio.run(measure(parser.parse_args(argv).calls))}))
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    options = parser.parse_args(argv)
+    taken_us = asyncio.run(measure(options.calls))
+    print_table(("a call", "CPU us"), [(way, f"{us:,.1f}") for way, us in taken_us.items()])
+    if options.json:
+        write_figures(options.json, "gateway_calls", {"cpu_us_per_call": taken_us})
     return 0
 
 

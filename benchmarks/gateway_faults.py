@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import logging
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,9 +18,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from benchmarks.fault_kit import Bench, HttpFault, Outcome, StdioFault, bench, is_true, recovered, until
+from benchmarks.figure_tables import print_table
+from benchmarks.results import write_figures
 
 _IMPATIENT = {"callTimeoutS": 0.5, "connectTimeoutS": 2}
 _QUIET_S = 3.0
+_COLUMNS = (
+    *("fault", "injections", "calls sent", "lost", "wrong error"),
+    *("recovery", "neighbour lost", "its calls before", "its calls during"),
+)
 
 Server: TypeAlias = StdioFault | HttpFault
 Injected: TypeAlias = list[tuple[str, Outcome]]  # the calls that were sent meanwhile, and what was told of them
@@ -179,6 +183,16 @@ async def measure(fault: str, injections: int, folder: Path) -> Row:
     )
 
 
+def _cells(row: Row) -> list[str]:
+    return [
+        *(row.fault, f"{row.injections}", f"{row.sent}", f"{row.lost}", f"{row.wrong_errors}"),
+        f"{row.recovery_p50_ms} / {row.recovery_p99_ms}",
+        f"{row.neighbour_lost} of {row.neighbour_calls}",
+        f"{row.before_p50_ms} / {row.before_p99_ms}",
+        f"{row.during_p50_ms} / {row.during_p99_ms}",
+    ]
+
+
 def _percentile_ms(ordered_s: list[float], share: float) -> float:
     if not ordered_s:
         return float("nan")
@@ -192,9 +206,6 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     logging.disable()
-    print("| fault | injections | calls sent | lost | wrong error | recovery p50 / p99 ms ", end="")
-    print("| neighbour lost | its p50 / p99 ms before | during |")
-    print("|---" * 9 + "|")
     rows: list[Row] = []
     for fault in FAULTS:
         if options.only and options.only not in fault:
@@ -202,14 +213,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             row = asyncio.run(measure(fault, options.injections, Path(folder)))
         rows.append(row)
-        print(
-            f"| {row.fault} | {row.injections} | {row.sent} | {row.lost} | {row.wrong_errors} "
-            f"| {row.recovery_p50_ms} / {row.recovery_p99_ms} | {row.neighbour_lost} of {row.neighbour_calls} "
-            f"| {row.before_p50_ms} / {row.before_p99_ms} | {row.during_p50_ms} / {row.during_p99_ms} |"
-        )
-        sys.stdout.flush()
+        print(f"{fault}: {row.lost} of {row.sent} calls lost", flush=True)
+    print_table(_COLUMNS, list(map(_cells, rows)), title="Times in milliseconds, p50 / p99")
     if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+        write_figures(options.json, "gateway_faults", [asdict(row) for row in rows])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import random
 import socket
 import statistics
@@ -33,9 +32,9 @@ from typing import Any
 import uvicorn
 from mcp import Client, types
 from mcp.server.lowlevel import Server
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
+
+from benchmarks.figure_tables import print_table
+from benchmarks.results import write_figures
 
 _SERVERS = 5
 _VERBS = """
@@ -230,6 +229,7 @@ def summary(recorded: Recorded, samples: Sequence[Sample], after: Sample) -> dic
         "searches": len(recorded.searches),
         "calls": len(proxied),
         "lost": dict(recorded.lost),
+        "lost_in_all": recorded.lost.total(),
         "search_ms": _percentiles(recorded.searches),
         "direct_ms": _percentiles(direct),
         "proxied_ms": _percentiles(proxied),
@@ -337,15 +337,13 @@ def free_ports(count: int) -> list[int]:
 
 
 def show(figures: dict[str, Any]) -> None:
-    table = Table(box=SIMPLE, header_style="bold", title="Milliseconds", title_justify="left")
-    for column in ("", "p50", "p99"):
-        table.add_column(column, justify="right" if column else "left")
-    for key in ("search_ms", "direct_ms", "proxied_ms", "added_ms"):
-        table.add_row(key.removesuffix("_ms"), *(f"{figures[key][part]:.1f}" for part in ("p50", "p99")))
-    console = Console()
-    console.print(table)
+    rows = [
+        (name, *(f"{figures[f'{name}_ms'][part]:.1f}" for part in ("p50", "p99")))
+        for name in ("search", "direct", "proxied", "added")
+    ]
+    print_table(("", "p50", "p99"), rows, title="Milliseconds")
     for key in ("sessions", "searches", "calls", "lost", "rss_mib", "handles", "threads"):
-        console.print(f"{key}: {figures[key]}")
+        print(f"{key}: {figures[key]}")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -361,7 +359,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         asyncio.run(serve_stubs([int(port) for port in options.stubs.split(",")]))
         return
     figures = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "minutes": options.minutes,
         "concurrent": options.sessions,
         "tools": len(_PAIRS),
@@ -370,7 +367,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     }
     show(figures)
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+        write_figures(options.json, "gateway_load", figures)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from typing import Any
 from toolsearch.evaluation.measures import Quality, quality
 from toolsearch.evaluation.queries import LabelledQuery
 
-__all__ = ["SAMPLE", "LabelledQuery", "LabelledSet", "Quality", "quality", "read_set"]
+__all__ = ["SAMPLE", "SEED", "LabelledQuery", "LabelledSet", "Quality", "quality", "read_set"]
 
 SAMPLE = 1_000  # test queries of a set at most
-_SEED = 0
+SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def read_set(folder: Path) -> LabelledSet:
     """Read the tools and the test queries; of more than SAMPLE queries, a fixed random sample."""
     queries = [LabelledQuery(row["query"], frozenset(row["relevant"])) for row in _rows(folder / "queries.test.jsonl")]
     if len(queries) > SAMPLE:
-        queries = random.Random(_SEED).sample(queries, SAMPLE)
+        queries = random.Random(SEED).sample(queries, SAMPLE)
     return LabelledSet(folder.name, _rows(folder / "tools.jsonl"), queries)
 
 

@@ -8,7 +8,6 @@ CPU time is summed over threads and does not depend on what else the machine doe
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import subprocess
 import sys
@@ -20,13 +19,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from benchmarks.baselines import RankBm25, content_words, prepared_words
 from benchmarks.catalogues import real_catalogue, synthetic_documents
+from benchmarks.figure_tables import print_table
+from benchmarks.results import write_figures
 from toolsearch.catalog.indexing import document_of
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
@@ -67,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         figures += measure(list(synthetic_documents(size, _SEED)))
     _print_table(figures)
     if options.json:
-        options.json.write_text(json.dumps([asdict(figure) for figure in figures], indent=2) + "\n", encoding="utf-8")
+        write_figures(options.json, "latency", [asdict(figure) for figure in figures], seed=_SEED)
     return 0
 
 
@@ -109,12 +106,12 @@ def measure(given: Iterable[ToolDocument]) -> list[Figure]:
     search = _search(index, "keyword")
     for query in queries:  # a running index has met most words before; the first meeting costs about 2 us a word
         search(query)
-    misspelt = [_misspelt(query) for query in queries]
+    typos = [misspelt(query) for query in queries]
     figures = [
         replace(built, tools=len(documents)),
         _timed(len(documents), "keyword", search, queries),
         _timed(len(documents), "hybrid", _search(index, "hybrid"), queries),
-        _timed(len(documents), "hybrid, a typo", _search(index, "hybrid"), misspelt),
+        _timed(len(documents), "hybrid, a typo", _search(index, "hybrid"), typos),
         *(_timed(len(documents), f"regex {p}", _search(index, "regex"), [p] * _REPEATS) for p in BROAD_PATTERNS),
         _timed(len(documents), "change one, search", _change(index), zip(documents[:_CHANGES], queries, strict=False)),
         _warm_start(index),
@@ -174,7 +171,7 @@ def requests_for(documents: Sequence[ToolDocument]) -> list[str]:
     return [" ".join(generator.sample(words, min(5, len(words)))) for words in texts]
 
 
-def _misspelt(query: str) -> str:
+def misspelt(query: str) -> str:
     """Swap two letters in the middle of the longest word."""
     word = max(query.split(), key=len, default="")
     half = len(word) // 2
@@ -200,17 +197,11 @@ def _figure(tools: int, what: str, taken_ms: Sequence[float]) -> Figure:
 
 
 def _print_table(figures: Iterable[Figure]) -> None:
-    table = Table("tools", "what", "median ms", "p95 ms", "times", box=SIMPLE)
-    for figure in figures:
-        row = (
-            f"{figure.tools:,}",
-            escape(figure.what),
-            f"{figure.median_ms:,.3f}",
-            f"{figure.p95_ms:,.3f}",
-            str(figure.times),
-        )
-        table.add_row(*row)
-    Console().print(table)
+    rows = [
+        (f"{each.tools:,}", each.what, f"{each.median_ms:,.3f}", f"{each.p95_ms:,.3f}", str(each.times))
+        for each in figures
+    ]
+    print_table(("tools", "what", "median ms", "p95 ms", "times"), rows, by_first=True)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -25,6 +25,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.figure_tables import print_table
+from benchmarks.results import write_figures
+
 ROOT = Path(__file__).parents[1]
 MODULES = (  # reach, what is ranked within it, budget, validation, hooks and limits, trust
     "toolsearch/access/reach.py",
@@ -143,12 +146,19 @@ def report(tried: Sequence[Mutant], folder: Path) -> None:
             diff = mutmut("show", mutant.name, folder=folder)
             changed = [line for line in diff.splitlines() if re.match(r"[+-](?![+-])", line)]
             print(f"\n{place_of(diff, mutant.name)}  {mutant.status}", *changed, sep="\n")
+    rows = [
+        (name, f"{each['noticed']:,}", f"{each['of']:,}", f"{each['noticed'] / each['of']:.1%}")
+        for name, each in scores(tried).items()
+    ]
+    print_table(("module", "noticed", "of", "share"), rows)
+
+
+def scores(tried: Sequence[Mutant]) -> dict[str, dict[str, int]]:
+    """How many of the mutants of each module were noticed, and of all."""
     total = Counter(mutant.module for mutant in tried)
     caught = Counter(mutant.module for mutant in tried if mutant.status in _CAUGHT)
-    print()
-    for module in sorted(total):
-        print(f"{caught[module]:5} of {total[module]:5}  {module}")
-    print(f"{caught.total():5} of {total.total():5}  noticed, {caught.total() / total.total():.1%}")
+    by_module = {name: {"noticed": caught[name], "of": total[name]} for name in sorted(total)}
+    return {**by_module, "all": {"noticed": caught.total(), "of": total.total()}}
 
 
 def main() -> None:
@@ -156,12 +166,15 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=300, help="mutants to try, drawn at random; 0: all")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--children", type=int, default=os.cpu_count() or 1, help="mutants tried at a time")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copy_checkout(folder)
         tried = run(folder, sample=options.sample, seed=options.seed, children=options.children)
         report(tried, folder)
+    if options.json:
+        write_figures(options.json, "mutation", scores(tried), seed=options.seed)
 
 
 if __name__ == "__main__":

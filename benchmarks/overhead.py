@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib.util
-import json
 import statistics
 import sys
 import time
@@ -21,10 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.figure_tables import print_table
+from benchmarks.results import write_figures
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.chat.advisor import CONVERSATION_ID, Advisor, ChatRequest, chain_of
@@ -169,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = asyncio.run(measure(loops, times=options.times))
     _print_table(figures)
     if options.json:
-        options.json.write_text(json.dumps([asdict(figure) for figure in figures], indent=2) + "\n", encoding="utf-8")
+        write_figures(options.json, "overhead", [asdict(figure) for figure in figures])
     return 0
 
 
@@ -243,11 +240,11 @@ class _ScriptedModel:
 
 
 def _print_table(figures: Sequence[Figure]) -> None:
-    table = Table("CPU time in us", "answer", "a round", "a call", "times", box=SIMPLE)
-    for figure in figures:
-        values = (figure.answer_us, figure.round_us, figure.call_us)
-        table.add_row(figure.loop, *(f"{value:,.0f}" for value in values), str(figure.times))
-    Console().print(table)
+    rows = [
+        (each.loop, *(f"{us:,.0f}" for us in (each.answer_us, each.round_us, each.call_us)), str(each.times))
+        for each in figures
+    ]
+    print_table(("CPU time in us", "answer", "a round", "a call", "times"), rows)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ sets one by one, all their tools are measured as one catalogue. FILE keeps its f
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import random
 import statistics
@@ -22,13 +21,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Column, Table
-
+from benchmarks.figure_tables import print_table
 from benchmarks.labelled import LabelledQuery, LabelledSet, Quality, quality, read_set
 from benchmarks.peer_adapters import load_adapters, peer_system, probe
 from benchmarks.recall import System, encoder_without, systems_to_measure
+from benchmarks.results import read_figures, write_figures
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 
 PEERS = {  # an adapter, and the package whose code it calls
@@ -164,14 +161,14 @@ def averages(figures: Figures) -> dict[str, Row]:
 
 
 def _stored(path: Path | None) -> dict[str, Any]:
-    stored = json.loads(path.read_bytes()) if path and path.exists() else {}
+    stored = read_figures(path) if path and path.exists() else {}
     return {part: stored.get(part, {}) for part in ("versions", "sets", "probes")}
 
 
 def _store(report: Mapping[str, Any], path: Path | None) -> None:
     if path:
         content = {"command": COMMAND, **report, "average": averages(report["sets"])}
-        path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_figures(path, "peers", content, seed=_SEED)
 
 
 def _version(package: str) -> str:
@@ -185,12 +182,12 @@ _COLUMNS = ("recall@1", "@5", "@10", "nDCG@10", "CPU ms a query", "queries")
 
 
 def _print_table(figures: Figures) -> None:
-    table = Table(Column("set", no_wrap=True), Column("system", no_wrap=True), *_COLUMNS, box=SIMPLE)
-    for name, by_system in {**figures, "average": averages(figures)}.items():
-        for system, row in by_system.items():
-            table.add_row(name, system, *_cells(row))
-        table.add_section()
-    Console().print(table)
+    rows = [
+        (name, system, *_cells(row))
+        for name, by_system in {**figures, "average": averages(figures)}.items()
+        for system, row in by_system.items()
+    ]
+    print_table(("set", "system", *_COLUMNS), rows, by_first=True)
     for name, by_system in figures.items():
         for system, row in by_system.items():
             if "missing" in row:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -23,6 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from benchmarks.results import read_figures
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.cli import demo_story as story
 from toolsearch.session import Session
@@ -48,7 +48,7 @@ PAGES = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    latency: list[dict[str, Any]] = json.loads(options.latency.read_bytes())
+    latency: list[dict[str, Any]] = read_figures(options.latency)
     conversation = play()
     options.to.mkdir(parents=True, exist_ok=True)
     for page, colours in PAGES.items():

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 import threading
@@ -25,10 +24,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.figure_tables import print_table
+from benchmarks.results import write_figures
 from tests.kit.conversation import Conversation, Played, play
 from tests.kit.loopback import LoopbackApi, models
 
@@ -116,8 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [row | {"cost": round(prices.of(row), 4)} for row in measured]
     _print(rows)
     if options.json:
-        figures = {"prices": asdict(prices), "rows": rows}
-        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        write_figures(options.json, "prompt_cache", {"prices": asdict(prices), "rows": rows})
     return 0
 
 
@@ -143,10 +139,8 @@ def _money(row: Mapping[str, Any]) -> str:
 
 def _print(rows: Sequence[Mapping[str, Any]]) -> None:
     columns = ("wire", "model", "mode", "requests", "breaks", "read of readable", "read", "written", "uncached", "$")
-    table = Table(*columns, box=SIMPLE, title="A conversation of 30 turns over 2,000 tools; simulated providers")
-    for row in rows:
-        table.add_row(*cells(row))
-    Console(width=140).print(table)
+    title = "A conversation of 30 turns over 2,000 tools; simulated providers"
+    print_table(columns, list(map(cells, rows)), title=title, by_first=True)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,7 +9,6 @@ a checkout of another version: both answer the same queries in one process, by t
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 import time
@@ -21,10 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.figure_tables import print_table
+from benchmarks.results import write_figures
 from toolsearch_indexes.strategies import Ranking
 
 _STRATEGIES: tuple[Ranking, ...] = ("keyword", "semantic", "hybrid")
@@ -63,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _print(recalls, costs)
     if options.json:
         figures = {"recall": list(map(asdict, recalls)), "costs": list(map(asdict, costs))}
-        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        write_figures(options.json, "reach", figures, seed=_SEED)
     return 0
 
 
@@ -217,21 +215,19 @@ _PACKAGES = ("benchmarks", "toolsearch", "toolsearch_indexes")
 
 
 def _print(recalls: Sequence[Recall], costs: Sequence[Cost]) -> None:
-    table = Table("strategy", "recall@5 alone", "within", "answered alone", "within", box=SIMPLE)
-    for one in recalls:
-        of = f"of {one.queries}"
-        table.add_row(
+    quality = [
+        (
             one.strategy,
             f"{one.alone:.3f}",
             f"{one.within:.3f}",
-            f"{one.answered_alone} {of}",
-            f"{one.answered_within} {of}",
+            f"{one.answered_alone} of {one.queries}",
+            f"{one.answered_within} of {one.queries}",
         )
-    Console().print(table)
-    table = Table("what", "CPU ms", "times the other", box=SIMPLE)
-    for cost in costs:
-        table.add_row(cost.what, f"{cost.value:,.3f}", "" if cost.ratio is None else f"{cost.ratio:.2f}")
-    Console().print(table)
+        for one in recalls
+    ]
+    print_table(("strategy", "recall@5 alone", "within", "answered alone", "within"), quality)
+    taken = [(each.what, f"{each.value:,.3f}", "" if each.ratio is None else f"{each.ratio:.2f}") for each in costs]
+    print_table(("what", "CPU ms", "times the other"), taken)
 
 
 def _parser() -> argparse.ArgumentParser:

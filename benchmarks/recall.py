@@ -17,12 +17,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
-
 from benchmarks.baselines import RankBm25, name_and_description, plain_words, prepared_words, with_parameters
-from benchmarks.labelled import LabelledSet, Quality, quality, read_set
+from benchmarks.figure_tables import print_table
+from benchmarks.labelled import SEED, LabelledSet, Quality, quality, read_set
+from benchmarks.results import write_figures
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
@@ -67,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
     _print_table(results)
     if options.json:
-        options.json.write_text(json.dumps(_plain(results), indent=2) + "\n", encoding="utf-8")
+        write_figures(options.json, "recall", _plain(results), seed=SEED)
     return 0
 
 
@@ -149,13 +147,13 @@ def _plain(results: Mapping[str, Mapping[str, Quality]]) -> dict[str, dict[str, 
 
 
 def _print_table(results: Mapping[str, Mapping[str, Quality]]) -> None:
-    table = Table("set", "system", "recall@1", "recall@5", "recall@10", "nDCG@10", "MRR@10", "bar @5", box=SIMPLE)
+    columns = ("set", "system", "recall@1", "recall@5", "recall@10", "nDCG@10", "MRR@10", "bar @5")
+    rows: list[Sequence[str]] = []
     for name, by_system in results.items():
         for system, judged in by_system.items():
             bar = f"{KEYWORD_BAR[name]:.3f}" if system == "keyword" and name in KEYWORD_BAR else ""
-            table.add_row(name, system, *(f"{value:.3f}" for value in asdict(judged).values()), bar)
-        table.add_section()
-    Console().print(table)
+            rows.append((name, system, *(f"{value:.3f}" for value in asdict(judged).values()), bar))
+    print_table(columns, rows, by_first=True)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,42 +1,45 @@
 """How much does one service carry? Searches per second, and what a request and a session cost, in one run.
 
-    python -m benchmarks.service_load [--sizes 1000,10000,36900] [--sessions 1000,10000] [--json FILE]
+    python -m benchmarks.service_load [--store sqlite,postgres] [--replicas 1,2] [--seconds 20] [--json FILE]
 
-The real ``toolsearch serve`` in a process of its own, with catalogues of real tools. The client of the benchmark speaks
-HTTP/1.1 over plain sockets, so that it takes little of the machine. Beside it a FastAPI route that answers a constant,
-served by the same uvicorn, and the engine by itself over the same tools: what they take is the least that a request can
-take. Latencies hold for a machine that runs clients and service.
+The real ``toolsearch serve`` in a process of its own, with catalogues of real tools, over SQLite or over a PostgreSQL
+18 that the benchmark starts; there also as several replicas, between which the clients are split. The client of the
+benchmark speaks HTTP/1.1 over plain sockets, so that it takes little of the machine. Beside it a FastAPI route that
+answers a constant, served by the same uvicorn, and the engine by itself over the same tools: what they take is the
+least that a request can take. Latencies hold for a machine that runs clients, service and database.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import json
-import os
-import platform
+import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self, get_args
 from urllib.parse import urlsplit
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
-
 from benchmarks.catalogues import real_catalogue
+from benchmarks.figure_tables import cells_of, filled, print_table
 from benchmarks.latency import requests_for
+from benchmarks.results import write_figures
+from benchmarks.service_stores import PostgresStore, SqliteStore, Store, StoreName, cpu_s_of, postgres_server
 from tests.kit.service_process import QUIET, ServiceProcess, service_process
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.indexing import document_of
 from toolsearch.engine import ToolSearch
+from toolsearch.environment import SECRET_KEY
+from toolsearch.service.data_folder import INDEXES
+from toolsearch.service.seal import new_key
 from toolsearch.tools.definition import Tool, ToolDefinition
 
 CLIENTS = 50
@@ -46,7 +49,7 @@ _UNLIMITED: Final[Mapping[str, Any]] = {
     f"TOOLSEARCH_{name}": "1000000000"
     for name in (
         *("RATES__REQUESTS", "RATES__CALLS", "RATES__TOKENS"),
-        *("QUOTAS__TOOLS", "QUOTAS__SESSIONS", "MEMORY__INDEX_BYTES"),
+        *("QUOTAS__TOOLS", "QUOTAS__SESSIONS", "MEMORY__INDEX_BYTES", "SERVE__REQUEST_TIMEOUT_S"),
     )
 }
 _BARE = """
@@ -65,7 +68,9 @@ uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run([
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """*cpu_ms* is what one request takes of the process that answers, *engine_ms* of that what the engine takes."""
+    """*cpu_ms* is what one request takes of the process that answers, *engine_ms* of that what the engine takes, and
+    *store_cpu_ms* what it takes of the processes of the store.
+    """
 
     what: str
     tools: int
@@ -75,47 +80,101 @@ class Load:
     p99_ms: float
     cpu_ms: float
     engine_ms: float = 0.0
+    store: StoreName = "sqlite"
+    replicas: int = 1
+    store_cpu_ms: float = 0.0
+    transactions: float = 0.0  # of the store, for each request
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Resident memory of the service after so many sessions, each with one search."""
+    """Resident memory of the service after so many sessions, each with one search.
+
+    *cpu_ms* and the figures of the store are for opening one session and searching in it.
+    """
 
     sessions: int
     rss_mib: float
     kib_each: float
     open_p50_ms: float
+    store: StoreName = "sqlite"
+    cpu_ms: float = 0.0
+    store_cpu_ms: float = 0.0
+    transactions: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How long the first search in a catalog takes after a start, with the index that the last run has kept, and
+    without one. *index_mib* is what the catalog then takes of `memory.index_bytes`.
+    """
+
+    store: StoreName
+    tools: int
+    warm_s: float
+    cold_s: float
+    index_mib: float
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    loads = [*_bare(options.seconds)]
-    for size in options.sizes:
-        loads += _searches(real_catalogue(size), options.seconds)
-    memory = _sessions(real_catalogue(1_000), options.sessions)
-    _print(loads, memory)
+    loads, memory, openings = [*_bare(options.seconds)], list[Memory](), list[Opening]()
+    with ExitStack() as ending:
+        stores = _stores(options.store, ending)
+        for size in options.sizes:
+            work = _Work.of(real_catalogue(size))
+            for name, new_store in stores.items():
+                counts = options.replicas if name == "postgres" else [1]  # one process uses a SQLite file
+                with _Running(name, new_store()) as running:
+                    running.fill(work.tools)
+                    loads += [load for count in counts for load in _searches(running, work, count, options.seconds)]
+                    openings.append(_opening(running, work))
+        tools = real_catalogue(1_000)
+        for name, new_store in stores.items():
+            with _Running(name, new_store()) as running:
+                running.fill(tools)
+                memory += _sessions(running, tools, options.sessions)
+    _print(loads, memory, openings)
     if options.json:
         figures = {
-            "machine": f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}",
             "loads": [asdict(each) for each in loads],
             "memory": [asdict(each) for each in memory],
+            "openings": [asdict(each) for each in openings],
         }
-        options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+        write_figures(options.json, "service_load", figures)
+    if options.page:
+        page = filled(options.page.read_text(encoding="utf-8"), page_tables(loads, memory, openings))
+        options.page.write_text(page, encoding="utf-8")
     return 0
+
+
+def _stores(names: Sequence[StoreName], ending: ExitStack) -> dict[StoreName, Callable[[], Store]]:
+    """What makes an empty one of each."""
+    making: dict[StoreName, Callable[[], Store]] = {"sqlite": SqliteStore}
+    if "postgres" in names:
+        server = ending.enter_context(postgres_server())
+        making["postgres"] = lambda: PostgresStore(server)
+    return {name: making[name] for name in names}
 
 
 def _bare(seconds: float) -> list[Load]:
     with tempfile.TemporaryDirectory() as folder, service_process(Path(folder), program=("-c", _BARE)) as bare:
-        requests = [_request(bare, "/v1/search", _query("list users"))]
-        return [_load(bare, "constant", 0, clients, requests, seconds) for clients in (1, CLIENTS)]
+        asked = [_Asked(bare, [_request(bare, "/v1/search", _query("list users"))])]
+        return [_load("constant", asked, clients, seconds) for clients in (1, CLIENTS)]
 
 
-def _searches(tools: Sequence[ToolDefinition], seconds: float) -> list[Load]:
-    queries = requests_for(list(map(document_of, tools)))
-    engine_ms = _engine_ms(tools, queries)
-    with _filled(tools) as service:
-        requests = [_request(service, "/v1/search", _query(query)) for query in queries]
-        return [_load(service, "search", len(tools), clients, requests, seconds, engine_ms) for clients in (1, CLIENTS)]
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A catalogue, what is asked of it, and what that takes of the engine."""
+
+    tools: Sequence[ToolDefinition]
+    queries: Sequence[str]
+    engine_ms: float
+
+    @classmethod
+    def of(cls, tools: Sequence[ToolDefinition]) -> _Work:
+        queries = requests_for(list(map(document_of, tools)))
+        return cls(tools, queries, _engine_ms(tools, queries))
 
 
 def _engine_ms(tools: Sequence[ToolDefinition], queries: Sequence[str]) -> float:
@@ -129,23 +188,120 @@ def _engine_ms(tools: Sequence[ToolDefinition], queries: Sequence[str]) -> float
         return round((time.process_time() - begun) * 1_000 / len(queries), 3)
 
 
-def _sessions(tools: Sequence[ToolDefinition], counts: Sequence[int]) -> list[Memory]:
+class _Running:
+    """A service over an empty store: one replica, until `grow`."""
+
+    def __init__(self, store_name: StoreName, store: Store) -> None:
+        self.store_name = store_name
+        self.store = store
+        self._secret = base64.b64encode(new_key()).decode()  # of all replicas
+        self._ending = ExitStack()
+        self._folder = Path(self._ending.enter_context(tempfile.TemporaryDirectory()))
+        self.replicas: list[ServiceProcess] = []
+
+    def __enter__(self) -> Self:
+        self.replicas = [self._start(0, key=None)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+
+    def grow(self, count: int) -> None:
+        """Start replicas until there are so many, with their indexes in memory."""
+        while len(self.replicas) < count:
+            self.replicas.append(self._start(len(self.replicas), key=self.replicas[0].key))
+            self._search(self.replicas[-1], "load")
+
+    def fill(self, tools: Sequence[ToolDefinition]) -> None:
+        """Make a catalog of *tools*, whose index is in memory, and one of nothing."""
+        with self.replicas[0].client() as client:
+            client.timeout = 600.0
+            for name in ("load", "nothing"):
+                client.post("/v1/catalogs", json={"name": name}).raise_for_status()
+            entries = [
+                {"name": each.name, "description": each.description, "input_schema": dict(each.input_schema)}
+                for each in tools
+            ]
+            for start in range(0, len(entries), _BATCH):
+                client.post("/v1/catalogs/load/tools", json=entries[start : start + _BATCH]).raise_for_status()
+        self._search(self.replicas[0], "load")
+
+    def first_search_s(self, *, is_warm: bool) -> float:
+        """Start the first replica anew, with the indexes that it has kept or without, and search."""
+        self.replicas[0].process.terminate()
+        self.replicas[0].process.wait()
+        if not is_warm:
+            shutil.rmtree(self._data(0) / INDEXES)
+        self.replicas[0] = self._start(0, key=self.replicas[0].key)
+        self._search(self.replicas[0], "nothing")  # what a process does once
+        begun = time.perf_counter()
+        self._search(self.replicas[0], "load")
+        return time.perf_counter() - begun
+
+    def index_bytes(self) -> float:
+        """What the first replica says that its indexes take."""
+        with self.replicas[0].client() as client:
+            text = client.get("/metrics").raise_for_status().text
+        [line] = [line for line in text.splitlines() if line.startswith("toolsearch_corpora_bytes ")]
+        return float(line.split()[1])
+
+    def _start(self, number: int, key: str | None) -> ServiceProcess:
+        variables = {
+            "XDG_STATE_HOME": str(self._folder), SECRET_KEY: self._secret, **_UNLIMITED, **self.store.environment
+        }  # fmt: skip
+        return self._ending.enter_context(service_process(self._data(number), *QUIET, key=key, **variables))
+
+    def _data(self, number: int) -> Path:
+        return self._folder / f"replica-{number}"
+
+    def _search(self, replica: ServiceProcess, catalog: str) -> None:
+        with replica.client() as client:
+            client.timeout = 600.0
+            client.post("/v1/search", json={**_query("list users"), "catalog": catalog}).raise_for_status()
+
+
+def _searches(running: _Running, work: _Work, replicas: int, seconds: float) -> list[Load]:
+    running.grow(replicas)
+    asked = [
+        _Asked(each, [_request(each, "/v1/search", _query(query)) for query in work.queries])
+        for each in running.replicas
+    ]
+    return [
+        _load("search", asked, clients, seconds, running, tools=len(work.tools), engine_ms=work.engine_ms)
+        for clients in ((1, CLIENTS) if replicas == 1 else (CLIENTS,))
+    ]
+
+
+def _opening(running: _Running, work: _Work) -> Opening:
+    warm_s, cold_s = running.first_search_s(is_warm=True), running.first_search_s(is_warm=False)
+    return Opening(
+        *(running.store_name, len(work.tools), round(warm_s, 3), round(cold_s, 3)),
+        index_mib=round(running.index_bytes() / 2**20, 1),
+    )
+
+
+def _sessions(running: _Running, tools: Sequence[ToolDefinition], counts: Sequence[int]) -> list[Memory]:
     queries = cycle(requests_for(list(map(document_of, tools))))
     measured: list[Memory] = []
-    with _filled(tools) as service:
-        done, before_kib = 0, _rss_kib(service)
-        for count in counts:
-            opened_ms = asyncio.run(_open_sessions(service, count - done, queries))
-            done = count
-            kib = _rss_kib(service)
-            measured.append(
-                Memory(
-                    count,
-                    round(kib / 1024, 1),
-                    round((kib - before_kib) / count, 2),
-                    round(statistics.median(opened_ms), 2),
-                )
+    [service], store = running.replicas, running.store
+    done, before_kib = 0, _rss_kib(service)
+    for count in counts:
+        cpu_s, store_cpu_s, transactions = _cpu_s([service]), store.cpu_s(), store.transactions()
+        opened_ms, more = asyncio.run(_open_sessions(service, count - done, queries)), count - done
+        done = count
+        kib = _rss_kib(service)
+        measured.append(
+            Memory(
+                count,
+                round(kib / 1024, 1),
+                round((kib - before_kib) / count, 2),
+                round(statistics.median(opened_ms), 2),
+                store=running.store_name,
+                cpu_ms=round((_cpu_s([service]) - cpu_s) * 1_000 / more, 3),
+                store_cpu_ms=round((store.cpu_s() - store_cpu_s) * 1_000 / more, 3),
+                transactions=round((store.transactions() - transactions) / more, 2),
             )
+        )
     return measured
 
 
@@ -164,26 +320,6 @@ async def _open_sessions(service: ServiceProcess, count: int, queries: Iterable[
 
     await asyncio.gather(*(client() for _ in range(8)))
     return opened_ms
-
-
-@contextmanager
-def _filled(tools: Sequence[ToolDefinition]) -> Generator[ServiceProcess]:
-    """A service with a catalog of *tools*, whose index is in memory."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        service_process(Path(folder) / "data", *QUIET, XDG_STATE_HOME=folder, **_UNLIMITED) as service,
-    ):
-        with service.client() as client:
-            client.timeout = 600.0
-            client.post("/v1/catalogs", json={"name": "load"}).raise_for_status()
-            entries = [
-                {"name": each.name, "description": each.description, "input_schema": dict(each.input_schema)}
-                for each in tools
-            ]
-            for start in range(0, len(entries), _BATCH):
-                client.post("/v1/catalogs/load/tools", json=entries[start : start + _BATCH]).raise_for_status()
-            client.post("/v1/search", json=_query("list users")).raise_for_status()
-        yield service
 
 
 def _query(query: str) -> dict[str, Any]:
@@ -227,41 +363,59 @@ class _Connection:
         self._writer.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A replica, and the requests that it gets, over and over."""
+
+    replica: ServiceProcess
+    requests: Sequence[bytes]
+
+
 def _load(
-    service: ServiceProcess,
     what: str,
-    tools: int,
+    asked: Sequence[_Asked],
     clients: int,
-    requests: Sequence[bytes],
     seconds: float,
+    running: _Running | None = None,
+    *,
+    tools: int = 0,
     engine_ms: float = 0.0,
 ) -> Load:
-    asyncio.run(_ask(service, clients, requests, lambda done, _: done >= _WARM_UP))
-    cpu_s, begun = _cpu_s(service), time.perf_counter()
-    taken_ms = sorted(asyncio.run(_ask(service, clients, requests, lambda _, elapsed_s: elapsed_s >= seconds)))
-    elapsed_s = time.perf_counter() - begun
+    store: Store = running.store if running else SqliteStore()
+    processes = [each.replica for each in asked]
+    asyncio.run(_ask(asked, clients, lambda done, _: done >= _WARM_UP))
+    transactions, store_cpu_s = store.transactions(), store.cpu_s()
+    cpu_s, begun = _cpu_s(processes), time.perf_counter()
+    taken_ms = sorted(asyncio.run(_ask(asked, clients, lambda _, elapsed_s: elapsed_s >= seconds)))
+    elapsed_s, count = time.perf_counter() - begun, len(taken_ms)
     return Load(
         what,
         tools,
         clients,
-        per_s=round(len(taken_ms) / elapsed_s, 1),
-        p50_ms=round(taken_ms[len(taken_ms) // 2], 2),
-        p99_ms=round(taken_ms[len(taken_ms) * 99 // 100], 2),
-        cpu_ms=round((_cpu_s(service) - cpu_s) * 1_000 / len(taken_ms), 3),
+        per_s=round(count / elapsed_s, 1),
+        p50_ms=round(taken_ms[count // 2], 2),
+        p99_ms=round(taken_ms[count * 99 // 100], 2),
+        cpu_ms=round((_cpu_s(processes) - cpu_s) * 1_000 / count, 3),
         engine_ms=engine_ms,
+        store=running.store_name if running else "sqlite",
+        replicas=len(asked),
+        store_cpu_ms=round((store.cpu_s() - store_cpu_s) * 1_000 / count, 3),
+        transactions=round((store.transactions() - transactions) / count, 3),
     )
 
 
-async def _ask(
-    service: ServiceProcess, clients: int, requests: Sequence[bytes], is_done: Callable[[int, float], bool]
-) -> list[float]:
-    """Ask until *is_done*, which is given how many were answered and for how long it goes; return milliseconds."""
+async def _ask(asked: Sequence[_Asked], clients: int, is_done: Callable[[int, float], bool]) -> list[float]:
+    """Ask until *is_done*, which is given how many were answered and for how long it goes; return milliseconds.
+
+    The clients are split between the replicas.
+    """
     taken_ms: list[float] = []
     begun = time.perf_counter()
 
     async def client(number: int) -> None:
-        connection = await _Connection.open(service.url)
-        for request in islice(cycle(requests), number * 7, None):
+        mine = asked[number % len(asked)]
+        connection = await _Connection.open(mine.replica.url)
+        for request in islice(cycle(mine.requests), number * 7, None):
             sent = time.perf_counter()
             if is_done(len(taken_ms), sent - begun):
                 break
@@ -273,13 +427,11 @@ async def _ask(
     return taken_ms
 
 
-# The process
+# The processes
 
 
-def _cpu_s(service: ServiceProcess) -> float:
-    """CPU time of the process, from /proc."""
-    fields = Path(f"/proc/{service.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _cpu_s(services: Sequence[ServiceProcess]) -> float:
+    return sum(cpu_s_of(each.process.pid) for each in services)
 
 
 def _rss_kib(service: ServiceProcess) -> int:
@@ -310,29 +462,78 @@ def ratio(loads: Sequence[Load]) -> float:
     return search / constant
 
 
-def _print(loads: Sequence[Load], memory: Sequence[Memory]) -> None:
-    table = Table("what", "tools", "clients", "per s", "p50 ms", "p99 ms", "CPU ms", "engine ms", box=SIMPLE)
-    for each in loads:
-        table.add_row(
-            *(each.what, f"{each.tools:,}", str(each.clients), f"{each.per_s:,.0f}", f"{each.p50_ms:.1f}"),
-            *(f"{each.p99_ms:.1f}", f"{each.cpu_ms:.2f}", f"{each.engine_ms:.2f}"),
-        )
-    Console().print(table)
-    table = Table("sessions", "MiB", "KiB each", "opening ms", box=SIMPLE)
-    for one in memory:
-        table.add_row(f"{one.sessions:,}", f"{one.rss_mib:,.0f}", f"{one.kib_each:.1f}", f"{one.open_p50_ms:.1f}")
-    Console().print(table)
+def store_row(each: Load) -> str:
+    """A row of the page on scaling."""
+    cells = (
+        *(each.store, str(each.replicas), f"{each.tools:,}", f"{each.per_s:,.0f}", f"{each.p50_ms:,.0f}"),
+        *(f"{each.p99_ms:,.0f}", f"{each.cpu_ms:.2f}", f"{each.store_cpu_ms:.2f}", f"{each.transactions:.2f}"),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def session_row(each: Memory) -> str:
+    cells = (
+        *(each.store, f"{each.sessions:,}", f"{each.rss_mib:,.0f}", f"{each.open_p50_ms:.1f}", f"{each.cpu_ms:.1f}"),
+        *(f"{each.store_cpu_ms:.1f}", f"{each.transactions:.1f}"),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def opening_row(each: Opening) -> str:
+    return f"| {each.store} | {each.tools:,} | {each.warm_s:.2f} | {each.cold_s:.1f} | {each.index_mib:,.0f} |"
+
+
+def page_tables(loads: Iterable[Load], memory: Iterable[Memory], openings: Iterable[Opening]) -> dict[str, list[str]]:
+    """What the page on scaling tells, by the names of its tables."""
+    searches = sorted(
+        (each for each in loads if each.tools and each.clients == CLIENTS),
+        key=lambda each: (each.store != "sqlite", each.replicas, each.tools),
+    )
+    return {
+        "searches": [store_row(each) for each in searches],
+        "sessions": [session_row(each) for each in memory],
+        "openings": [
+            opening_row(each) for each in sorted(openings, key=lambda each: (each.store != "sqlite", each.tools))
+        ],
+    }
+
+
+def _print(loads: Sequence[Load], memory: Sequence[Memory], openings: Sequence[Opening]) -> None:
+    columns: tuple[str, ...] = ("what", "tools", "clients", "per s", "p50 ms", "p99 ms", "CPU ms", "engine ms")
+    _print_rows(columns, [load_row(each) for each in loads if each.store == "sqlite"])
+    _print_rows(
+        ("sessions", "MiB", "KiB each", "opening ms"), [memory_row(each) for each in memory if each.store == "sqlite"]
+    )
+    rows = page_tables(loads, memory, openings)
+    columns = ("store", "replicas", "tools", "per s", "p50 ms", "p99 ms", "CPU ms", "store's CPU ms", "transactions")
+    _print_rows(columns, rows["searches"])
+    columns = ("store", "sessions", "MiB", "opening ms", "CPU ms", "store's CPU ms", "transactions")
+    _print_rows(columns, rows["sessions"])
+    _print_rows(("store", "tools", "opening s", "without index s", "index MiB"), rows["openings"])
+
+
+def _print_rows(columns: Sequence[str], rows: Iterable[str]) -> None:
+    print_table(columns, list(map(cells_of, rows)))
 
 
 def _parser() -> argparse.ArgumentParser:
     def numbers(text: str) -> list[int]:
         return [int(part) for part in text.split(",") if part]
 
+    def stores(text: str) -> list[str]:
+        names = text.split(",")
+        if not set(names) <= set(get_args(StoreName)):
+            raise argparse.ArgumentTypeError(f"stores are {', '.join(get_args(StoreName))}")
+        return names
+
     parser = argparse.ArgumentParser(description="How much one service carries.")
+    parser.add_argument("--store", type=stores, default=["sqlite"], help="by comma")
+    parser.add_argument("--replicas", type=numbers, default=[1], help="over PostgreSQL, by comma, growing")
     parser.add_argument("--sizes", type=numbers, default=[1_000, 10_000, 36_900], help="tools, by comma")
     parser.add_argument("--sessions", type=numbers, default=[1_000, 10_000], help="by comma")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path, help="fill the tables of this page")
     return parser
 
 

@@ -19,12 +19,10 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.figure_tables import print_table
 from benchmarks.labelled import LabelledQuery, LabelledSet, Quality, quality, read_set
 from benchmarks.recall import index_of
+from benchmarks.results import write_figures
 from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.sessions.usage.vocabulary import IndexVocabulary
 from toolsearch_indexes.analysis import name_words
@@ -213,8 +211,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             name: {"gain": _rounded(asdict(gain)), "attacks": [_rounded(asdict(damage)) for damage in damages[name]]}
             for name, gain in gains.items()
         }
-        text = json.dumps({"strategy": "hybrid" if encoder else "keyword", "sets": figures}, indent=2)
-        options.json.write_text(text + "\n", encoding="utf-8")
+        strategy = "hybrid" if encoder else "keyword"
+        write_figures(options.json, "usage", {"strategy": strategy, "sets": figures}, seed=_SEED)
     return 0
 
 
@@ -232,7 +230,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _print(gains: Mapping[str, Gain], damages: Mapping[str, Sequence[Damage]]) -> None:
-    table = Table("set", "test queries", "recall@1", "recall@5", "nDCG@10", box=SIMPLE, title="Before and after use")
+    rows: list[Sequence[str]] = []
     for name, gain in gains.items():
         for which, before, after in (
             ("all", gain.before, gain.after),
@@ -241,20 +239,22 @@ def _print(gains: Mapping[str, Gain], damages: Mapping[str, Sequence[Damage]]) -
         ):
             if before and after:
                 pairs = [(getattr(before, key), getattr(after, key)) for key in ("recall_1", "recall_5", "ndcg_10")]
-                table.add_row(name, which, *(f"{first:.3f} {last:.3f} {last - first:+.3f}" for first, last in pairs))
-        table.add_section()
-    pushed = Table("set", "attack", "in unrelated answers", "recall@1", "nDCG@10", box=SIMPLE, title="A tool is pushed")
-    for name, each in damages.items():
-        for damage in each:
-            pushed.add_row(
-                name,
-                damage.attack,
-                f"{damage.share_before:.2%} {damage.share_after:.2%}",
-                f"{damage.recall_1_before:.3f} {damage.recall_1_after:.3f}",
-                f"{damage.ndcg_10_before:.3f} {damage.ndcg_10_after:.3f}",
-            )
-        pushed.add_section()
-    Console().print(table, pushed)
+                rows.append((name, which, *(f"{first:.3f} {last:.3f} {last - first:+.3f}" for first, last in pairs)))
+    columns = ("set", "test queries", "recall@1", "recall@5", "nDCG@10")
+    print_table(columns, rows, title="Before and after use", by_first=True)
+    pushed = [
+        (
+            name,
+            damage.attack,
+            f"{damage.share_before:.2%} {damage.share_after:.2%}",
+            f"{damage.recall_1_before:.3f} {damage.recall_1_after:.3f}",
+            f"{damage.ndcg_10_before:.3f} {damage.ndcg_10_after:.3f}",
+        )
+        for name, each in damages.items()
+        for damage in each
+    ]
+    columns = ("set", "attack", "in unrelated answers", "recall@1", "nDCG@10")
+    print_table(columns, pushed, title="A tool is pushed", by_first=True)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.abstention import ALL, KINDS, SAMPLE, Outcome, Unanswerable, ask, judge, main, read_unanswerable
 from benchmarks.labelled import LabelledQuery, LabelledSet
+from benchmarks.results import read_figures
 from toolsearch_indexes.documents import Hit
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -65,7 +66,7 @@ def test_the_figures_are_those_of_each_set_and_of_all_together(tmp_path: Path) -
 
     assert main([*map(str, options), "--json", str(figures)]) == 0
 
-    judged = {name: by_system["keyword"] for name, by_system in json.loads(figures.read_text()).items()}
+    judged = {name: by_system["keyword"] for name, by_system in read_figures(figures).items()}
     assert {name: (row["answered"], row["refused"]) for name, row in judged.items()} == {
         ALL: (0.5, 1),
         "post": (1, 1),

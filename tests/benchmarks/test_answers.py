@@ -1,12 +1,12 @@
 """The benchmark of answers asks as it says, and the README tells what was stored."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks import answers
 from benchmarks.agent_queries import AgentQuery, AgentSet
+from benchmarks.results import FIGURES, read_figures
 from toolsearch.tools.definition import ToolDefinition
 
 _BENCHMARKS = Path(answers.__file__).parent
@@ -59,7 +59,7 @@ def test_every_way_and_every_format_is_measured(agent_set: AgentSet) -> None:
 
 def test_the_figures_that_are_told_are_those_that_were_stored() -> None:
     told = (_BENCHMARKS / "README.md").read_text("utf-8")
-    stored = json.loads((_BENCHMARKS / "figures" / "answers.json").read_text("utf-8"))
+    stored = read_figures(FIGURES / "answers.json")
 
     for when, figures in stored.items():
         for part in ("searches", "tasks"):

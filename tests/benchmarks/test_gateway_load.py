@@ -1,10 +1,10 @@
 """The gateway's load test: what it puts before the gateway, and how its figures are made."""
 
-import json
 from collections import Counter
 from pathlib import Path
 
 from benchmarks.gateway_load import Recorded, Sample, summary, tools_of
+from benchmarks.results import FIGURES, read_figures
 
 
 def test_the_servers_have_a_thousand_tools_between_them_and_none_twice():
@@ -30,7 +30,7 @@ def test_what_is_added_is_taken_turn_by_turn_and_growth_after_the_warm_up():
 def test_the_figures_that_are_told_are_those_that_were_stored():
     folder = Path(__file__).parents[2] / "benchmarks"
     told = " ".join((folder / "README.md").read_text("utf-8").split())
-    figures = json.loads((folder / "figures" / "gateway_load.json").read_text("utf-8"))
+    figures = read_figures(FIGURES / "gateway_load.json")
 
     for what in ("search", "direct", "proxied", "added"):
         milliseconds = figures[f"{what}_ms"]

@@ -1,9 +1,9 @@
 """The overhead benchmark runs, and what it compares holds the same conversation."""
 
-import json
 from pathlib import Path
 
 from benchmarks import overhead
+from benchmarks.results import FIGURES, read_figures
 
 _BENCHMARKS = Path(overhead.__file__).parent
 
@@ -36,6 +36,6 @@ def test_what_is_not_installed_is_left_out_with_a_message(monkeypatch, capsys) -
 def test_the_figures_that_are_told_are_those_that_were_stored() -> None:
     told = (_BENCHMARKS / "README.md").read_text("utf-8")
 
-    for figure in json.loads((_BENCHMARKS / "figures" / "overhead.json").read_text("utf-8")):
+    for figure in read_figures(FIGURES / "overhead.json"):
         figures = " | ".join(f"{figure[key]:,.0f}" for key in ("answer_us", "round_us", "call_us"))
         assert f"| {figure['loop']} | {figures} |" in told

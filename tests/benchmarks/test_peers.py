@@ -9,6 +9,7 @@ import pytest
 from benchmarks import peers
 from benchmarks.labelled import LabelledQuery, LabelledSet
 from benchmarks.peer_adapters import legal_names, load_adapters, peer_system, probe
+from benchmarks.results import FIGURES, read_figures
 
 _BENCHMARKS = Path(peers.__file__).parent
 
@@ -122,7 +123,7 @@ def test_a_peer_that_is_not_there_is_a_row_that_says_so_and_figures_of_others_ar
     assert peers.main([*command, "fastmcp-bm25,ratel-bm25"]) == 0
     assert peers.main([*command, "keyword"]) == 0
 
-    rows = json.loads(report.read_text("utf-8"))["sets"]["small"]
+    rows = read_figures(report)["sets"]["small"]
     assert [(name, row.get("recall_1")) for name, row in rows.items()] == [
         ("fastmcp-bm25", 1.0),
         ("ratel-bm25", None),
@@ -158,7 +159,7 @@ def test_the_probes_run_on_our_systems_beside_the_peers(tmp_path: Path, adapters
 
 def test_the_figures_that_are_told_are_those_that_were_stored() -> None:
     told = (_BENCHMARKS / "README.md").read_text("utf-8")
-    stored = json.loads((_BENCHMARKS / "figures" / "peers.json").read_text("utf-8"))
+    stored = read_figures(FIGURES / "peers.json")
 
     assert stored["average"] == peers.averages(stored["sets"])
     for system, row in stored["average"].items():

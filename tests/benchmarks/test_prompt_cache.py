@@ -1,6 +1,5 @@
 """The prompt cache benchmark plays the tests' conversation, prices it by its settings, and is told as it was stored."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from benchmarks import prompt_cache
 from benchmarks.prompt_cache import Prices, cells
+from benchmarks.results import FIGURES, read_figures
 from tests.kit.conversation.script import TURNS
 
 _BENCHMARKS = Path(prompt_cache.__file__).parent
@@ -40,7 +40,7 @@ def test_each_provider_has_its_price_for_what_is_written(wire: str, model: str, 
 
 def test_the_figures_that_are_told_are_those_that_were_stored() -> None:
     told = (_BENCHMARKS / "README.md").read_text("utf-8")
-    rows = json.loads((_BENCHMARKS / "figures" / "prompt_cache.json").read_text("utf-8"))["rows"]
+    rows = read_figures(FIGURES / "prompt_cache.json")["rows"]
 
     assert len(rows) == len(prompt_cache.CONVERSATIONS)
     for row in rows:
