@@ -27,6 +27,9 @@ bench-install:
     pip install --constraint constraints.txt --editable '.[bench]'
     npm ci --prefix benchmarks
 
+benchmarks *options:
+    python -m benchmarks {{options}}
+
 recall *options:
     python -m benchmarks.recall {{options}}
 

@@ -1,10 +1,12 @@
 """What all tests share: folders of their own, a fresh interpreter, and the option by which no skip hides a failure."""
 
 import gc
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
+from pathlib import Path
 from subprocess import Popen
 from types import ModuleType
 from typing import Any
@@ -22,9 +24,11 @@ from tests.kit.lanes import (  # noqa: F401  hooks of pytest
     pytest_runtest_protocol,
 )
 from tests.kit.loopback.server import api  # noqa: F401  a fixture
+from tests.kit.postgres import any_postgres, own_postgres, postgres, postgres_servers  # noqa: F401  fixtures
 
-# What reasons for skipping may name: data that not everybody has beside the checkout, and extras of much to download.
-_MAY_BE_ABSENT = ("../shared", "the semantic extra", "'.[bench]'")
+# What reasons for skipping may name: data that not everybody has beside the checkout, extras of much to download, and
+# what a system has or has not.
+_MAY_BE_ABSENT = ("../shared", "the semantic extra", "'.[bench]'", "Debian's PostgreSQL", "HAProxy")
 
 
 _runs = count()
@@ -35,6 +39,9 @@ def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPat
     """What a test approves, caches or stores stays its own, and out of the user's folders."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state{next(_runs)}"))
 
+
+# Each client reads the authorities that it trusts, which takes 40 ms for 150 of them; no test meets a server of theirs.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).parent / "kit" / "authority.pem")
 
 # A job that a shell starts in the background ignores Ctrl-C, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,17 @@ from toolsearch.service.imports.exchange import Exchanger
 from toolsearch.service.imports.fetching import Fetcher
 from toolsearch.service.imports.importing import Importing
 from toolsearch.service.imports.imports import Imports
+from toolsearch.service.imports.noting import Noting
 from toolsearch.service.imports.servers import Connecting, ServerDirectory
 from toolsearch.service.imports.sources import CatalogSource, Sources, SourceSecrets
-from toolsearch.service.jobs import Job, Jobs
+from toolsearch.service.job_records import Job, JobRecords
+from toolsearch.service.jobs import Jobs
 from toolsearch.service.refused_tools import RefusedTools
+from toolsearch.service.replica_lease import LASTS_S, ReplicaLease
 from toolsearch.service.seal import Seal
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.sqlite.storage import SqliteStorage
+from toolsearch.storage.storage import Storage
 from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.tools.json_types import Json
 from toolsearch.upstreams.settings import ServerSettings
@@ -62,7 +66,7 @@ class ImportsKit:
     """*room* is how many tools a catalog may grow by. *meanwhile* is done between the check and the writing."""
 
     imports: Imports
-    storage: SqliteStorage
+    storage: Storage
     catalogs: Catalogs
     corpora: Corpora
     clock: Clock
@@ -100,8 +104,24 @@ class ImportsKit:
 @asynccontextmanager
 async def importing(folder: Path, *, max_document_bytes: int = 100_000) -> AsyncIterator[ImportsKit]:
     """Imports of the tenant ``acme``, which has a catalog ``default``."""
-    clock, web = Clock(NOW_S), Web()
-    storage = SqliteStorage(folder / "toolsearch.db")
+    with closing(SqliteStorage(folder / "toolsearch.db")) as storage:
+        async with importing_into(storage, max_document_bytes=max_document_bytes) as kit:
+            await kit.catalogs.create(TENANT, "default", {"description": ""})
+            yield kit
+
+
+@asynccontextmanager
+async def importing_into(
+    storage: Storage,
+    *,
+    replica: str = "only",
+    lease_s: float = LASTS_S,
+    clock_ahead_s: float = 0.0,
+    seal: Seal | None = None,
+    max_document_bytes: int = 100_000,
+) -> AsyncIterator[ImportsKit]:
+    """The imports of one replica. *clock_ahead_s* is by how much its clock goes wrong."""
+    clock, web = Clock(NOW_S + clock_ahead_s), Web()
     corpora = Corpora(storage, ServiceSettings(), lambda _tenant: lambda _row, _execution: None)
     catalogs = Catalogs(storage, corpora, clock)
     kit: ImportsKit
@@ -109,31 +129,29 @@ async def importing(folder: Path, *, max_document_bytes: int = 100_000) -> Async
     async def require_room(tenant: str, catalog: str, more: int) -> None:
         await kit.require_room(tenant, catalog, more)
 
-    sources = Sources(storage.records, Seal.until_restart(), clock)
+    sources = Sources(storage.records, seal or Seal.until_restart(), clock)
     refused = RefusedTools(storage.records, clock)
     directory = ServerDirectory(sources, web.open_transport, ServerSettings(), clock)
+    noting = Noting(storage, sources, refused, clock)
     parts = Importing(
-        Exchanger(storage.contents, corpora, sources),
-        sources,
-        refused,
+        Exchanger(storage, corpora, sources),
+        noting,
         Fetcher(web.open_client, max_document_bytes, 5.0),
         HeuristicTokenCounter(),
         require_room,
-        clock,
     )
-    imports = Imports(
-        parts,
-        Connecting(directory, refused, corpora, clock),
-        Jobs(storage.records, clock, retention_s=1_000, most_at_once=2),
-    )
+    lease = ReplicaLease(storage.leases, replica, lasts_s=lease_s)
+    jobs = Jobs(JobRecords(storage, clock, retention_s=1_000), lease, most_at_once=2, look_every_s=0.02)
+    imports = Imports(parts, Connecting(directory, noting, corpora), jobs)
+    catalogs.stopping.append(imports.stop_catalog)
+    catalogs.dropping.append(imports.drop_catalog)
     kit = ImportsKit(imports, storage, catalogs, corpora, clock, web)
-    await catalogs.create(TENANT, "default", {"description": ""})
     try:
         yield kit
     finally:
         await imports.aclose()
+        await lease.aclose()
         await corpora.aclose()
-        storage.close()
 
 
 def petstore(*operations: str, **more: Any) -> Mapping[str, Json]:

@@ -17,7 +17,7 @@ from hypothesis import settings
 
 MARK = "slow"
 _FOLDERS = frozenset({"benchmarks", "integration", "properties", "training"})
-_STARTING = frozenset({"api", "processes", "run_python", "start_python"})
+_STARTING = frozenset({"api", "postgres_servers", "processes", "run_python", "start_python"})
 _LOADING = frozenset({"sentence_transformers"})  # seconds of imports
 
 _STARTS = frozenset(
@@ -51,7 +51,7 @@ def _remedy(event: str) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{MARK}: starts processes or works for long; set by tests/kit/lanes.py alone")
-    settings.register_profile("whole", deadline=None)
+    settings.register_profile("whole", deadline=None, max_examples=30)
     settings.register_profile("fast", deadline=None, max_examples=20)  # a test that names its own number keeps it
     settings.load_profile("fast" if _is_fast_lane(config) else "whole")
 

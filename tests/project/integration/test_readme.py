@@ -28,13 +28,13 @@ from textwrap import indent
 
 import pytest
 
+from benchmarks.results import FIGURES, read_figures
 from toolsearch.cli.app import app
 from toolsearch.cli.exits import ExitCode
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = PAGES[0].read_text(encoding="utf-8")
-FIGURES = ROOT / "benchmarks" / "figures"
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 _BLOCK = re.compile(
@@ -55,7 +55,7 @@ _END = "~~~ end of block ~~~"
 _VARYING = [
     (re.compile(r"\b\d+\.\d\d s\b"), "T s"),
     (re.compile(r"\b\d+\.\d [kM]B\b"), "S kB"),
-    (re.compile(r"\b(\d\d+),\d{3} tokens"), r"\1k tokens"),
+    (re.compile(r"\b(\d+),\d{3} tokens"), r"\1k tokens"),
     (re.compile(r"[─ \t]+"), " "),
 ]
 if sys.version_info[:2] != (3, 11):  # by which the README was written; other versions have other functions
@@ -198,8 +198,8 @@ def test_every_file_that_is_pointed_at_is_there(page):
 
 
 def test_the_figures_are_those_of_the_stored_runs():
-    recall = json.loads((FIGURES / "recall.json").read_text(encoding="utf-8"))
-    latency = json.loads((FIGURES / "latency.json").read_text(encoding="utf-8"))
+    recall = read_figures(FIGURES / "recall.json")
+    latency = read_figures(FIGURES / "latency.json")
     median_ms = {(figure["what"], figure["tools"]): figure["median_ms"] for figure in latency}
     sizes = sorted({figure["tools"] for figure in latency} - {0})
     rows = _rows()
