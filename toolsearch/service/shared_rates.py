@@ -53,6 +53,7 @@ class SharedRates:
         self._used: OrderedDict[Bucket, _Used] = OrderedDict()  # through this one; used longest ago first
         self._is_told = True
         self._seen: dict[str, Mapping[str, Any]] | None = None  # what the others have told, by replica
+        self._one_at_a_time = asyncio.Lock()  # else what was read first may be noted last, and be counted again
         self._warning = RepeatedWarning(logger)
 
     def used(self, bucket: Bucket, amount: int) -> None:
@@ -65,6 +66,10 @@ class SharedRates:
 
     async def exchange(self) -> None:
         """Tell the others what was used here, and take note of what they have told."""
+        async with self._one_at_a_time:
+            await self._exchange()
+
+    async def _exchange(self) -> None:
         now_s = self._clock()
         self._forget(now_s)
         told = None if self._is_told else {"\n".join(bucket): [u.begun_s, u.total] for bucket, u in self._used.items()}
