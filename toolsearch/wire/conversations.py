@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from toolsearch.documents.json_values import as_list, as_object, is_object
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire import anthropic, openai_chat, openai_responses
+from toolsearch.wire import openai_responses
 from toolsearch.wire.formats import WireFormat
 from toolsearch.wire.messages import Message
+from toolsearch.wire.prompts import MODULES
 
-_RECOGNIZED: Final[Sequence[tuple[WireFormat, Callable[[JsonObject], bool]]]] = (
-    ("openai-responses", openai_responses.is_own),
-    ("openai", openai_chat.is_own),
-    ("anthropic", anthropic.is_own),
-)
-_READERS: Final[Mapping[WireFormat, Callable[[JsonObject], list[Message]]]] = {
-    "openai-responses": openai_responses.read_messages,
-    "openai": openai_chat.read_messages,
-    "anthropic": anthropic.read_messages,
-}
 _ITEMS: Final = "input"  # where a request of Responses has its conversation
 _MESSAGES: Final = "messages"  # and where the others have it
 
@@ -54,8 +45,8 @@ def entries_of_reply(reply: JsonObject) -> list[Json]:
 
 def format_of(entries: Sequence[Json], request: JsonObject) -> WireFormat:
     """The format of *entries*, which *request* had; where all formats say the same, it is any of them."""
-    for wire_format, is_own in _RECOGNIZED:
-        if any(is_object(entry) and is_own(entry) for entry in entries):
+    for wire_format, module in MODULES.items():
+        if any(is_object(entry) and module.is_own(entry) for entry in entries):
             return wire_format
     if _ITEMS in request:
         return "openai-responses"
@@ -68,4 +59,4 @@ def read_conversation(entries: Sequence[Json], request: JsonObject, wire_format:
     Raises BadArgumentsError for what cannot be read.
     """
     key = _ITEMS if wire_format == "openai-responses" else _MESSAGES
-    return _READERS[wire_format]({**request, key: entries})
+    return MODULES[wire_format].read_messages({**request, key: entries})

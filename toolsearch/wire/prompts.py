@@ -7,11 +7,12 @@ only the API reads is left out: marks for its cache, ids and states of items, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from toolsearch.errors import BadSettingError
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire import anthropic, openai_chat, openai_responses
+from toolsearch.wire.formats import WireFormat
 from toolsearch.wire.messages import Message
 from toolsearch.wire.native_search import NativeSearch
 
@@ -20,6 +21,16 @@ Entries: TypeAlias = list[dict[str, Any]]
 
 class PromptModule(Protocol):
     """What the module of every model API has."""
+
+    @property
+    def is_own(self) -> Callable[[JsonObject], bool]:
+        """Whether an entry of a conversation is as only this API has it."""
+        ...
+
+    @property
+    def read_messages(self) -> Callable[[JsonObject], list[Message]]:
+        """The conversation of a request. Raises BadArgumentsError for what cannot be read."""
+        ...
 
     def front_parts(self, tools: Iterable[JsonObject], system: str) -> Iterator[JsonObject]:
         """What stands before the messages: the tools that are read, and the system's text, if there is one."""
@@ -33,19 +44,19 @@ class PromptModule(Protocol):
     def write_messages(self) -> Callable[[Sequence[Message], NativeSearch | None], Mapping[str, Json]]: ...
 
 
-_MODULES: Mapping[str, PromptModule] = {
-    "openai": openai_chat,
+MODULES: Final[Mapping[WireFormat, PromptModule]] = {
     "openai-responses": openai_responses,
+    "openai": openai_chat,
     "anthropic": anthropic,
 }
 
 
 def prompt_module(wire_format: str) -> PromptModule:
     """Return the module of *wire_format*. Raises BadSettingError for "mcp", whose requests are no prompts."""
-    module = _MODULES.get(wire_format)
-    if module is None:
-        raise BadSettingError(f"{wire_format!r} is no format of prompts; there are {', '.join(map(repr, _MODULES))}")
-    return module
+    for known, module in MODULES.items():
+        if known == wire_format:
+            return module
+    raise BadSettingError(f"{wire_format!r} is no format of prompts; there are {', '.join(map(repr, MODULES))}")
 
 
 def render_messages(
