@@ -433,7 +433,11 @@ class UnfinishedCallError(ToolSearchError):
 
 
 class ToolExecutionError(ToolSearchError):
-    """A tool ran and failed; ``__cause__`` is what it raised."""
+    """A tool ran and failed; ``__cause__`` is what it raised.
+
+    A tool may raise it itself, for a failure that its author expects: the model reads the message, and the log has no
+    traceback.
+    """
 
     code = "tool_failed"
     status = 502

@@ -68,6 +68,19 @@ def test_an_error_without_a_message_is_told_by_the_tool_and_its_type(blank: Exce
     assert message == "Exception occurred in tool: save (RuntimeError)"
 
 
+async def test_a_failure_that_a_tool_expects_is_told_to_the_model_and_leaves_no_traceback_in_the_log(caplog):
+    expected, unexpected = (
+        Tool(ToolDefinition(type(error).__name__), Raising(error))
+        for error in (ToolExecutionError("no order B7"), KeyError("B7"))
+    )
+    calls = [ToolCall(tool.name, tool.name) for tool in (expected, unexpected)]
+
+    results = await ToolCallingManager().execute(calls, AttachedTools([expected, unexpected]))
+
+    assert (results[0].text, results[0].error_code) == ("no order B7", "tool_failed")
+    assert [record.args[0] for record in caplog.records if record.exc_info] == ["KeyError"]
+
+
 def test_always_raise_wraps_the_error_and_keeps_it_as_the_cause():
     error = ValueError("no such file")
 
