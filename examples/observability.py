@@ -1,4 +1,7 @@
-"""Spans and figures for OpenTelemetry: of the model, of each tool and of each search, without content by default."""
+"""Spans and figures for OpenTelemetry: of the model, of each tool and of each search, without content by default.
+
+Needs `pip install '.[otel]' opentelemetry-sdk`.
+"""
 
 from __future__ import annotations
 
