@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch import Catalog, Encoder, ToolDefinition, ToolSearch, open_encoder
+from toolsearch import Catalog, Encoder, KnowsWords, ToolDefinition, ToolSearch, open_encoder
 
 GLOSSARY = {"pto": "vacation leave", "osprey": "customer invoice billing", "p1": "urgent outage incident"}
 
@@ -42,6 +42,10 @@ class GlossaryEncoder:
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return self._inner.encode_queries([re.sub(r"\w+", self._written_out, text) for text in texts])
 
+    def knows(self, word: str) -> bool:
+        """Without this, gibberish would find the nearest tools."""
+        return word in self._glossary or not isinstance(self._inner, KnowsWords) or self._inner.knows(word)
+
     def _written_out(self, word: re.Match[str]) -> str:
         return self._glossary.get(word[0].casefold(), word[0])
 
@@ -52,7 +56,7 @@ def main() -> None:
     for title, encoder in (("built-in", built_in), ("with the glossary", GlossaryEncoder(built_in, GLOSSARY))):
         with ToolSearch(catalog, encoder=encoder) as engine:
             print(title)
-            for query in ("PTO in July", "a new osprey", "this is a P1"):
+            for query in ("PTO in July", "a new osprey", "this is a P1", "zxqv wkbn"):
                 found = engine.search(query, limit=1)
                 print(f"   {query}: {', '.join(each.name for each in found) or 'nothing'}")
 

@@ -220,7 +220,7 @@ if TYPE_CHECKING:
     from toolsearch_indexes.encoders.hashing import HashingEncoder
     from toolsearch_indexes.encoders.onnx import OnnxEncoder
     from toolsearch_indexes.encoders.opening import open_encoder
-    from toolsearch_indexes.encoders.protocol import Encoder
+    from toolsearch_indexes.encoders.protocol import Encoder, KnowsWords
     from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
     from toolsearch_indexes.encoders.static import StaticEncoder
     from toolsearch_indexes.explanation import Explanation, WordMatch
@@ -442,7 +442,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch_indexes.encoders.hashing": ("HashingEncoder",),
     "toolsearch_indexes.encoders.onnx": ("OnnxEncoder",),
     "toolsearch_indexes.encoders.opening": ("open_encoder",),
-    "toolsearch_indexes.encoders.protocol": ("Encoder",),
+    "toolsearch_indexes.encoders.protocol": ("Encoder", "KnowsWords"),
     "toolsearch_indexes.encoders.sentence_transformer": ("SentenceTransformerEncoder",),
     "toolsearch_indexes.encoders.static": ("StaticEncoder",),
     "toolsearch_indexes.explanation": ("Explanation", "WordMatch"),
@@ -539,6 +539,7 @@ __all__ = [
     "Json",
     "JsonObject",
     "KeyStoreError",
+    "KnowsWords",
     "LabelledQuery",
     "LearntUse",
     "LiveSource",

@@ -271,6 +271,26 @@ def test_words_with_nothing_to_say_leave_the_ranking_to_the_vectors() -> None:
     assert found(index, "letter", "hybrid", 1) == ["mail__send"]
 
 
+class ReadsWords(Synonyms):
+    """The same, and can say which words it knows."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__(256)
+        self.words = words
+
+    def knows(self, word: str) -> bool:
+        return word in self.words
+
+
+@pytest.mark.parametrize("strategy", ["semantic", "hybrid"])
+def test_what_an_encoder_says_that_it_does_not_know_finds_nothing(strategy: str) -> None:
+    told, untold = (ToolSearchIndex(TOOLS, encoder=ReadsWords(*words)) for words in (("letter",), ()))
+
+    assert found(told, "letter", strategy) == found(ToolSearchIndex(TOOLS, encoder=Synonyms(256)), "letter", strategy)
+    assert found(told, "letter", strategy, 1) == ["mail__send"]
+    assert found(untold, "letter", strategy) == []
+
+
 @pytest.mark.parametrize("strategy", ["semantic", "hybrid"])
 def test_how_far_a_tool_is_ahead_of_another_does_not_hang_on_what_else_there_is(strategy: str) -> None:
     """Only the scale moves, with the size of the catalog and how near all of it is; and that moves all tools alike."""

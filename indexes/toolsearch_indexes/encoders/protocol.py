@@ -37,6 +37,12 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class KnowsWords(Protocol):
-    """An encoder that can tell a word it has met from letters it can only cut into pieces."""
+    """An encoder that can tell a word it has met from letters it can only cut into pieces.
 
-    def knows(self, word: str) -> bool: ...
+    A request of words that neither the encoder nor any tool knows finds nothing. An encoder without this is believed to
+    know every word, and finds the nearest tools for gibberish, too; one that wraps another has to pass this on.
+    """
+
+    def knows(self, word: str) -> bool:
+        """Whether the encoder has met *word*: one part of a query, in lower case."""
+        ...
