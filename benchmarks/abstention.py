@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from benchmarks.datasets import TEST, UNANSWERABLE, add_sets_option
 from benchmarks.figure_tables import print_table
 from benchmarks.labelled import LabelledSet, read_set
 from benchmarks.recall import encoder_without, encoders_to_measure, index_of
@@ -73,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     unanswerable = read_unanswerable(options.unanswerable)
     folders = [options.sets / name for name in dict.fromkeys(request.set for request in unanswerable)]
-    folders = [folder for folder in folders if (folder / "queries.test.jsonl").exists()]
+    folders = [folder for folder in folders if (folder / TEST).exists()]
     if not folders:
         print(f"no labelled sets in {options.sets} that {options.unanswerable} has requests for", file=sys.stderr)
         return 2
@@ -156,9 +157,8 @@ def _print_table(results: Mapping[str, Mapping[str, Abstention]]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.abstention", description=__doc__.partition("\n")[0])
-    here = Path(__file__).parent
-    parser.add_argument("--sets", type=Path, default=here.parents[1] / "shared" / "eval", help="a folder for each set")
-    parser.add_argument("--unanswerable", type=Path, default=here / "unanswerable.jsonl", help="what nothing serves")
+    add_sets_option(parser)
+    parser.add_argument("--unanswerable", type=Path, default=UNANSWERABLE, help="what nothing serves")
     parser.add_argument("--encoder", help="also measure semantic and hybrid with this model")
     parser.add_argument("--left-out", type=Path, help="a folder of encoders' folders, each trained without some sets")
     parser.add_argument("--systems", help="only these, by comma: 'keyword,hybrid'")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.catalogues import real_catalogue
+from benchmarks.datasets import AGENT_QUERIES, MCP_SERVERS
 from benchmarks.figure_tables import print_table
 from benchmarks.results import write_figures
 from toolsearch.catalog.indexing import document_of
@@ -34,9 +35,6 @@ from toolsearch_indexes.strategies import Ranking
 DEPTH = 10
 STYLES = ("words", "synonyms", "need")
 
-_ROOT = Path(__file__).parents[1]
-_QUERIES = Path(__file__).parent / "agent_queries"
-_MCP_SERVERS = _ROOT / "tests" / "mcp_servers" / "node_modules" / "@modelcontextprotocol"
 
 _AWS_CORE = ("aws_dynamodb", "aws_ec2", "aws_iam", "aws_lambda", "aws_s3", "aws_sqs")
 _GOOGLE_WORKSPACE = ("google_calendar", "google_docs", "google_drive", "google_gmail", "google_sheets")
@@ -102,7 +100,7 @@ def read_agent_set(name: str) -> AgentSet:
     Raises SourceError if a package that the tools come from is not installed.
     """
     tools = CATALOGUES[name]()
-    queries, skipped = read_queries(_QUERIES / f"{name}.jsonl", {tool.name for tool in tools})
+    queries, skipped = read_queries(AGENT_QUERIES / f"{name}.jsonl", {tool.name for tool in tools})
     return AgentSet(name, tools, queries, skipped)
 
 
@@ -115,6 +113,12 @@ def read_queries(path: Path, names: Collection[str]) -> tuple[list[AgentQuery], 
         if (relevant := frozenset(row["relevant"]).intersection(names))
     ]
     return queries, len(rows) - len(queries)
+
+
+def all_requests() -> list[str]:
+    """What is asked of any catalogue, whether or not it has a tool for it."""
+    lines = [line for file in sorted(AGENT_QUERIES.glob("*.jsonl")) for line in file.read_text("utf-8").splitlines()]
+    return [json.loads(line)["query"] for line in lines]
 
 
 def measure(agent_set: AgentSet, encoder: Encoder) -> dict[str, dict[str, Quality]]:
@@ -160,10 +164,10 @@ def _mcp_servers() -> list[ToolDefinition]:
 
 def _mcp_configs(folder: str) -> Iterator[tuple[str, Mapping[str, object]]]:
     node = shutil.which("node")
-    if node is None or not _MCP_SERVERS.is_dir():
+    if node is None or not MCP_SERVERS.is_dir():
         raise SourceError("needs Node.js and the servers; run: npm ci --prefix tests/mcp_servers")
     for name, given in (("everything", ()), ("filesystem", (folder,)), ("memory", ())):
-        script = _MCP_SERVERS / f"server-{name}" / "dist" / "index.js"
+        script = MCP_SERVERS / f"server-{name}" / "dist" / "index.js"
         yield name, {"command": node, "args": [str(script), *given]}
     for name in ("git", "time"):
         yield name, {"command": sys.executable, "args": ["-m", f"mcp_server_{name}"]}

@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.datasets import OCTOKIT
 from benchmarks.sources.aws import aws_tools
 from benchmarks.sources.github import github_tools
 from benchmarks.sources.google import google_tools
@@ -28,7 +29,6 @@ T = TypeVar("T")
 
 _HERE = Path(__file__).parent
 _CACHE = _HERE / ".cache"
-_OPENAPI = _HERE / "node_modules" / "@octokit" / "openapi"
 _TO_INSTALL = "run: pip install -e '.[bench]' && npm ci --prefix benchmarks"
 
 _VOCABULARY = 50_000  # distinct words of synthetic tools
@@ -178,7 +178,7 @@ def _package_folder(package: str) -> Path:
 
 
 def _octokit(file: str) -> Path:
-    path = _OPENAPI / file
+    path = OCTOKIT / file
     if not path.exists():
         raise SourceError(f"the npm package @octokit/openapi is not installed; {_TO_INSTALL}")
     return path

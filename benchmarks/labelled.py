@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.datasets import TEST
 from toolsearch.evaluation.measures import Quality, quality
 from toolsearch.evaluation.queries import LabelledQuery
 
-__all__ = ["SAMPLE", "SEED", "LabelledQuery", "LabelledSet", "Quality", "quality", "read_set"]
+__all__ = ["SAMPLE", "SEED", "LabelledQuery", "LabelledSet", "Quality", "quality", "read_labelled", "read_set"]
 
 SAMPLE = 1_000  # test queries of a set at most
 SEED = 0
@@ -29,10 +30,15 @@ class LabelledSet:
 
 def read_set(folder: Path) -> LabelledSet:
     """Read the tools and the test queries; of more than SAMPLE queries, a fixed random sample."""
-    queries = [LabelledQuery(row["query"], frozenset(row["relevant"])) for row in _rows(folder / "queries.test.jsonl")]
+    queries = read_labelled(folder / TEST)
     if len(queries) > SAMPLE:
         queries = random.Random(SEED).sample(queries, SAMPLE)
     return LabelledSet(folder.name, _rows(folder / "tools.jsonl"), queries)
+
+
+def read_labelled(path: Path) -> list[LabelledQuery]:
+    """All queries of a file, in its order."""
+    return [LabelledQuery(row["query"], frozenset(row["relevant"])) for row in _rows(path)]
 
 
 def _rows(path: Path) -> list[Any]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Protocol
 
 from benchmarks.agent_queries import AgentQuery, read_queries
+from benchmarks.datasets import AGENT_QUERIES
 from toolsearch.bench.presets import Preset, made_conversations
 from toolsearch.bench.workload import Conversation, Step, Turn, Use
 from toolsearch.tools.definition import ToolDefinition
 
 FIRST = 10  # hits among which the model sees a right tool, if there is one
-
-_QUERIES = Path(__file__).parent / "agent_queries"
 
 
 class Named(Protocol):
@@ -31,7 +29,7 @@ class Searches(Protocol):
 def queries_for(files: Iterable[str], names: Iterable[str]) -> list[AgentQuery]:
     """The queries of `agent_queries` in *files* that a tool of *names* serves."""
     known = frozenset(names)
-    return [query for file in files for query in read_queries(_QUERIES / f"{file}.jsonl", known)[0]]
+    return [query for file in files for query in read_queries(AGENT_QUERIES / f"{file}.jsonl", known)[0]]
 
 
 def labelled_conversations(

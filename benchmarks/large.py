@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.agent_queries import all_requests
 from benchmarks.catalogues import real_catalogue, varied_documents
 from benchmarks.latency import misspelt
 from benchmarks.memory import resident_kib
@@ -43,7 +44,6 @@ REACHES = (0.01, 0.1, 0.5)
 DEPTHS = (10, 100)
 
 _BUILT, _SERVED = "built.json", "served.json"
-_QUERIES = Path(__file__).parent / "agent_queries"
 _BATCH = 100_000  # tools that are indexed at a time, as a large import would
 _CHANGES = 20
 _SLOW = 60  # requests for what takes long
@@ -123,7 +123,7 @@ def serve(folder: Path) -> None:
     open_s = _cpu_s(lambda: opened.append(load_index(folder, encoder=encoder)))
     open_wall_s = time.perf_counter() - wall
     (index,) = opened
-    requests = requests_for_large()
+    requests = all_requests()
     first_s = _cpu_s(lambda: index.search("list users"))
     for request in requests:
         index.search(request)
@@ -214,11 +214,6 @@ def _search(index: ToolSearchIndex, strategy: Any, within: Selection | None = No
 
 def _change(index: ToolSearchIndex) -> Callable[[ToolDocument], object]:
     return lambda document: index.update([replace(document, description=f"{document.description} Changed.")])
-
-
-def requests_for_large() -> list[str]:
-    lines = [line for file in sorted(_QUERIES.glob("*.jsonl")) for line in file.read_text("utf-8").splitlines()]
-    return [json.loads(line)["query"] for line in lines]
 
 
 def _cpu_s(action: Callable[[], object]) -> float:

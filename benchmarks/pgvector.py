@@ -22,7 +22,7 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg.sql import SQL, Literal
 
-from benchmarks.large import requests_for_large
+from benchmarks.agent_queries import all_requests
 from benchmarks.results import write_figures
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.semantic import SemanticArm
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     matrix: NDArray[np.float32] = np.load(options.index / "vectors.matrix.npy")
     arm = SemanticArm(open_encoder(BUILT_IN))
-    queries = [arm.meaning(request).whole for request in requests_for_large()[:_REQUESTS]]
+    queries = [arm.meaning(request).whole for request in all_requests()[:_REQUESTS]]
     with psycopg.connect(options.url, autocommit=True) as connection:
         figures = _measured(connection, matrix, queries)
     print(json.dumps(figures, indent=2))

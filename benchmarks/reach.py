@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.datasets import add_sets_option
 from benchmarks.figure_tables import print_table
 from benchmarks.results import write_figures
 from toolsearch_indexes.strategies import Ranking
@@ -232,8 +233,7 @@ def _print(recalls: Sequence[Recall], costs: Sequence[Cost]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reach", description=__doc__.partition("\n")[0])
-    beside_the_checkout = Path(__file__).parents[2] / "shared" / "eval"
-    parser.add_argument("--sets", type=Path, default=beside_the_checkout, help="a folder with a folder for each set")
+    add_sets_option(parser)
     parser.add_argument("--tools", type=int, default=36_900, help="of the real catalogue")
     parser.add_argument("--against", type=Path, help="a checkout of the version to compare with")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.baselines import RankBm25, name_and_description, plain_words, prepared_words, with_parameters
+from benchmarks.datasets import add_sets_option, set_folders
 from benchmarks.figure_tables import print_table
 from benchmarks.labelled import SEED, LabelledSet, Quality, quality, read_set
 from benchmarks.results import write_figures
@@ -51,7 +52,7 @@ System = Callable[[Tools], Search]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
-    folders = sorted(path.parent for path in options.sets.glob("*/queries.test.jsonl"))
+    folders = set_folders(options.sets)
     if not folders:
         print(f"no labelled sets in {options.sets}: folders with tools.jsonl and queries.test.jsonl", file=sys.stderr)
         return 2
@@ -158,8 +159,7 @@ def _print_table(results: Mapping[str, Mapping[str, Quality]]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall", description=__doc__.partition("\n")[0])
-    beside_the_checkout = Path(__file__).parents[2] / "shared" / "eval"
-    parser.add_argument("--sets", type=Path, default=beside_the_checkout, help="a folder with a folder for each set")
+    add_sets_option(parser)
     parser.add_argument("--encoder", help="also measure semantic and hybrid with this model")
     parser.add_argument("--left-out", type=Path, help="a folder of encoders' folders, each trained without some sets")
     parser.add_argument("--systems", help="only these, by comma: 'rank-bm25 plain,keyword'")

@@ -10,7 +10,6 @@ users: they make everybody's queries, with the name of one tool added so that it
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +18,9 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
+from benchmarks.datasets import TRAIN, add_sets_option
 from benchmarks.figure_tables import print_table
-from benchmarks.labelled import LabelledQuery, LabelledSet, Quality, quality, read_set
+from benchmarks.labelled import LabelledQuery, LabelledSet, Quality, quality, read_labelled, read_set
 from benchmarks.recall import index_of
 from benchmarks.results import write_figures
 from toolsearch.sessions.usage.log import UsageLog
@@ -195,7 +195,7 @@ def share_of_answers(tool: str, ranked: Rankings) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     folders = [options.sets / name for name in options.only.split(",")]
-    if missing := [folder for folder in folders if not (folder / "queries.train.jsonl").is_file()]:
+    if missing := [folder for folder in folders if not (folder / TRAIN).is_file()]:
         print(f"no labelled set with train queries in {missing[0]}", file=sys.stderr)
         return 2
     encoder = open_encoder(options.encoder) if options.encoder else None
@@ -218,8 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def read_train(folder: Path) -> list[LabelledQuery]:
     """A fixed random sample of the train queries, in random order."""
-    with (folder / "queries.train.jsonl").open(encoding="utf-8") as lines:
-        queries = [LabelledQuery(row["query"], frozenset(row["relevant"])) for row in map(json.loads, lines)]
+    queries = read_labelled(folder / TRAIN)
     return random.Random(_SEED).sample(queries, min(_USERS, len(queries)))
 
 
@@ -259,8 +258,7 @@ def _print(gains: Mapping[str, Gain], damages: Mapping[str, Sequence[Damage]]) -
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.usage", description=__doc__.partition("\n")[0])
-    beside_the_checkout = Path(__file__).parents[2] / "shared" / "eval"
-    parser.add_argument("--sets", type=Path, default=beside_the_checkout, help="a folder with a folder for each set")
+    add_sets_option(parser)
     parser.add_argument("--only", default=SETS, help="these sets, by comma; they must have train queries")
     parser.add_argument("--encoder", help="rank by hybrid, with this encoder; else by keyword")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
+from benchmarks.datasets import SETS
 from benchmarks.labelled import LabelledQuery, LabelledSet, read_set
 from benchmarks.published.side_by_side import SEED, ByWay, Line, Workload, costs_of, paragraphs, played_in, searching
 from toolsearch import ToolDefinition
@@ -23,7 +24,6 @@ from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
 
 SIZES = (40, 54, 95, 101)
-_SETS = Path(__file__).parents[3] / "shared" / "eval"
 _ENDPOINT = Endpoint("openai-responses", "gpt-6-luna")
 _SEARCHED = 20
 _DRAWN_FROM = ("sealtools", "metatool")
@@ -53,7 +53,7 @@ Published prices are bills, with the model's own frame around tools. What a mode
 """
 
 
-def cached_prompts(sets: Path = _SETS) -> Workload:
+def cached_prompts(sets: Path = SETS) -> Workload:
     """Raises SourceError if a labelled set to draw the tools from is not there."""
     for name in _DRAWN_FROM:
         if not (sets / name).is_dir():

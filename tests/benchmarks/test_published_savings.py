@@ -88,7 +88,6 @@ def test_a_choice_ends_before_the_answer() -> None:
 
 
 def test_without_the_labelled_sets_a_workload_is_left_out_with_a_message(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setattr(cached_prompts, "_SETS", tmp_path)
     with pytest.raises(SourceError, match="no labelled set sealtools"):
         cached_prompts.cached_prompts(tmp_path)
 

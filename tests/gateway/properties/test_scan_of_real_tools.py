@@ -5,19 +5,17 @@ Of the large sets, every third tool: it takes a while.
 
 import json
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
+from benchmarks.datasets import SETS
 from toolsearch.gateway.trust.scan import Scanner
 from toolsearch.upstreams.pinned import Entry, Kind
-
-REAL = Path(__file__).parents[4] / "shared" / "eval"
 
 
 @pytest.mark.parametrize("name", ["livemcp", "bfcl", "azcli", "sealtools", "metatool", "tldr"])
 def test_hardly_any_real_tool_is_held(name):
-    path = REAL / name / "tools.jsonl"
+    path = SETS / name / "tools.jsonl"
     if not path.exists():
         pytest.skip("../shared/eval is absent")
     servers = defaultdict(list)
