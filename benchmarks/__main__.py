@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.choosing import named, those_of
 from benchmarks.figure_tables import print_table
 from benchmarks.runner.comparing import Comparison, NothingToCompareError, comparisons
 from benchmarks.runner.question import Question
@@ -57,10 +58,8 @@ def print_questions(questions: Sequence[Question]) -> None:
 
 
 def _chosen(parser: argparse.ArgumentParser, only: str, questions: Sequence[Question]) -> list[Question]:
-    names = [name for name in only.split(",") if name]
-    if unknown := [name for name in names if name not in {each.name for each in questions}]:
-        parser.error(f"no question {', '.join(unknown)}; there are {', '.join(each.name for each in questions)}")
-    return [each for each in questions if not names or each.name in names]
+    by_name = {each.name: each for each in questions}
+    return [by_name[name] for name in those_of(named(parser, only, by_name, "question"), by_name)]
 
 
 def _run(

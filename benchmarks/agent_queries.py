@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.catalogues import real_catalogue
+from benchmarks.choosing import named, opened
 from benchmarks.datasets import AGENT_QUERIES, MCP_SERVERS
 from benchmarks.figure_tables import print_table
 from benchmarks.results import write_figures
@@ -75,22 +76,25 @@ class AgentSet:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
     encoder = open_encoder(options.encoder)
     results: dict[str, dict[str, dict[str, Quality]]] = {}
-    for name in options.catalogues.split(","):
-        try:
-            agent_set = read_agent_set(name)
-        except SourceError as error:
-            print(f"{name} is left out: {error}", file=sys.stderr)
-            continue
+    for agent_set in read_agent_sets(parser, options.catalogues):
         if agent_set.skipped:
-            print(f"{name}: {agent_set.skipped} queries skipped, their tools are gone", file=sys.stderr)
-        results[name] = measure(agent_set, encoder)
+            print(f"{agent_set.name}: {agent_set.skipped} queries skipped, their tools are gone", file=sys.stderr)
+        results[agent_set.name] = measure(agent_set, encoder)
     _print_table(results)
     if options.json:
         write_figures(options.json, "agent_queries", _plain(results))
     return 0 if results else 2
+
+
+def read_agent_sets(parser: argparse.ArgumentParser, names: str) -> Iterator[AgentSet]:
+    """Those that *names* has, by comma; what cannot be built here is left out with a message."""
+    makers = {name: partial(read_agent_set, name) for name in CATALOGUES}
+    for _, agent_set in opened(makers, named(parser, names, makers, "catalogue")):
+        yield agent_set
 
 
 def read_agent_set(name: str) -> AgentSet:

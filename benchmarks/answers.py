@@ -16,11 +16,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benchmarks.agent_queries import CATALOGUES, AgentQuery, AgentSet, read_agent_set
+from benchmarks.agent_queries import CATALOGUES, AgentQuery, AgentSet, read_agent_sets
 from benchmarks.figure_tables import print_table
 from benchmarks.results import read_figures, write_figures
 from toolsearch import Catalog, PassThrough, Session, SessionOptions, Tool, ToolContext, ToolDefinition, ToolSearch
-from toolsearch.errors import SourceError, ToolSearchError
+from toolsearch.errors import ToolSearchError
 from toolsearch.tokens import count_json, default_counter
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import TOOL_NAME
@@ -78,13 +78,9 @@ class _Nothing:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    sets: list[AgentSet] = []
-    for name in options.catalogues.split(","):
-        try:
-            sets.append(read_agent_set(name))
-        except SourceError as error:
-            print(f"{name} is left out: {error}", file=sys.stderr)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    sets = list(read_agent_sets(parser, options.catalogues))
     if not sets:
         return 2
     now = measure(sets)
