@@ -23,7 +23,7 @@ from benchmarks.results import write_figures
 
 _IMPATIENT = {"callTimeoutS": 0.5, "connectTimeoutS": 2}
 _QUIET_S = 3.0
-_COLUMNS = (
+COLUMNS = (
     *("fault", "injections", "calls sent", "lost", "wrong error"),
     *("recovery", "neighbour lost", "its calls before", "its calls during"),
 )
@@ -183,13 +183,13 @@ async def measure(fault: str, injections: int, folder: Path) -> Row:
     )
 
 
-def _cells(row: Row) -> list[str]:
+def cells(row: Row) -> list[str]:
     return [
         *(row.fault, f"{row.injections}", f"{row.sent}", f"{row.lost}", f"{row.wrong_errors}"),
-        f"{row.recovery_p50_ms} / {row.recovery_p99_ms}",
+        f"{row.recovery_p50_ms:,.0f} / {row.recovery_p99_ms:,.0f}",
         f"{row.neighbour_lost} of {row.neighbour_calls}",
-        f"{row.before_p50_ms} / {row.before_p99_ms}",
-        f"{row.during_p50_ms} / {row.during_p99_ms}",
+        f"{row.before_p50_ms:,.0f} / {row.before_p99_ms:,.0f}",
+        f"{row.during_p50_ms:,.0f} / {row.during_p99_ms:,.0f}",
     ]
 
 
@@ -214,7 +214,7 @@ def main() -> None:
             row = asyncio.run(measure(fault, options.injections, Path(folder)))
         rows.append(row)
         print(f"{fault}: {row.lost} of {row.sent} calls lost", flush=True)
-    print_table(_COLUMNS, list(map(_cells, rows)), title="Times in milliseconds, p50 / p99")
+    print_table(COLUMNS, list(map(cells, rows)), title="Times in milliseconds, p50 / p99")
     if options.json:
         write_figures(options.json, "gateway_faults", [asdict(row) for row in rows])
 

@@ -23,7 +23,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import cycle, islice
@@ -212,18 +212,16 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _print(figures: dict[str, Any]) -> None:
-    print(f"memory is read at {figures['memory_gib_per_s']} GiB/s")
+def tables(figures: Mapping[str, Any]) -> dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]]:
+    """Head and rows of each table: a figure, the least that it could be, and how many times that it is."""
     searches = [
         (f"{each['tools']:,}", each["strategy"], *_beside(each["median_ms"], each["least_ms"]), f"{each['read_kib']:,}")
         for each in figures["searches"]
     ]
-    print_table(("tools", "search", "CPU ms", "least", "times", "KiB to read"), searches, by_first=True)
     indexes = [
         (f"{each['tools']:,}", f"{each['index_us_each']:,}", *_beside(each["memory_mib"], each["least_mib"]))
         for each in figures["indexes"]
     ]
-    print_table(("tools", "CPU us to index one", "MiB", "least", "times"), indexes)
     sessions = [
         (
             f"{each['sessions']:,}",
@@ -232,7 +230,17 @@ def _print(figures: dict[str, Any]) -> None:
         )
         for each in figures["sessions"]
     ]
-    print_table(("sessions", "CPU us each", "least", "times", "KiB each", "least", "times"), sessions)
+    return {
+        "searches": (("tools", "search", "CPU ms", "least", "times", "KiB to read"), searches),
+        "indexes": (("tools", "CPU us to index one", "MiB", "least", "times"), indexes),
+        "sessions": (("sessions", "CPU us each", "least", "times", "KiB each", "least", "times"), sessions),
+    }
+
+
+def _print(figures: Mapping[str, Any]) -> None:
+    print(f"memory is read at {figures['memory_gib_per_s']} GiB/s")
+    for name, (columns, rows) in tables(figures).items():
+        print_table(columns, rows, by_first=name == "searches")
 
 
 def _beside(value: float, least: float) -> tuple[str, str, str]:

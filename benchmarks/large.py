@@ -27,6 +27,7 @@ import numpy as np
 
 from benchmarks.agent_queries import all_requests
 from benchmarks.catalogues import real_catalogue, varied_documents
+from benchmarks.figure_tables import print_table
 from benchmarks.latency import misspelt
 from benchmarks.memory import resident_kib
 from benchmarks.results import write_figures
@@ -67,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _in_another_process("serve", folder, ())
             both = [json.loads((folder / file).read_text("utf-8")) for file in (_BUILT, _SERVED)]
             measured.append(both[0] | both[1])
-    print(markdown(measured))
+    print_table(*table(measured))
     if options.json:
         write_figures(options.json, "large", measured, seed=_SEED)
     return 0
@@ -228,18 +229,16 @@ def _timed(action: Callable[[Any], object], inputs: Iterable[object]) -> Millise
     return {"median": round(median, 3), "p95": round(p95, 3)}
 
 
-def markdown(measured: Sequence[dict[str, Any]]) -> str:
-    """The figures as a table: one column for each size, times as median / 95th percentile."""
-    lines = ["| | " + " | ".join(f"{figures['tools']:,}" for figures in measured) + " |"]
-    lines.append("|---|" + "--:|" * len(measured))
+def table(measured: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows: one column for each size, times as median / 95th percentile."""
     columns = [dict(_flat(figures)) for figures in measured]
-    lines += [f"| {name} | " + " | ".join(column[name] for column in columns) + " |" for name in columns[0]]
-    return "\n".join(lines)
+    rows = [[name, *(column[name] for column in columns)] for name in columns[0]]
+    return ["", *(f"{figures['tools']:,}" for figures in measured)], rows
 
 
 def _flat(figures: dict[str, Any], group: str = "") -> Iterator[tuple[str, str]]:
     for name, value in figures.items():
-        full = group + name.replace("_", " ").replace("|", r"\|")
+        full = group + name.replace("_", " ")
         if isinstance(value, dict) and value.keys() == {"median", "p95"}:
             yield full, f"{value['median']:,.3g} / {value['p95']:,.3g}"
         elif isinstance(value, dict):

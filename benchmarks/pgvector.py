@@ -10,7 +10,6 @@ are kept as halfvec with an HNSW index; a reach is a condition of the query, wit
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from psycopg.sql import SQL, Literal
 
 from benchmarks.agent_queries import all_requests
+from benchmarks.figure_tables import print_table
 from benchmarks.results import write_figures
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.semantic import SemanticArm
@@ -42,7 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     queries = [arm.meaning(request).whole for request in all_requests()[:_REQUESTS]]
     with psycopg.connect(options.url, autocommit=True) as connection:
         figures = _measured(connection, matrix, queries)
-    print(json.dumps(figures, indent=2))
+    for name, value in figures.items():
+        if not isinstance(value, dict):
+            print(f"{name}: {value:,}")
+    print_table(*table(figures))
     if options.json:
         write_figures(options.json, "pgvector", figures, seed=_SEED)
     return 0
@@ -77,11 +80,10 @@ def _measured(
     return figures
 
 
-def markdown(figures: dict[str, Any]) -> str:
-    """How it searches, as a table."""
-    lines = ["| nearest | ms | recall |", "|---|--:|--:|"]
+def table(figures: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows: how it searches."""
     searches = ((name, value) for name, value in figures.items() if isinstance(value, dict))
-    return "\n".join([*lines, *(f"| {name} | {of['ms']:,} | {of['recall']:,} |" for name, of in searches)])
+    return ["nearest", "ms", "recall"], [[name, f"{of['ms']:,}", f"{of['recall']:,}"] for name, of in searches]
 
 
 def _fill(connection: psycopg.Connection, matrix: NDArray[np.float32], reach: NDArray[np.float64]) -> None:

@@ -117,8 +117,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+COLUMNS = ("wire", "model", "mode", "requests", "breaks", "read of readable", "read", "written", "uncached", "$")
+
+
 def cells(row: Mapping[str, Any]) -> list[str]:
-    """One row of the table: what the README has, too."""
+    """One row of the table: what the page of figures has, too."""
     share = f"{row['read'] / row['readable']:.1%}"
     tokens = [f"{row[name]:,}" for name in ("read", "written", "uncached")]
     return [
@@ -138,9 +141,8 @@ def _money(row: Mapping[str, Any]) -> str:
 
 
 def _print(rows: Sequence[Mapping[str, Any]]) -> None:
-    columns = ("wire", "model", "mode", "requests", "breaks", "read of readable", "read", "written", "uncached", "$")
     title = "A conversation of 30 turns over 2,000 tools; simulated providers"
-    print_table(columns, list(map(cells, rows)), title=title, by_first=True)
+    print_table(COLUMNS, list(map(cells, rows)), title=title, by_first=True)
 
 
 def _parser() -> argparse.ArgumentParser:

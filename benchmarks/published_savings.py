@@ -16,7 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figure_tables import filled, print_table
+from benchmarks.choosing import named, opened, those_of
+from benchmarks.figure_tables import print_table
 from benchmarks.published.cached_prompts import cached_prompts
 from benchmarks.published.everyday_tasks import everyday_tasks
 from benchmarks.published.five_servers import five_servers
@@ -24,7 +25,6 @@ from benchmarks.published.side_by_side import SEED, Workload
 from benchmarks.published.three_servers import three_servers
 from benchmarks.published.weather import weather
 from benchmarks.results import write_figures
-from toolsearch.errors import SourceError
 
 WORKLOADS: Mapping[str, Callable[[], Workload]] = {
     "weather": weather,
@@ -38,22 +38,12 @@ WORKLOADS: Mapping[str, Callable[[], Workload]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    only = [part for part in options.only.split(",") if part]
-    if unknown := [name for name in only if name not in WORKLOADS]:
-        parser.error(f"there is no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
-    found: dict[str, dict[str, Any]] = {}
-    for name in only or WORKLOADS:
-        try:
-            found[name] = asdict(WORKLOADS[name]())
-        except SourceError as error:
-            print(f"{name} is left out: {error}", file=sys.stderr)
+    only = named(parser, options.only, WORKLOADS, "workload")
+    found = {name: asdict(workload) for name, workload in opened(WORKLOADS, those_of(only, WORKLOADS))}
     for workload in found.values():
         _print(workload)
     if options.json:
         write_figures(options.json, "published_savings", found, seed=SEED)
-    if options.page:
-        page = options.page.read_text(encoding="utf-8")
-        options.page.write_text(filled(page, page_tables(found)), encoding="utf-8")
     return 0 if found else 2
 
 
@@ -83,7 +73,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--only", default="", help=f"by comma, out of: {', '.join(WORKLOADS)}")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
-    parser.add_argument("--page", type=Path, help="fill the tables of this page, as docs/figures-savings.md")
     return parser
 
 

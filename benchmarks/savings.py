@@ -21,7 +21,8 @@ from typing import Any
 
 from benchmarks.agent_queries import CATALOGUES as AGENT_CATALOGUES
 from benchmarks.catalogues import real_catalogue
-from benchmarks.figure_tables import filled, print_table
+from benchmarks.choosing import named, opened, those_of
+from benchmarks.figure_tables import print_table
 from benchmarks.labelled_work import labelled_conversations, queries_for
 from benchmarks.results import write_figures
 from toolsearch import Tool, ToolDefinition, ToolSearch
@@ -32,7 +33,6 @@ from toolsearch.bench.study import CACHINGS, OpenEngine, Row, Size, Study, Study
 from toolsearch.bench.verdict import break_even, searching_rows
 from toolsearch.bench.ways import EVERY
 from toolsearch.catalog.indexing import document_of
-from toolsearch.errors import SourceError
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.wire.capabilities import Endpoint
 from toolsearch_indexes.documents import ToolDocument
@@ -127,32 +127,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     wires = [each.wire_format for each in ENDPOINTS]
-    only = [part for part in options.only.split(",") if part]
-    if unknown := [part for part in only if part not in (*CATALOGUES, *wires)]:
-        parser.error(f"there is no {', '.join(unknown)}; there are {', '.join([*CATALOGUES, *wires])}")
+    only = named(parser, options.only, [*CATALOGUES, *wires], "catalogue or wire")
     figures: list[Figures] = []
-    for name in _wanted(CATALOGUES, only):
-        try:
-            listed = CATALOGUES[name]()
-        except SourceError as error:
-            print(f"{name} is left out: {error}", file=sys.stderr)
-            continue
-        figures += measure(name, listed, _wanted(wires, only))
+    for name, listed in opened(CATALOGUES, those_of(only, CATALOGUES)):
+        figures += measure(name, listed, those_of(only, wires))
     if not figures:
         return 2
     print_tables(figures)
     if options.json:
         write_figures(options.json, "savings", figures, seed=_SEED)
-    if options.page:
-        page = options.page.read_text(encoding="utf-8")
-        options.page.write_text(filled(page, page_tables(figures)), encoding="utf-8")
     return 0
-
-
-def _wanted(names: Iterable[str], only: Sequence[str]) -> list[str]:
-    """Those that *only* names; all, if it names none of them."""
-    names = list(names)
-    return [name for name in names if name in only] or names
 
 
 def measure(name: str, listed: Listed, wires: Sequence[str]) -> list[Figures]:
@@ -354,7 +338,6 @@ def _parser() -> argparse.ArgumentParser:
     known = ", ".join([*CATALOGUES, *(endpoint.wire_format for endpoint in ENDPOINTS)])
     parser.add_argument("--only", default="", help=f"by comma, catalogues and wires out of: {known}")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
-    parser.add_argument("--page", type=Path, help="fill the tables of this page, as docs/figures-savings.md")
     return parser
 
 

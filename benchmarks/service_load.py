@@ -29,7 +29,7 @@ from typing import Any, Final, Self, get_args
 from urllib.parse import urlsplit
 
 from benchmarks.catalogues import real_catalogue
-from benchmarks.figure_tables import cells_of, filled, print_table
+from benchmarks.figure_tables import cells_of, print_table
 from benchmarks.latency import requests_for
 from benchmarks.results import write_figures
 from benchmarks.service_stores import PostgresStore, SqliteStore, Store, StoreName, cpu_s_of, postgres_server
@@ -142,9 +142,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "openings": [asdict(each) for each in openings],
         }
         write_figures(options.json, "service_load", figures)
-    if options.page:
-        page = filled(options.page.read_text(encoding="utf-8"), page_tables(loads, memory, openings))
-        options.page.write_text(page, encoding="utf-8")
     return 0
 
 
@@ -483,8 +480,16 @@ def opening_row(each: Opening) -> str:
     return f"| {each.store} | {each.tools:,} | {each.warm_s:.2f} | {each.cold_s:.1f} | {each.index_mib:,.0f} |"
 
 
+def stored_tables(figures: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What the page on scaling tells of stored figures, by the names of its tables."""
+    return page_tables(
+        [Load(**each) for each in figures["loads"]],
+        [Memory(**each) for each in figures["memory"]],
+        [Opening(**each) for each in figures["openings"]],
+    )
+
+
 def page_tables(loads: Iterable[Load], memory: Iterable[Memory], openings: Iterable[Opening]) -> dict[str, list[str]]:
-    """What the page on scaling tells, by the names of its tables."""
     searches = sorted(
         (each for each in loads if each.tools and each.clients == CLIENTS),
         key=lambda each: (each.store != "sqlite", each.replicas, each.tools),
@@ -533,7 +538,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sessions", type=numbers, default=[1_000, 10_000], help="by comma")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--page", type=Path, help="fill the tables of this page")
     return parser
 
 

@@ -1,6 +1,6 @@
 """What would many replicas do? A simulation from the service times that `benchmarks.service_load` has measured.
 
-    python -m benchmarks.service_scaling [--replicas 1000] [--json FILE] [--page docs/scaling.md]
+    python -m benchmarks.service_scaling [--replicas 1000] [--json FILE]
 
 Tenants with catalogs of different sizes ask by rates after Zipf's law. A balancer sends each request to a replica: a
 server with one processor, a queue and a budget of memory for indexes, the least recently used one out first. Whoever
@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.figure_tables import cells_of, filled, print_table
+from benchmarks.figure_tables import cells_of, print_table
 from benchmarks.results import read_figures, write_figures
 from toolsearch.storage.postgres.database import MAX_CONNECTIONS
 
@@ -518,9 +518,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print_table(columns, [cells_of(policy_row(each)) for each in figures["policies"]])
     if options.json:
         write_figures(options.json, "service_scaling", figures, seed=world.seed)
-    if options.page:
-        page = filled(options.page.read_text(encoding="utf-8"), tables(figures))
-        options.page.write_text(page, encoding="utf-8")
     return 0
 
 
@@ -550,7 +547,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="What many replicas would do.")
     parser.add_argument("--replicas", type=int, default=1_000)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--page", type=Path, help="fill the tables of this page")
     return parser
 
 

@@ -1,11 +1,6 @@
 """The overhead benchmark runs, and what it compares holds the same conversation."""
 
-from pathlib import Path
-
 from benchmarks import overhead
-from benchmarks.results import FIGURES, read_figures
-
-_BENCHMARKS = Path(overhead.__file__).parent
 
 
 async def test_every_loop_that_is_installed_is_measured() -> None:
@@ -31,11 +26,3 @@ def test_what_is_not_installed_is_left_out_with_a_message(monkeypatch, capsys) -
     assert overhead.main(["--times", "1"]) == 0
 
     assert "nobody's is left out: it is not installed" in capsys.readouterr().err
-
-
-def test_the_figures_that_are_told_are_those_that_were_stored() -> None:
-    told = (_BENCHMARKS / "README.md").read_text("utf-8")
-
-    for figure in read_figures(FIGURES / "overhead.json"):
-        figures = " | ".join(f"{figure[key]:,.0f}" for key in ("answer_us", "round_us", "call_us"))
-        assert f"| {figure['loop']} | {figures} |" in told

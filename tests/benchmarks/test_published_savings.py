@@ -4,7 +4,6 @@ import pytest
 
 from benchmarks import published_savings
 from benchmarks.agent_queries import AgentQuery
-from benchmarks.figure_tables import filled
 from benchmarks.labelled import LabelledQuery, LabelledSet
 from benchmarks.published import cached_prompts
 from benchmarks.published.cached_prompts import catalogues, selection
@@ -13,7 +12,6 @@ from benchmarks.published.five_servers import SERVERS, sized
 from benchmarks.published.side_by_side import Workload, cut, text_of
 from benchmarks.published.three_servers import prompts, three_server_tools
 from benchmarks.published.weather import weather, weather_conversation, weather_tools
-from benchmarks.results import FIGURES, ROOT, read_figures
 from toolsearch.bench.playing import Played
 from toolsearch.bench.prompts import Prompt
 from toolsearch.errors import SourceError
@@ -105,11 +103,3 @@ def test_a_share_that_is_lost_is_negative() -> None:
 
 def test_a_text_has_about_as_many_tokens_as_it_should() -> None:
     assert default_counter().count(text_of(2_000)) == pytest.approx(2_000, rel=0.1)
-
-
-def test_the_figures_that_are_told_are_those_that_were_stored() -> None:
-    told = (ROOT / "docs" / "figures-savings.md").read_text("utf-8")
-    found = read_figures(FIGURES / "published_savings.json")
-
-    assert found.keys() == published_savings.WORKLOADS.keys()
-    assert filled(told, published_savings.page_tables(found)) == told

@@ -6,8 +6,6 @@ import pytest
 
 from benchmarks import savings
 from benchmarks.agent_queries import AgentQuery
-from benchmarks.figure_tables import filled
-from benchmarks.results import FIGURES, ROOT, read_figures
 from benchmarks.savings import RememberingCounter, cell, cheapest, worth_rows
 from toolsearch.tokens import HeuristicTokenCounter
 from toolsearch.tools.definition import ToolDefinition
@@ -108,16 +106,11 @@ def test_a_list_longer_than_the_context_is_told_to_be_refused(monkeypatch: pytes
     assert "refused" not in found["ways"]["fixed"]
 
 
-def test_the_figures_that_are_told_are_those_that_were_stored() -> None:
-    told = (ROOT / "docs" / "figures-savings.md").read_text("utf-8")
-    tables = savings.page_tables(read_figures(FIGURES / "savings.json"))
-
-    assert all(tables.values())
-    assert filled(told, tables) == told
-
-
 def test_a_catalogue_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         savings.main(["--only", "github,nobody's"])
 
-    assert "there is no nobody's; there are filesystem server, five MCP servers, github" in capsys.readouterr().err
+    assert (
+        "no catalogue or wire nobody's; there are filesystem server, five MCP servers, github"
+        in capsys.readouterr().err
+    )

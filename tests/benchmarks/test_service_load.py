@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from benchmarks.figure_tables import filled
-from benchmarks.results import FIGURES, read_figures
-from benchmarks.service_load import Load, Memory, Opening, load_row, page_tables, ratio
+from benchmarks.service_load import Load, load_row, ratio
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,17 +22,6 @@ def test_a_row_has_what_was_measured():
     assert (
         load_row(load("search", 36_900, 50, 3.04)) == "| search | 36,900 | 50 | 1,234 | 3.0 | 2,000.0 | 0.50 | 0.25 |"
     )
-
-
-def test_the_page_on_scaling_tells_what_is_stored():
-    page = (ROOT / "docs" / "scaling.md").read_text("utf-8")
-    stored = FIGURES / "service_stores.json"
-    figures = read_figures(stored) if stored.exists() else {}
-    kinds = (("loads", Load), ("memory", Memory), ("openings", Opening))
-
-    tables = page_tables(*([kind(**each) for each in figures.get(name, [])] for name, kind in kinds))
-
-    assert filled(page, tables) == page
 
 
 def test_a_table_is_filled_where_its_name_stands_and_nothing_else_is_changed():

@@ -7,18 +7,12 @@ from html import escape
 from typing import Final
 
 from toolsearch.bench.reports.content import Report, ReportTable
-from toolsearch.bench.reports.plots import Plot, as_svg
+from toolsearch.bench.reports.plots import COLOURS, SERIES, Plot, as_svg
 
-# No colour says what words do not say too.
-_STYLE: Final = """
-:root {
-  color-scheme: light dark;
-  --ground: light-dark(#ffffff, #0f1217); --ink: light-dark(#171c25, #e7ebf1); --faint: light-dark(#566072, #9aa6b6);
-  --edge: light-dark(#dfe3ea, #2a313c); --wash: light-dark(#eceefc, #232a4a);
-  --series-0: light-dark(#171c25, #e7ebf1); --series-1: light-dark(#8a5a00, #eeb761);
-  --series-2: light-dark(#3746c4, #9aa8ff); --series-3: light-dark(#0a6b43, #56c992);
-  --series-4: light-dark(#b02419, #ff938a); --series-5: light-dark(#7a2d9c, #d9a0f2);
-}
+_COLOURS: Final = "\n".join(f"  --{name}: light-dark({light}, {dark});" for name, (light, dark) in COLOURS.items())
+_STYLE: Final = (
+    f":root {{\n  color-scheme: light dark;\n{_COLOURS}\n}}"
+    """
 body {
   margin: 0 auto; padding: 1rem; max-width: 62rem; overflow-wrap: anywhere;
   background: var(--ground); color: var(--ink);
@@ -42,7 +36,8 @@ polyline { fill: none; stroke: var(--series); stroke-width: 2; }
 circle, .swatch { fill: var(--series); stroke: none; }
 .legend { display: inline-flex; align-items: center; gap: .3rem; margin-right: 1rem; }
 .legend svg { width: .75rem; height: .75rem; }
-""" + "\n".join(f".series-{number} {{ --series: var(--series-{number}); }}" for number in range(6))
+""" + "\n".join(f".series-{number} {{ --series: var(--series-{number}); }}" for number in range(SERIES))
+)
 
 
 def as_html(report: Report, plots: Sequence[Plot]) -> str:

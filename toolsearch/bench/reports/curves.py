@@ -62,4 +62,4 @@ def _mixed(row: Row, warm: float) -> float:
 
 
 def _plot(title: str, across: str, curves: Iterable[Curve], *, is_log: bool = False) -> Plot:
-    return Plot(title, across, "dollars for 1,000 conversations", tuple(curves), is_log=is_log)
+    return Plot(title, across, "dollars for 1,000 conversations", tuple(curves), is_log=is_log, is_money=True)

@@ -1,0 +1,46 @@
+"""The sentences of pages in which stored figures stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from benchmarks.pages.sentences import Sentence
+
+_FIGURES: Final = "docs/figures.md"
+_BENCHMARKS: Final = "benchmarks/README.md"
+_LARGE: Final = "docs/large-catalogs.md"
+
+SENTENCES: Final[Sequence[Sentence]] = (
+    Sentence(
+        _FIGURES,
+        "agent_queries",
+        "keyword search finds {*/keyword/all/recall_5:.3f} and hybrid {*/hybrid/all/recall_5:.3f}",
+    ),
+    Sentence(
+        _FIGURES,
+        "abstention",
+        "hybrid search without the set in question answers {all sets/hybrid (left out)/answered:.1%}",
+    ),
+    Sentence(_FIGURES, "gateway_load", "There were {calls:,} calls and {searches:,} searches"),
+    Sentence(
+        _FIGURES,
+        "gateway_load",
+        "took {rss_mib/after_warm_up:.1f} MiB after the warm-up and {rss_mib/end:.1f} MiB at the end",
+    ),
+    Sentence(_FIGURES, "gateway_load", "the load of {concurrent:,} sessions over HTTP"),
+    Sentence(
+        _BENCHMARKS,
+        "service_stores",
+        "a constant {loads/constant, 0, 1, sqlite, 1/cpu_ms:.2f}; a search over 1,000 tools "
+        "{loads/search, 1000, 1, sqlite, 1/cpu_ms:.2f}, of which the engine takes "
+        "{loads/search, 1000, 1, sqlite, 1/engine_ms:.2f}; over 36,900 tools "
+        "{loads/search, 36900, 1, sqlite, 1/cpu_ms:.1f} on one thread",
+    ),
+    Sentence(
+        _LARGE,
+        "pgvector",
+        "takes {hnsw_build_s:.1f} s of CPU to build (the codes take less than a second), {hnsw_bytes_per_tool:,} bytes "
+        "for a tool, and {table_bytes_per_tool:,} more for the table",
+    ),
+)

@@ -1,0 +1,37 @@
+"""The tables of figures by name, out of each stored file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from benchmarks import published_savings, savings, service_load, service_scaling
+from benchmarks.pages import costs, quality
+from benchmarks.pages.quality import Tables
+
+OF_FILE: Final[Mapping[str, Callable[[Any], Tables]]] = {
+    "recall": quality.recall,
+    "agent_queries": quality.agent_queries,
+    "abstention": quality.abstention,
+    "peers": quality.peers,
+    "usage": quality.usage,
+    "answers": costs.answers,
+    "prompt_cache": costs.prompt_caches,
+    "savings": savings.page_tables,
+    "published_savings": published_savings.page_tables,
+    "latency": costs.latency,
+    "growth": costs.growing,
+    "large": costs.large_catalogues,
+    "pgvector": costs.in_pgvector,
+    "overhead": costs.overhead,
+    "gateway_faults": costs.faults,
+    "gateway_load": costs.gateway_load,
+    "service_stores": service_load.stored_tables,
+    "service_scaling": service_scaling.tables,
+}
+
+
+def tables(stored: Mapping[str, Any]) -> Tables:
+    """Those of *stored*, figures by the stem of their file; a file that is not there has none."""
+    made = [OF_FILE[stem](figures) for stem, figures in stored.items() if stem in OF_FILE]
+    return {name: rows for each in made for name, rows in each.items()}
