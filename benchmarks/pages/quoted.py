@@ -10,6 +10,8 @@ from benchmarks.pages.sentences import Sentence
 _FIGURES: Final = "docs/figures.md"
 _BENCHMARKS: Final = "benchmarks/README.md"
 _LARGE: Final = "docs/large-catalogs.md"
+_SAVINGS: Final = "docs/figures-savings.md"
+_QUESTION: Final = "claude-opus-5-5, question"
 
 SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(
@@ -29,6 +31,9 @@ SENTENCES: Final[Sequence[Sentence]] = (
         "took {rss_mib/after_warm_up:.1f} MiB after the warm-up and {rss_mib/end:.1f} MiB at the end",
     ),
     Sentence(_FIGURES, "gateway_load", "the load of {concurrent:,} sessions over HTTP"),
+    Sentence(_SAVINGS, "savings", f"**14 tools, {{filesystem server, 14, {_QUESTION}/tokens:,}} tokens: no.**"),
+    Sentence(_SAVINGS, "savings", f"**50 tools, {{five MCP servers, 50, {_QUESTION}/tokens:,}} tokens: it depends"),
+    Sentence(_SAVINGS, "savings", f"**From 100 tools, {{github, 100, {_QUESTION}/tokens:,}} tokens: yes**"),
     Sentence(
         _BENCHMARKS,
         "service_stores",

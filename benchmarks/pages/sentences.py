@@ -38,7 +38,9 @@ def renewed(page: str, sentence: Sentence, figures: Mapping[str, float]) -> str:
     if len(found) != 1:
         raise SentenceError(f"{sentence.page} has {len(found)} times the sentence, not once: {sentence.text}")
     for number, place in reversed(list(enumerate(_PLACE.finditer(sentence.text), 1))):
-        value = _value(place["name"], figures, sentence) * float(place["times"] or 1)
+        value = _value(place["name"], figures, sentence)
+        if place["times"]:
+            value *= float(place["times"])
         start, end = found[0].span(number)
         page = f"{page[:start]}{format(value, place['format'])}{page[end:]}"
     return page

@@ -50,6 +50,12 @@ def test_the_figures_of_a_sentence_are_renewed_and_its_line_breaks_stay() -> Non
     assert renewed(page, QUOTED, SPEED) == "Before 1.\nA search takes 1,234 µs,\nand finds 51.0% of\nthem. After 2.\n"
 
 
+def test_a_count_is_written_as_a_whole_number() -> None:
+    assert (
+        renewed("of 1 calls", Sentence("page.md", "load", "of {calls:,} calls"), {"calls": 4_051}) == "of 4,051 calls"
+    )
+
+
 def test_figures_with_signs_commas_and_ends_of_sentences_are_met_whole() -> None:
     sentence = Sentence("page.md", "speed", "from {a:,.0f} to {b:+.1f}")
 
