@@ -1,8 +1,9 @@
 """Sentences of a page that quote stored figures: the text says where each comes from, the page has only the figures.
 
 In a text, ``{metatool/keyword/recall_5:.2f}`` is that figure, by the name that ``--compare`` shows it by, written in
-this format. ``{*/keyword/recall_5:.2f}`` is the mean of those whose names fit, and ``{NAME * 1000:.0f}`` a thousand
-times a figure. White space counts as one space, since a page breaks its lines anywhere.
+this format. ``{*/keyword/recall_5:.2f}`` is the mean of those whose names fit, ``{NAME * 1000:.0f}`` a thousand times a
+figure, and ``{1000 / NAME:.0f}`` a thousand divided by it. White space counts as one space, since a page breaks its lines
+anywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from fnmatch import fnmatchcase
 from statistics import fmean
 from typing import Final
 
-_PLACE: Final = re.compile(r"\{(?P<name>[^{}:]+?)(?: \* (?P<times>[\d.]+))?:(?P<format>[^{}:]+)\}")
+_PLACE: Final = re.compile(
+    r"\{(?:(?P<divided>[\d.]+) / )?(?P<name>[^{}:]+?)(?: \* (?P<times>[\d.]+))?:(?P<format>[^{}:]+)\}"
+)
 _FIGURE: Final = r"([-+]?\d(?:[\d,.]*\d)?%?)"
 
 
@@ -39,6 +42,8 @@ def renewed(page: str, sentence: Sentence, figures: Mapping[str, float]) -> str:
         raise SentenceError(f"{sentence.page} has {len(found)} times the sentence, not once: {sentence.text}")
     for number, place in reversed(list(enumerate(_PLACE.finditer(sentence.text), 1))):
         value = _value(place["name"], figures, sentence)
+        if place["divided"]:
+            value = float(place["divided"]) / value
         if place["times"]:
             value *= float(place["times"])
         start, end = found[0].span(number)

@@ -56,6 +56,12 @@ def test_a_count_is_written_as_a_whole_number() -> None:
     )
 
 
+def test_a_figure_can_be_what_a_number_is_divided_by() -> None:
+    sentence = Sentence("page.md", "speed", "{1000 / 10, keyword/ms:.0f} a second")
+
+    assert renewed("1 a second", sentence, {"10, keyword/ms": 0.5}) == "2000 a second"
+
+
 def test_figures_with_signs_commas_and_ends_of_sentences_are_met_whole() -> None:
     sentence = Sentence("page.md", "speed", "from {a:,.0f} to {b:+.1f}")
 
