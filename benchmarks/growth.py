@@ -215,11 +215,16 @@ def _rounded(value: float) -> float:
 def tables(figures: Mapping[str, Any]) -> dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]]:
     """Head and rows of each table: a figure, the least that it could be, and how many times that it is."""
     searches = [
-        (f"{each['tools']:,}", each["strategy"], *_beside(each["median_ms"], each["least_ms"]), f"{each['read_kib']:,}")
+        (
+            f"{each['tools']:,}",
+            each["strategy"],
+            *_beside(each["median_ms"], each["least_ms"]),
+            _told(each["read_kib"]),
+        )
         for each in figures["searches"]
     ]
     indexes = [
-        (f"{each['tools']:,}", f"{each['index_us_each']:,}", *_beside(each["memory_mib"], each["least_mib"]))
+        (f"{each['tools']:,}", _told(each["index_us_each"]), *_beside(each["memory_mib"], each["least_mib"]))
         for each in figures["indexes"]
     ]
     sessions = [
@@ -244,7 +249,11 @@ def _print(figures: Mapping[str, Any]) -> None:
 
 
 def _beside(value: float, least: float) -> tuple[str, str, str]:
-    return f"{value:,}", f"{least:,}", f"{value / least:,.1f}" if least else "-"
+    return _told(value), _told(least), f"{value / least:,.1f}" if least else "-"
+
+
+def _told(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:g}"
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -8,7 +8,6 @@ from typing import Final
 from benchmarks.pages.sentences import Sentence
 
 _FIGURES: Final = "docs/figures.md"
-_BENCHMARKS: Final = "benchmarks/README.md"
 _LARGE: Final = "docs/large-catalogs.md"
 _SAVINGS: Final = "docs/figures-savings.md"
 _QUESTION: Final = "claude-opus-5-5, question"
@@ -35,12 +34,12 @@ SENTENCES: Final[Sequence[Sentence]] = (
     Sentence(_SAVINGS, "savings", f"**50 tools, {{five MCP servers, 50, {_QUESTION}/tokens:,}} tokens: it depends"),
     Sentence(_SAVINGS, "savings", f"**From 100 tools, {{github, 100, {_QUESTION}/tokens:,}} tokens: yes**"),
     Sentence(
-        _BENCHMARKS,
+        _FIGURES,
         "service_stores",
-        "a constant {loads/constant, 0, 1, sqlite, 1/cpu_ms:.2f}; a search over 1,000 tools "
+        "answers takes {loads/constant, 0, 1, sqlite, 1/cpu_ms:.2f}, a search over 1,000 tools "
         "{loads/search, 1000, 1, sqlite, 1/cpu_ms:.2f}, of which the engine takes "
-        "{loads/search, 1000, 1, sqlite, 1/engine_ms:.2f}; over 36,900 tools "
-        "{loads/search, 36900, 1, sqlite, 1/cpu_ms:.1f} on one thread",
+        "{loads/search, 1000, 1, sqlite, 1/engine_ms:.2f}, and one over 36,900 tools "
+        "{loads/search, 36900, 1, sqlite, 1/cpu_ms:.1f}.",
     ),
     Sentence(
         _LARGE,

@@ -2,8 +2,8 @@
 
 In a text, ``{metatool/keyword/recall_5:.2f}`` is that figure, by the name that ``--compare`` shows it by, written in
 this format. ``{*/keyword/recall_5:.2f}`` is the mean of those whose names fit, ``{NAME * 1000:.0f}`` a thousand times a
-figure, and ``{1000 / NAME:.0f}`` a thousand divided by it. White space counts as one space, since a page breaks its lines
-anywhere.
+figure, and ``{1000 / NAME:.0f}`` a thousand divided by it. White space counts as one space, since a page breaks its
+lines anywhere.
 """
 
 from __future__ import annotations
