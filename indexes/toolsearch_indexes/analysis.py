@@ -35,6 +35,7 @@ _CASE_OR_DIGIT = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[
 
 _LONGEST_WORD = 200  # characters; longer ones are data, not words
 _CACHED_WORDS = 400_000
+_CACHED_QUERY_WORDS = 10_000
 
 # Words that shape a sentence but tell no tool from another. Verbs that say what a tool does (get, find, use) stay.
 STOP_WORDS = frozenset(
@@ -131,6 +132,12 @@ def stem(surface: str) -> str:
         return surface
     with _stemmer_lock:
         return _stemmer.stemWord(american(surface))
+
+
+@lru_cache(maxsize=_CACHED_QUERY_WORDS)
+def stemmed_surfaces(word: str) -> tuple[tuple[str, str], ...]:
+    """The surfaces of one raw word of a query, each with its term."""
+    return tuple((surface, stem(surface)) for surface in surfaces(word))
 
 
 def name_words(name: str) -> str:

@@ -8,8 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from toolsearch_indexes.calibration import FOLLOWING, LEAST
-from toolsearch_indexes.keyword import FIELDS
-from toolsearch_indexes.keyword_query import WordReading
+from toolsearch_indexes.keyword import FIELDS, WordReading
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.request import Request
 from toolsearch_indexes.space import SearchSpace
@@ -123,12 +122,12 @@ def word_matches(
 
 
 def _match(space: SearchSpace, lexicon: Lexicon, number: int, row: int, reading: WordReading) -> WordMatch | None:
-    part = space.segments[number].keyword
+    part, weights_of = space.segments[number].keyword, space.terms.weights(number)
     terms: list[str] = []
     fields: dict[str, None] = {}
     best = 0.0
     for term, weight in reading.alternatives:
-        posting, weighted = part.posting(term, row), space.terms.weighted(number, term)
+        posting, weighted = part.posting(term, row), weights_of(term)
         if posting is not None and weighted is not None:
             terms.append(lexicon.terms[term])
             fields.update((FIELDS[field], None) for field in np.flatnonzero(part.counts[posting]).tolist())

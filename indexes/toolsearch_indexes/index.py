@@ -46,25 +46,30 @@ class ToolSearchIndex:
         self.arm = SemanticArm(encoder, cache) if encoder else None
         self._write_lock = threading.Lock()
         self.views = ViewCache()
-        self._state = IndexState(semantic=SemanticStatistics.empty(encoder.dimensions) if encoder else None)
+        empty = IndexState(semantic=SemanticStatistics.empty(encoder.dimensions) if encoder else None)
+        self._moment = self._moment_of(empty)
         self.update(documents)
 
     @property
     def state(self) -> IndexState:
-        return self._state
+        return self._moment[0]
+
+    def _moment_of(self, state: IndexState) -> tuple[IndexState, SearchSpace]:
+        """A state with what a search of all of it sees; replaced together, so that each search has both of one."""
+        return state, SearchSpace.whole(state, self.parameters)
 
     def __len__(self) -> int:
-        return self._state.keyword.documents
+        return self.state.keyword.documents
 
     def __bool__(self) -> bool:
         """True, also while the index is empty."""
         return True
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._state.place_of(name) is not None
+        return isinstance(name, str) and self.state.place_of(name) is not None
 
     def names(self) -> Iterator[str]:
-        for segment in self._state.segments:
+        for segment in self.state.segments:
             for name, alive in zip(segment.names.names, segment.kept().tolist(), strict=True):
                 if alive:
                     yield name
@@ -81,15 +86,15 @@ class ToolSearchIndex:
             state = self._without({*remove, *(document.name for document in documents)})
             if documents:
                 state = self._with(state, documents, vectors)
-            self._state = replace(state, segments=tidy(state.segments))
+            self._moment = self._moment_of(replace(state, segments=tidy(state.segments)))
 
     def adopt(self, lexicon: Lexicon, state: IndexState) -> None:
         """Take over a stored index; for the store."""
         with self._write_lock:
-            self.lexicon, self._state = lexicon, state
+            self.lexicon, self._moment = lexicon, self._moment_of(state)
 
     def _without(self, names: Collection[str]) -> IndexState:
-        state = self._state
+        state = self.state
         dead: dict[int, list[int]] = {}
         for name in names:
             place = state.place_of(name)
@@ -175,14 +180,13 @@ class ToolSearchIndex:
         self, strategy: str, within: Selection | Collection[str] | None, favour: Mapping[str, float] | None
     ) -> Search:
         """A search of this moment."""
-        chosen, state = self.resolve_strategy(strategy), self._state
+        chosen, (state, space) = self.resolve_strategy(strategy), self._moment
         selection = within if within is None or isinstance(within, Selection) else Selection.of(within)
-        space = self._space(state, selection, is_kept=selection is within)
+        if selection is not None:
+            space = self._space(state, selection, is_kept=selection is within)
         return Search(state, selection, space, self.lexicon, self.parameters, self.arm, chosen, favour or {})
 
-    def _space(self, state: IndexState, selection: Selection | None, *, is_kept: bool) -> SearchSpace:
+    def _space(self, state: IndexState, selection: Selection, *, is_kept: bool) -> SearchSpace:
         """*is_kept*: the selection may come again, so that it is worth remembering what is seen through it."""
-        if selection is None:
-            return SearchSpace.whole(state, self.parameters)
         view = self.views.get(state, selection) if is_kept else View.of(state, selection)
         return SearchSpace.seen(state, view, self.lexicon, self.parameters, self.views if is_kept else None)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ IntArray = NDArray[np.int32]
 LongArray = NDArray[np.int64]
 FloatArray = NDArray[np.float32]
 Weighted: TypeAlias = tuple[IntArray, FloatArray]  # rows, distinct, and the saturated weight of one term in each
+WeightsOf: TypeAlias = Callable[[int], Weighted | None]  # by term; None where no row holds it
 
 FIELDS = ("name", "title", "description", "parameters", "tags", "server")
 
@@ -64,11 +65,23 @@ class KeywordParameters:
     idf: Callable[[int, int], float] = lucene_idf  # of the number of documents and of those that hold a term
 
 
+class WordReading(NamedTuple):
+    """One query word: the terms it may stand for, each with its weight (idf times how sure the reading is)."""
+
+    word: str
+    alternatives: tuple[tuple[int, float], ...]
+
+
 class TermCounts(Protocol):
     """What reading a query asks about the tools that may be found, all together."""
 
     @property
     def documents(self) -> int: ...
+
+    @property
+    def readings(self) -> dict[str, WordReading]:
+        """Words that one of them holds, as they were read before; filled by any number of threads."""
+        ...
 
     def holders(self, term: int) -> int:
         """How many of them hold *term*."""
@@ -284,10 +297,15 @@ class KeywordPart:
                 tf[here] += counts[here, number] * (weight / (1 - b + b * self.lengths[rows[here], number] / mean))
         return _saturated(tf, parameters)
 
-    def weighted(self, term: int, means: tuple[float, ...], parameters: KeywordParameters) -> Weighted | None:
-        """The rows that hold *term*, dead or alive; None if there is none."""
-        where = self.postings(term)
-        return (self.rows[where], self.impacts(means, parameters)[where]) if where else None
+    def weights(self, means: tuple[float, ...], parameters: KeywordParameters) -> WeightsOf:
+        """The rows that hold a term, dead or alive, under these mean field lengths."""
+        rows, impacts, postings = self.rows, self.impacts(means, parameters), self.postings
+
+        def weights_of(term: int) -> Weighted | None:
+            where = postings(term)
+            return (rows[where], impacts[where]) if where else None
+
+        return weights_of
 
     def postings(self, term: int) -> slice | None:
         """Where the postings of *term* are; None if no row holds it."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from toolsearch_indexes.analysis import STOP_WORDS, stem, surfaces, words
-from toolsearch_indexes.keyword import FloatArray, IntArray, KeywordParameters, TermCounts, Weighted
+from toolsearch_indexes.analysis import STOP_WORDS, stemmed_surfaces, words
+from toolsearch_indexes.keyword import FloatArray, KeywordParameters, TermCounts, Weighted, WeightsOf, WordReading
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.short_forms import other_forms
 
@@ -17,13 +16,7 @@ _TYPO_FACTOR = 0.7  # a word read as another counts less than a word that is the
 _PREFIX_FACTOR = 0.7
 _FORM_FACTOR = 0.5  # as does what it is short or long for
 _ALTERNATIVES = 5  # readings of one unknown word
-
-
-class WordReading(NamedTuple):
-    """One query word: the terms it may stand for, each with its weight (idf times how sure the reading is)."""
-
-    word: str
-    alternatives: tuple[tuple[int, float], ...]
+_MOST_READINGS = 4_000  # words whose readings are remembered for one moment of an index
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,35 +43,56 @@ def read_query(query: str, lexicon: Lexicon, counts: TermCounts, parameters: Key
     or long for (see `other_forms`) is no guess.
     """
     content = _content_words(query)
-    known: dict[int, str] = {}
+    known: dict[int, WordReading] = {}
     unknown: list[str] = []
-    for surface in content:
-        term = _term_in_use(stem(surface), lexicon, counts)
-        if term is not None:
-            known.setdefault(term, surface)
+    for surface, stemmed in content.items():
+        reading = counts.readings.get(surface) or _read_known(surface, stemmed, lexicon, counts, parameters)
+        if reading:
+            known.setdefault(reading.alternatives[0][0], reading)
         elif not any(surface != part and surface.startswith(part) for part in content):
             unknown.append(surface)  # not the whole of an identifier whose parts are asked for too
-    idf = {term: parameters.idf(counts.documents, counts.holders(term)) for term in known}
     forms = _terms_meant(content, lexicon, counts, parameters)
-    readings: list[WordReading] = []
-    for term, word in known.items():
-        most = _FORM_FACTOR * idf[term]  # a rare form must not outweigh the word that was said
-        others = [(form, min(weight, most)) for form, weight in forms.get(word, ())]
-        readings.append(WordReading(word, ((term, idf[term]), *others)))
+    readings = [_with_forms(reading, forms.get(reading.word, ())) for reading in known.values()]
     readings += [WordReading(word, (form,)) for word in unknown for form in forms.get(word, ())]
     unread = [word for word in unknown if word not in forms]
-    guesses = [_guess(s, lexicon, counts, parameters, is_last=s == content[-1]) for s in unread]
+    last = next(reversed(content), None)
+    guesses = [_guess(surface, lexicon, counts, parameters, is_last=surface == last) for surface in unread]
     guesses = [guess for guess in guesses if guess.alternatives]
     if readings or len(guesses) * 2 > len(unknown):
         readings += guesses
-    ideal = (sum(idf.values()) + len(unknown) * parameters.idf(counts.documents, 0)) * (parameters.k1 + 1)
+    idf = sum(reading.alternatives[0][1] for reading in known.values())
+    ideal = (idf + len(unknown) * parameters.idf(counts.documents, 0)) * (parameters.k1 + 1)
     return KeywordQuery(tuple(readings), ideal, len(content), tuple(unread))
 
 
-def _content_words(query: str) -> list[str]:
-    """The distinct surfaces of *query* that say something, or all if none does."""
-    said = dict.fromkeys(surface for word in words(query) for surface in surfaces(word))
-    return [surface for surface in said if surface not in STOP_WORDS] or list(said)
+def _content_words(query: str) -> dict[str, str]:
+    """The distinct surfaces of *query* that say something, or all if none does, in order; each with its stem."""
+    said: dict[str, str] = {}
+    for word in words(query):
+        said.update(stemmed_surfaces(word))
+    return {surface: stemmed for surface, stemmed in said.items() if surface not in STOP_WORDS} or said
+
+
+def _read_known(
+    surface: str, stemmed: str, lexicon: Lexicon, counts: TermCounts, parameters: KeywordParameters
+) -> WordReading | None:
+    """Read a word as it is said, and remember it; None if no tool holds it."""
+    term = _term_in_use(stemmed, lexicon, counts)
+    if term is None:
+        return None
+    if len(counts.readings) >= _MOST_READINGS:
+        counts.readings.clear()
+    reading = WordReading(surface, ((term, parameters.idf(counts.documents, counts.holders(term))),))
+    counts.readings[surface] = reading
+    return reading
+
+
+def _with_forms(reading: WordReading, forms: Sequence[tuple[int, float]]) -> WordReading:
+    """Add the terms that a word is short or long for; a rare one must not outweigh the word that was said."""
+    if not forms:
+        return reading
+    most = _FORM_FACTOR * reading.alternatives[0][1]
+    return WordReading(reading.word, (*reading.alternatives, *((form, min(weight, most)) for form, weight in forms)))
 
 
 def _term_in_use(term: str, lexicon: Lexicon, counts: TermCounts) -> int | None:
@@ -87,14 +101,14 @@ def _term_in_use(term: str, lexicon: Lexicon, counts: TermCounts) -> int | None:
 
 
 def _terms_meant(
-    content: Sequence[str], lexicon: Lexicon, counts: TermCounts, parameters: KeywordParameters
+    content: Mapping[str, str], lexicon: Lexicon, counts: TermCounts, parameters: KeywordParameters
 ) -> dict[str, list[tuple[int, float]]]:
     """The terms, weighted, that words of *content* are short or long for; two that one is short for share the weight.
 
     A form that is said anyway, or of which no tool holds every term, is left out.
     """
     meant: dict[str, list[tuple[int, float]]] = {}
-    said = [stem(surface) for surface in content]
+    surfaces, said = list(content), list(content.values())
     for places, terms in other_forms(said):
         numbers = [_term_in_use(term, lexicon, counts) for term in terms if term not in said]
         known = [number for number in numbers if number is not None]
@@ -102,7 +116,7 @@ def _terms_meant(
             factor = _FORM_FACTOR / len(terms)
             weighted = [(n, factor * parameters.idf(counts.documents, counts.holders(n))) for n in known]
             for place in places:
-                meant.setdefault(content[place], []).extend(weighted)
+                meant.setdefault(surfaces[place], []).extend(weighted)
     return meant
 
 
@@ -121,33 +135,29 @@ def _guess(
     return WordReading(surface, tuple(weights.items()))
 
 
-def keyword_scores(size: int, query: KeywordQuery, look_up: Callable[[int], Weighted | None]) -> FloatArray:
+def keyword_scores(size: int, query: KeywordQuery, weights_of: WeightsOf) -> FloatArray:
     """Return the BM25F score of every row of a part of that *size*, (n,) float32, 0 where no word matches.
 
-    *look_up* gives the rows that hold a term. Of several readings of one word the best counts.
+    Of several readings of one word the best counts.
     """
     scores = np.zeros(size, np.float32)
-    best = np.zeros(size, np.float32)
-    for reading in query.readings:  # in one order for all parts, so that equal tools get equal sums
-        found = [
-            (weighted[0], weighted[1] * np.float32(weight))
-            for term, weight in reading.alternatives
-            if (weighted := look_up(term)) is not None
-        ]
+    for _, alternatives in query.readings:  # in one order for all parts, so that equal tools get equal sums
+        found: list[Weighted] = []
+        for term, weight in alternatives:
+            weighted = weights_of(term)
+            if weighted is not None:
+                rows, impacts = weighted
+                found.append((rows, impacts * weight))
         if len(found) == 1:
             np.add.at(scores, *found[0])
         elif found:
-            _add_best(scores, found, best)
+            _add_best(scores, found)
     return scores
 
 
-def _add_best(scores: FloatArray, found: list[tuple[IntArray, FloatArray]], best: FloatArray) -> None:
-    """Add to *scores* each row's best gain among the readings of one word; *best* is room, left all 0 as it came.
-
-    The rows of one reading are distinct.
-    """
+def _add_best(scores: FloatArray, found: Sequence[Weighted]) -> None:
+    """Add to *scores* each row's best gain among the readings of one word."""
+    best = np.zeros_like(scores)
     for rows, gains in found:
-        best[rows] = np.maximum(best[rows], gains)
-    for rows, _ in found:
-        scores[rows] += best[rows]
-        best[rows] = 0  # so that another reading with the same row adds nothing
+        np.maximum.at(best, rows, gains)
+    scores += best

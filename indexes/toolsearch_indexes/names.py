@@ -75,12 +75,11 @@ class Names:
         """
         literal: list[int] = []
         similar: list[int] = []
-        key = name_key(name)
         for row in self._rows_like(name):
             full, own = self.names[row], self.own_names[row]
             if name in (full.casefold(), own.casefold()):
                 literal.append(row)
-            elif key in (name_key(full), name_key(own)):
+            elif name_key(name) in (name_key(full), name_key(own)):
                 similar.append(row)
         return literal, similar
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from toolsearch_indexes.keyword import FIELDS
-from toolsearch_indexes.keyword_query import WordReading
+from toolsearch_indexes.keyword import FIELDS, WordReading
 from toolsearch_indexes.request import Request
 from toolsearch_indexes.segments import Segment
 

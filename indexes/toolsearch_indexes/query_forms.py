@@ -73,7 +73,9 @@ def name_candidates(name: str) -> list[str]:
     what clients and models write in front: ``functions.``, ``tools.``, ``mcp__``, ``mcp__server__``, ``server__``.
     """
     folded = name.casefold()
-    bare = _CALL.sub(r"\1", folded.strip(_AROUND_A_NAME)).strip(_AROUND_A_NAME)
+    bare = folded.strip(_AROUND_A_NAME)
+    if "(" in bare:
+        bare = _CALL.sub(r"\1", bare).strip(_AROUND_A_NAME)
     candidates = [folded, bare]
     while (wrapper := _WRAPPER.match(bare)) or "__" in bare:
         bare = bare[wrapper.end() :] if wrapper else bare.partition("__")[2]

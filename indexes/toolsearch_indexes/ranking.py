@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import repeat
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,7 +16,7 @@ from toolsearch_indexes.calibration import SURE_SCORE
 from toolsearch_indexes.documents import Confidence, Hit
 from toolsearch_indexes.keyword import BoolArray, FloatArray
 from toolsearch_indexes.regex import CompiledPattern
-from toolsearch_indexes.request import Request
+from toolsearch_indexes.request import Nearness, Request
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.space import SearchSpace
 
@@ -51,10 +50,20 @@ class Sure(NamedTuple):
     why: Sureness
 
 
+class Found(NamedTuple):
+    """A row of a segment, by its number, with its raw score."""
+
+    raw: float
+    name: str
+    segment: int
+    row: int
+
+
 class Ranking(NamedTuple):
-    """The best hits for a request, and what is *sure* whatever its place among them."""
+    """The best hits for a request, where the *first* of them is, and what is *sure* whatever its place among them."""
 
     hits: list[Hit]
+    first: Found | None
     sure: list[Sure]
 
 
@@ -63,13 +72,17 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
 
     *favour*, in [0, 1] by name, moves the first 20 among each other by a small step.
     """
-    best, by_word = _best_rows(space, request, max(limit, _MOVED) if favour else limit)
-    confidence: Confidence = "high" if best and request.scale.score(best[0][0]) >= SURE_SCORE else "low"
+    count = max(limit, _MOVED) if favour else limit
+    if request.nearness is None:
+        best, sure = _best_by_word(space, request, count), list[Sure]()
+    else:
+        best, sure = _best_of_both(space, request, request.nearness, count)
+    confidence: Confidence = "high" if best and request.scale.score(best[0].raw) >= SURE_SCORE else "low"
     if favour:
-        moved = [(raw + favoured(request, favour, name), name) for raw, name in best[:_MOVED]]
+        moved = [found._replace(raw=found.raw + favoured(request, favour, found.name)) for found in best[:_MOVED]]
         best[:_MOVED] = sorted(moved, key=_by_score_and_name)
-    hits = [Hit(name, request.scale.score(raw), confidence) for raw, name in best[:limit]]
-    return Ranking(hits, _sure_by_words(space, request, by_word) if request.is_fused else [])
+    hits = [Hit(name, request.scale.score(raw), confidence) for raw, name, _, _ in best[:limit]]
+    return Ranking(hits, best[0] if best else None, sure)
 
 
 def favoured(request: Request, favour: Mapping[str, float], name: str) -> float:
@@ -77,35 +90,40 @@ def favoured(request: Request, favour: Mapping[str, float], name: str) -> float:
     return _FAVOUR / request.scale.slope * min(1.0, favour.get(name, 0.0))
 
 
-def _best_rows(space: SearchSpace, request: Request, count: int) -> tuple[list[tuple[float, str]], list[_Scored]]:
-    """The best *count* rows that may stand in an answer, with their raw scores; none if the best is no answer. And the
-    best by words alone.
+def _best_by_word(space: SearchSpace, request: Request, count: int) -> list[Found]:
+    """The best *count* rows that may stand in an answer by words alone; none if the best is no answer."""
+    scores = (request.word_scores(space, number) for number in range(len(space.segments)))
+    best = _best(space, [_by_word(*of, count) for of in zip(scores, space.allowed, strict=True)], count)
+    return _in_answer(request, best) if best and request.scale.fits(best[0].raw) else []
+
+
+def _best_of_both(
+    space: SearchSpace, request: Request, nearness: Nearness, count: int
+) -> tuple[list[Found], list[Sure]]:
+    """The best *count* rows that may stand in an answer; none if the best is no answer. And in a fusion the best by
+    words alone, if these make sure of it.
 
     The best sum need not be the best of either arm. So each proposes many, and more of them until what none has
     proposed cannot be among the best.
     """
     word_scores = [request.word_scores(space, number) for number in range(len(space.segments))]
-    proposals = _first_proposals(request, count)
+    is_sum = request.is_fused or len(nearness.meaning.parts) > 0
+    proposals = max(_CANDIDATES, count) if is_sum else count + _SPARE
     while True:
-        by_word = _best_of_all(list(map(_by_word, word_scores, space.allowed, repeat(proposals))), proposals)
-        if request.nearness is None:
-            best, unseen = _best(space, by_word, count), _NOTHING_UNSEEN
-        else:
-            near = [_by_meaning(*of, request, proposals) for of in zip(space.segments, space.allowed, strict=True)]
-            best = _best(space, _scored(space, request, word_scores, by_word, near), count)
-            unseen = _most_unseen(request, by_word, near, proposals)
-        if not request.scale.fits(max(unseen, best[0][0] if best else unseen)):
-            return [], by_word
-        if not request.scale.follows(unseen) or (len(best) == count and best[-1][0] > unseen):
-            return [(raw, name) for raw, name in best if request.scale.follows(raw)], by_word
+        by_word = [_by_word(*of, proposals) for of in zip(word_scores, space.allowed, strict=True)]
+        by_word = _best_of_all(by_word, proposals)
+        near = [_by_meaning(*of, nearness, proposals) for of in zip(space.segments, space.allowed, strict=True)]
+        best = _best(space, _scored(space, request, word_scores, by_word, near), count)
+        unseen = _most_unseen(request, nearness, by_word, near, proposals)
+        if not request.scale.fits(max(unseen, best[0].raw if best else unseen)):
+            return [], _sure_by_words(space, request, by_word)
+        if not request.scale.follows(unseen) or (len(best) == count and best[-1].raw > unseen):
+            return _in_answer(request, best), _sure_by_words(space, request, by_word)
         proposals *= _DEEPER
 
 
-def _first_proposals(request: Request, count: int) -> int:
-    if request.nearness is None:
-        return count
-    is_sum = request.is_fused or len(request.nearness.meaning.parts) > 0
-    return max(_CANDIDATES, count) if is_sum else count + _SPARE
+def _in_answer(request: Request, best: Sequence[Found]) -> list[Found]:
+    return [found for found in best if request.scale.follows(found.raw)]
 
 
 def _scored(
@@ -123,49 +141,51 @@ def _scored(
     return found
 
 
-def _most_unseen(request: Request, by_word: Sequence[_Scored], near: Sequence[_Near], proposals: int) -> float:
+def _most_unseen(
+    request: Request, nearness: Nearness, by_word: Sequence[_Scored], near: Sequence[_Near], proposals: int
+) -> float:
     """The most that the raw score of a row can be that is not proposed: of each arm at most the least of the others."""
     cosine = max([most for _, most in near], default=_NOTHING_UNSEEN)
-    if request.nearness is None or cosine == _NOTHING_UNSEEN:
+    if cosine == _NOTHING_UNSEEN:
         return _NOTHING_UNSEEN
     is_cut = sum(len(rows) for rows, _ in by_word) >= proposals
     least = min(float(scores.min(initial=math.inf)) for _, scores in by_word) if is_cut else 0.0
-    meaning = request.weight * max(0.0, request.nearness.unrelated.deviations_of(cosine))
+    meaning = request.weight * max(0.0, nearness.unrelated.deviations_of(cosine))
     return (least + meaning) * _ROUNDED_UP
 
 
 def _sure_by_words(space: SearchSpace, request: Request, by_word: Sequence[_Scored]) -> list[Sure]:
-    alone = [Hit(name, request.word_scale.score(raw)) for raw, name in _best(space, by_word, 1)]
+    if not request.is_fused:
+        return []
+    alone = [Hit(found.name, request.word_scale.score(found.raw)) for found in _best(space, by_word, 1)]
     return [Sure(hit, "by its words") for hit in alone if hit.score >= SURE_SCORE]
 
 
 def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> _Scored:
     visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
-    rows = _top_rows(visible, count)
-    return rows, visible[rows]
+    return _top_rows(visible, count)
 
 
-def _by_meaning(segment: Segment, allowed: BoolArray | None, request: Request, count: int) -> _Near:
+def _by_meaning(segment: Segment, allowed: BoolArray | None, nearness: Nearness, count: int) -> _Near:
     """The *count* rows nearest to the whole request and to each part of it, and how near another row is at most."""
-    if segment.vectors is None or request.nearness is None:
+    if segment.vectors is None:
         return _Near(_NO_ROWS, _NOTHING_UNSEEN)
-    meaning = request.nearness.meaning
+    meaning = nearness.meaning
     rows, cosines = segment.vectors.search(meaning.whole, count, allowed)
     if len(rows) < count:
         return _Near(rows, _NOTHING_UNSEEN)
     if not len(meaning.parts):
         return _Near(rows, float(cosines[-1]))
     of_parts = [segment.vectors.search(part, count, allowed) for part in meaning.parts]
-    most = (cosines[-1] + max(nearness[-1] for _, nearness in of_parts)) / np.float32(2)
+    most = (cosines[-1] + max(of_part[-1] for _, of_part in of_parts)) / np.float32(2)
     return _Near(np.unique(np.concatenate([rows, *(found for found, _ in of_parts)])), float(most))
 
 
 def _best_of_all(proposed: Sequence[_Scored], count: int) -> list[_Scored]:
     """Cut the rows that the segments propose to the best *count* together and all that tie."""
-    scores = np.concatenate([_NO_SCORES, *(scores for _, scores in proposed)])
-    if len(scores) <= count:
+    if sum(len(rows) for rows, _ in proposed) <= count:
         return list(proposed)
-    least = np.partition(scores, -count)[-count]
+    least = _least_of_best(np.concatenate([scores for _, scores in proposed]), count)
     return [(rows[scores >= least], scores[scores >= least]) for rows, scores in proposed]
 
 
@@ -173,34 +193,46 @@ def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list
     found: list[_Scored] = []
     for segment, allowed in zip(space.segments, space.allowed, strict=True):
         rows, scores = segment.regex.scan(pattern, allowed, limit=limit)
-        best = _top_rows(scores, limit)
-        found.append((rows[best], scores[best]))
-    return [Hit(name, score) for score, name in _best(space, found, limit)]
+        best, best_scores = _top_rows(scores, limit)
+        found.append((rows[best], best_scores))
+    return [Hit(best.name, best.raw) for best in _best(space, found, limit)]
 
 
-def _top_rows(scores: FloatArray, limit: int) -> RowArray:
+def _top_rows(scores: FloatArray, limit: int) -> _Scored:
     """Return the places of the *limit* best scores above 0, and of all that tie with the last of them; in no order."""
-    best = scores.max(initial=0)
-    places: RowArray = (scores >= best / 2).nonzero()[0] if best > 0 else _NO_ROWS
+    best = float(scores[scores.argmax()]) if len(scores) else 0.0
+    if best <= 0:
+        return _NO_ROWS, _NO_SCORES
+    places = (scores >= best / 2).nonzero()[0]
     if len(places) < limit:  # mostly the best are near each other, and looking through all is not needed
+        places = (scores >= best / 4).nonzero()[0]
+    if len(places) < limit:
         places = (scores > 0).nonzero()[0]
+    near = scores[places]
     if len(places) > limit:
-        near = scores[places]
-        places = places[near >= np.partition(near, -limit)[-limit]]
-    return places
+        is_best = near >= _least_of_best(near, limit)
+        return places[is_best], near[is_best]
+    return places, near
 
 
-def _best(space: SearchSpace, found: Sequence[_Scored], count: int) -> list[tuple[float, str]]:
+def _least_of_best(scores: FloatArray, count: int) -> np.float32:
+    """The last of the *count* best of at least as many scores."""
+    ordered = scores.copy()
+    ordered.partition(len(ordered) - count)  # the method takes half as long as np.partition for a few
+    return np.float32(ordered[-count])
+
+
+def _best(space: SearchSpace, found: Sequence[_Scored], count: int) -> list[Found]:
     """The best *count* rows of all segments, by name."""
-    named: list[tuple[float, str]] = []
-    for segment, (rows, scores) in zip(space.segments, _best_of_all(found, count), strict=True):
+    named: list[Found] = []
+    for number, (segment, (rows, scores)) in enumerate(zip(space.segments, _best_of_all(found, count), strict=True)):
         names = segment.names.names
-        named += [(score, names[row]) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
+        named += [Found(raw, names[row], number, row) for row, raw in zip(rows.tolist(), scores.tolist(), strict=True)]
     return sorted(named, key=_by_score_and_name)[:count]
 
 
-def _by_score_and_name(scored: tuple[float, str]) -> tuple[float, str]:
-    return -scored[0], scored[1]
+def _by_score_and_name(found: Found) -> tuple[float, str]:
+    return -found.raw, found.name
 
 
 def with_places_for(ranked: Sequence[Hit], sure: Sequence[Sure]) -> tuple[list[Hit], dict[str, Sureness]]:

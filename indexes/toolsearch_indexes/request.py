@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class Request:
         size = space.segments[number].size
         if self.words is None:
             return np.zeros(size, np.float32)
-        return keyword_scores(size, self.words, partial(space.terms.weighted, number))
+        return keyword_scores(size, self.words, space.terms.weights(number))
 
     def raw(self, segment: Segment, rows: IntArray, word_scores: FloatArray) -> FloatArray:
         """The raw scores of *rows*, whose word scores are given."""

@@ -105,8 +105,8 @@ class Search:
     def _rank(self, text: str, limit: int) -> Ranking:
         request = self._read(text)
         ranking = rank(self.space, request, limit, self.favour)
-        best = self.state.place_of(ranking.hits[0].name) if ranking.hits else None
-        if best is None or not is_namesake(self.space.segments[best[0]], best[1], request):
+        first = ranking.first
+        if first is None or not is_namesake(self.space.segments[first.segment], first.row, request):
             return ranking
         return ranking._replace(hits=[replace(hit, confidence="low") for hit in ranking.hits])
 

@@ -74,6 +74,8 @@ class OtherForm(NamedTuple):
 
 def other_forms(terms: Sequence[str]) -> Iterator[OtherForm]:
     """The other forms of single terms, then of pairs that stand together; *terms* and what comes back are stemmed."""
+    if _FIRST_TERMS.isdisjoint(terms):
+        return
     for place, term in enumerate(terms):
         for other in _OTHER_FORMS.get((term,), ()):
             yield OtherForm((place,), other)
@@ -93,3 +95,4 @@ def _both_ways() -> dict[tuple[str, ...], list[tuple[str, ...]]]:
 
 
 _OTHER_FORMS = _both_ways()
+_FIRST_TERMS = frozenset(first for first, *_ in _OTHER_FORMS)  # most requests have none of them

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from toolsearch_indexes.keyword import (
@@ -11,7 +11,8 @@ from toolsearch_indexes.keyword import (
     KeywordPart,
     KeywordStatistics,
     TermCounts,
-    Weighted,
+    WeightsOf,
+    WordReading,
 )
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.segments import Segment
@@ -23,8 +24,8 @@ from toolsearch_indexes.views import TermsInView, View, ViewCache
 class Terms(TermCounts, Protocol):
     """The words of what may be found."""
 
-    def weighted(self, number: int, term: int) -> Weighted | None:
-        """The rows of segment *number* that hold *term*, and what it weighs in each; other rows may be among them."""
+    def weights(self, number: int) -> WeightsOf:
+        """The rows of segment *number* that hold a term, and what it weighs in each; other rows may be among them."""
         ...
 
 
@@ -59,6 +60,7 @@ class AllTerms:
     keyword: KeywordStatistics
     parts: tuple[KeywordPart, ...]
     parameters: KeywordParameters
+    readings: dict[str, WordReading] = field(init=False, default_factory=dict[str, WordReading])
 
     @property
     def documents(self) -> int:
@@ -70,5 +72,5 @@ class AllTerms:
     def has_surface(self, surface: int) -> bool:
         return self.keyword.has_surface(surface)
 
-    def weighted(self, number: int, term: int) -> Weighted | None:
-        return self.parts[number].weighted(term, self.keyword.means, self.parameters)
+    def weights(self, number: int) -> WeightsOf:
+        return self.parts[number].weights(self.keyword.means, self.parameters)

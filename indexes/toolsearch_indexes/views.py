@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -25,6 +26,8 @@ from toolsearch_indexes.keyword import (
     KeywordParameters,
     KeywordPart,
     Weighted,
+    WeightsOf,
+    WordReading,
     field_means,
 )
 from toolsearch_indexes.lexicon import Lexicon
@@ -174,6 +177,7 @@ class TermsInView:
     lexicon: Lexicon
     parameters: KeywordParameters
     cache: ViewCache | None
+    readings: dict[str, WordReading] = field(init=False, default_factory=dict[str, WordReading])
     _memories: tuple[_Memory, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -196,7 +200,10 @@ class TermsInView:
                 return True
         return False
 
-    def weighted(self, number: int, term: int) -> Weighted | None:
+    def weights(self, number: int) -> WeightsOf:
+        return partial(self._weights_of, number)
+
+    def _weights_of(self, number: int, term: int) -> Weighted | None:
         """The rows of segment *number* that hold *term*: those that may be seen, and at times others."""
         known = self._memories[number].terms.get(term) or self._read_term(number, term)
         if not known.holders:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.keyword import KeywordParameters, KeywordPart, KeywordStatistics
 from toolsearch_indexes.keyword_query import keyword_scores, read_query
 from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.space import AllTerms
 
 PLAIN = KeywordParameters(
     weights=(0, 0, 1, 0, 0, 0), b=(0, 0, 0.75, 0, 0, 0), k1=1.5,
@@ -27,9 +27,9 @@ def scores(documents: list[ToolDocument], query: str, parameters: KeywordParamet
     lexicon = Lexicon()
     part = KeywordPart.build(documents, lexicon)
     statistics = KeywordStatistics(mean_step=1).with_rows(part, np.arange(part.size), lexicon, sign=1)
-    reading = read_query(query, lexicon, statistics, parameters)
-    look_up = partial(part.weighted, means=statistics.means, parameters=parameters)
-    found: list[float] = keyword_scores(part.size, reading, look_up).tolist()
+    terms = AllTerms(statistics, (part,), parameters)
+    reading = read_query(query, lexicon, terms, parameters)
+    found: list[float] = keyword_scores(part.size, reading, terms.weights(0)).tolist()
     return found
 
 
