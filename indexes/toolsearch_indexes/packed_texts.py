@@ -53,9 +53,11 @@ class PackedTexts(Sequence[str]):
     def __getitem__(self, place: int | slice) -> str | list[str]:
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
-        place = range(len(self._ends))[place]  # from the end if negative; IndexError if there is none
+        if place < 0:
+            place = range(len(self._ends))[place]  # from the end; IndexError if there is none
+        end = self._ends[place]
         start = self._ends[place - 1] if place else 0
-        return str(self._bytes[start : self._ends[place]], "utf-8", _ERRORS)
+        return str(self._bytes[start:end], "utf-8", _ERRORS)
 
     def __iter__(self) -> Iterator[str]:
         whole = self.blob.tobytes()

@@ -224,11 +224,11 @@ def _least_of_best(scores: FloatArray, count: int) -> np.float32:
 
 def _best(space: SearchSpace, found: Sequence[_Scored], count: int) -> list[Found]:
     """The best *count* rows of all segments, by name."""
-    named: list[Found] = []
+    named: list[tuple[float, str, int, int]] = []  # in the order that they sort by: names are distinct
     for number, (segment, (rows, scores)) in enumerate(zip(space.segments, _best_of_all(found, count), strict=True)):
         names = segment.names.names
-        named += [Found(raw, names[row], number, row) for row, raw in zip(rows.tolist(), scores.tolist(), strict=True)]
-    return sorted(named, key=_by_score_and_name)[:count]
+        named += [(-raw, names[row], number, row) for row, raw in zip(rows.tolist(), scores.tolist(), strict=True)]
+    return [Found(-negated, name, number, row) for negated, name, number, row in sorted(named)[:count]]
 
 
 def _by_score_and_name(found: Found) -> tuple[float, str]:

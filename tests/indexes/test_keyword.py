@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
+from toolsearch_indexes import keyword_query
 from toolsearch_indexes.analysis import terms
 from toolsearch_indexes.documents import ToolDocument
+from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import KeywordParameters, KeywordPart, KeywordStatistics
 from toolsearch_indexes.keyword_query import keyword_scores, read_query
 from toolsearch_indexes.lexicon import Lexicon
@@ -102,3 +104,28 @@ def test_counting_rows_out_again_leaves_the_statistics_as_they_were() -> None:
 
     assert one.documents == 1
     assert {lexicon.terms[i]: int(df) for i, df in enumerate(one.df)} == {"a": 0, "b": 1, "send": 0, "mail": 0}
+
+
+def test_a_word_that_was_read_before_a_change_weighs_after_it_what_it_does_in_a_fresh_index() -> None:
+    """How a word was read is remembered for one moment only: then *mail* was rare, now it is not."""
+    first, others = ToolDocument("a", "send mail"), [ToolDocument(f"t{i}", "mail") for i in range(9)]
+    index = ToolSearchIndex([first])
+    index.search("send mail", strategy="keyword")
+
+    index.update(others)
+
+    fresh = ToolSearchIndex([first, *others])
+    assert index.search("send mail", strategy="keyword") == fresh.search("send mail", strategy="keyword")
+
+
+def test_no_more_words_are_remembered_than_the_bound_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyword_query, "_MOST_READINGS", 2)
+    lexicon = Lexicon()
+    part = KeywordPart.build([ToolDocument("a", "red green blue")], lexicon)
+    counted = KeywordStatistics().with_rows(part, np.arange(1), lexicon, sign=1)
+    terms_of_all = AllTerms(counted, (part,), PLAIN)
+
+    read = read_query("red green blue", lexicon, terms_of_all, PLAIN)
+
+    assert [reading.word for reading in read.readings] == ["red", "green", "blue"]
+    assert list(terms_of_all.readings) == ["blue"]
