@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.kit.gateway import SERVERS
 from tests.kit.published_servers import NODE
@@ -28,6 +28,7 @@ from toolsearch.storage.sqlite.storage import SqliteStorage
 # Left out: what would switch off what the tests look for, and a single process does not survive its first context.
 _UNWANTED = ("--disable-web-security", "--allow-running-insecure-content", "--single-process")
 _SETTINGS = ServiceSettings.model_validate({"outbound": {"allowed_networks": ["127.0.0.0/8"]}})
+_AXE = SERVERS / "node_modules" / "axe-core" / "axe.min.js"
 _ENVIRONMENT = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
 
 
@@ -47,6 +48,19 @@ def chromium() -> Iterator[Browser]:
         )
         yield browser
         browser.close()
+
+
+def sideways(page: Page) -> int:
+    """By how many pixels one could scroll sideways."""
+    found: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return found
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds: contrast, names, labels, landmarks, order of headings and the like."""
+    page.evaluate(_AXE.read_text())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [f"{v['id']}: {n['html'][:160]}" for v in found["violations"] for n in v["nodes"]]
 
 
 @dataclass(frozen=True)

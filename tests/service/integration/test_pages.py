@@ -20,13 +20,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.kit import page_data
-from tests.kit.browser import Site, chromium, served
-from tests.kit.gateway import SERVERS
+from tests.kit.browser import Site, chromium, served, sideways, violations
 from tests.kit.page_data import HOSTILE, NOW_S
 from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.service import Service
 
-AXE = SERVERS / "node_modules" / "axe-core" / "axe.min.js"
 PICTURES = os.environ.get("TOOLSEARCH_SCREENSHOTS", "")
 
 ASKED = "/pages/playground?q=send+a+message+to+a+channel&corpus=catalog/default"
@@ -157,7 +155,7 @@ def test_every_page_is_whole_and_accessible_in_each_view(views: dict[str, Looked
         if shown != "dark":
             _open(looked.page, site, name)
 
-        assert (shown, _sideways(looked.page), _violations(looked.page)) == (shown, 0, [])
+        assert (shown, sideways(looked.page), violations(looked.page)) == (shown, 0, [])
         looked.require_nothing_wrong()
         _picture(looked.page, name, shown)
 
@@ -168,7 +166,7 @@ def test_the_page_to_sign_in_is_whole_and_accessible_in_each_view(browser: Brows
         looked.page.goto("/")
 
         expect(looked.page).to_have_url(f"{site.url}/pages/sign-in")
-        assert (_sideways(looked.page), _violations(looked.page)) == (0, [])
+        assert (sideways(looked.page), violations(looked.page)) == (0, [])
         looked.require_nothing_wrong()
         _picture(looked.page, "sign-in", shown)
 
@@ -392,21 +390,8 @@ def _open(page: Page, site: Site, name: str) -> None:
     page.goto(path)
 
 
-def _sideways(page: Page) -> int:
-    """By how many pixels one could scroll sideways."""
-    found: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    return found
-
-
 def _background(page: Page) -> str:
     return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
-
-
-def _violations(page: Page) -> list[str]:
-    """What axe-core finds: contrast, names, labels, landmarks, order of headings and the like."""
-    page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [f"{v['id']}: {n['html'][:160]}" for v in found["violations"] for n in v["nodes"]]
 
 
 def _picture(page: Page, name: str, shown: str) -> None:
