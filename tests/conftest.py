@@ -36,8 +36,10 @@ _runs = count()
 
 @pytest.fixture(autouse=True)
 def _own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What a test approves, caches or stores stays its own, and out of the user's folders."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state{next(_runs)}"))
+    """What a test approves, caches, stores or configures stays its own, and out of the user's folders."""
+    number = next(_runs)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state{number}"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / f"config{number}"))
 
 
 # Each client reads the authorities that it trusts, which takes 40 ms for 150 of them; no test meets a server of theirs.

@@ -38,7 +38,10 @@ def serve(
     ] = None,
     log_level: Annotated[LogLevel, typer.Option(help="What is logged, on stderr.")] = "warning",
 ) -> int:
-    """Serve the tools of many MCP servers through one: 'toolsearch gateway --config mcp.json' as a client's server."""
+    """Serve the tools of many MCP servers through one: 'toolsearch gateway --config mcp.json' as a client's server.
+
+    'toolsearch gateway import' finds the servers that your MCP clients have; without --config, those are served.
+    """
     if context.invoked_subcommand is not None:
         return ExitCode.OK
     log_from(log_level)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import platformdirs
 import typer
 
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.gateway_adoption import OURS, Adoption, adopt, redacted
 from toolsearch.cli.gateway_clients import KnownClient, known_clients
 from toolsearch.cli.gateway_config_text import ConfigText, JsonText, TomlText
+from toolsearch.cli.gateway_options import own_config
 from toolsearch.cli.output import line, print_diff, stderr, stdout, warn
 from toolsearch.errors import BadSettingError, SourceError
 from toolsearch.tools.json_types import JsonObject
@@ -58,7 +58,7 @@ def import_servers(
     found = _found(source, home or Path.home())
     if undo:
         return _undo(found, write=write)
-    own = config or platformdirs.user_config_path("toolsearch", appauthor=False) / "mcp.json"
+    own = config or own_config()
     own_format = JsonText("mcpServers")
     own_text = _text_of(own)
     kept = own_format.servers(own_text)

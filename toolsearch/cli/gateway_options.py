@@ -7,23 +7,40 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+import platformdirs
 import typer
 
-from toolsearch.cli.output import warn
+from toolsearch.cli.output import line, stderr, warn
 from toolsearch.errors import BadSettingError, MissingExtraError
 
 if TYPE_CHECKING:
     from toolsearch.gateway.settings import GatewayConfig
 
 ConfigOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="The mcpServers JSON of any MCP client.")
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The mcpServers JSON of any MCP client. Default: the file that 'toolsearch gateway import' writes.",
+    ),
 ]
 
 
+def own_config() -> Path:
+    """The gateway's own file, where `import` puts the servers and other commands look for them; it need not exist."""
+    return platformdirs.user_config_path("toolsearch", appauthor=False) / "mcp.json"
+
+
 def read_config(path: Path | None) -> GatewayConfig:
-    """Read the configuration at *path* with this process's environment, and warn of what is left alone."""
+    """Read the configuration at *path*, or the gateway's own, with this process's environment; print its warnings."""
     if path is None:
-        raise BadSettingError("say which servers there are: --config mcp.json")
+        path = own_config()
+        if not path.is_file():
+            raise BadSettingError(
+                f"say which servers there are: --config mcp.json; there is no {path}, which 'toolsearch gateway import' "
+                "makes of the servers of your MCP clients"
+            )
+        stderr().print(line(f"servers of {path}"))
     if importlib.util.find_spec("mcp") is None:
         raise MissingExtraError("the gateway", "mcp")
     from toolsearch.gateway.settings import read_gateway_config

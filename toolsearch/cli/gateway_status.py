@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.gateway_options import ConfigOption, read_config
+from toolsearch.cli.gateway_options import ConfigOption, own_config, read_config
 from toolsearch.cli.options import JsonOption
 from toolsearch.cli.output import line, print_json, stdout, table
 from toolsearch.environment import GATEWAY_TOKEN
@@ -35,7 +35,7 @@ def status(
 ) -> int:
     """Show the gateways that run here, or the one at URL: their servers, and what they have saved.
 
-    Those of a configuration with a stateDir of its own are found by --config. Exit code 1 if none runs.
+    A gateway whose configuration has a stateDir of its own is found by its --config. Exit code 1 if none runs.
     """
     if importlib.util.find_spec("mcp") is None:
         raise MissingExtraError("the gateway", "mcp")
@@ -45,7 +45,8 @@ def status(
     if url is not None:
         found = [{"address": url, "status": _asked(url)}]
     else:
-        settings = GatewaySettings() if config is None else read_config(config).settings
+        is_configured = config is not None or own_config().is_file()
+        settings = read_config(config).settings if is_configured else GatewaySettings()
         found = running_gateways(settings.state_folder)
     if as_json:
         print_json({"gateways": found})

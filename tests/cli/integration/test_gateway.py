@@ -92,11 +92,29 @@ def test_check_remembers_no_tool_as_seen(run, configured, tmp_path):
     assert not (tmp_path / "state" / "trust.db").exists()
 
 
-def test_a_command_without_a_configuration_says_how_to_give_one(run):
+def test_a_command_without_a_configuration_says_how_to_get_one(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     ran = run("check")
 
     assert ran.code == 2
     assert "--config mcp.json" in ran.err
+    assert "toolsearch gateway import" in ran.err
+    assert str(tmp_path / "toolsearch" / "mcp.json") in ran.err
+
+
+def test_what_import_has_written_is_found_by_the_other_commands(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    client = tmp_path / "home" / ".cursor" / "mcp.json"
+    client.parent.mkdir(parents=True)
+    client.write_text(json.dumps({"mcpServers": {"raw": raw_server()}}))
+    assert run("import", "--home", str(tmp_path / "home"), "--from", "cursor", "--write").code == 0
+    checked = run("check", "--json")
+
+    assert (checked.code, [each["name"] for each in checked.json["servers"]]) == (0, ["raw"])
+    assert f"servers of {tmp_path / 'config' / 'toolsearch' / 'mcp.json'}" in checked.err
+    assert "there are: raw" in run("login", "some").err
+    assert run("approve").code == 0
+    assert run("status").out == "No gateway runs.\n"
 
 
 def test_every_command_that_needs_the_protocol_says_what_to_install_for_it(run_python):
@@ -224,6 +242,19 @@ HELLO = {
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
 }
 PID = {"id": 3, "method": "tools/call", "params": {"name": "callToolRead", "arguments": {"name": "raw__pid"}}}
+
+
+def test_the_gateway_without_a_configuration_serves_what_import_has_written(start_python, tmp_path):
+    own = tmp_path / "config" / "toolsearch" / "mcp.json"
+    own.parent.mkdir(parents=True)
+    own.write_text(json.dumps({"mcpServers": {"raw": raw_server()}}))
+    process = start_python("-m", "toolsearch", "gateway", XDG_CONFIG_HOME=str(tmp_path / "config"))
+    spoken(process, HELLO)
+    answer = spoken(process, PID)
+    process.stdin.close()
+    process.wait(20)
+
+    assert int(answer["result"]["content"][0]["text"]) > 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to end a process by")
