@@ -38,6 +38,15 @@ def put(path: Path, text: str) -> Path:
 
 
 @pytest.fixture
+def project(home, monkeypatch) -> Path:
+    """A project of that user, in which the command is run."""
+    project = home / "work"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    return project
+
+
+@pytest.fixture
 def cursor(home) -> Path:
     return put(home / ".cursor" / "mcp.json", json.dumps({"mcpServers": {"git": GIT, "hub": HUB}}, indent=4))
 
@@ -225,3 +234,156 @@ def test_what_looks_secret_is_not_shown():
         "url": "https://***@host/mcp?token=***",
         "headers": {"Authorization": "***", "X": "Bearer ${T}"},
     }
+
+
+def test_gemini_is_read_in_its_own_words_and_its_addresses_stay_hidden(run, home):
+    gemini = put(
+        home / ".gemini" / "settings.json",
+        json.dumps(
+            {
+                "theme": "dark",
+                "mcpServers": {
+                    "web": {
+                        "httpUrl": "https://web.example/mcp?key=s3cret-value",
+                        "headers": {"X-Key": "$WEB_KEY"},
+                        "timeout": 5000,
+                        "trust": True,
+                    },
+                    "few": {"command": "few", "excludeTools": ["drop"]},
+                },
+            }
+        ),
+    )
+    _, out, err = run("--write")
+
+    web = {"httpUrl": "https://web.example/mcp?key=s3cret-value", "headers": {"X-Key": "${WEB_KEY}"}}
+    assert read(home / "own.json")["mcpServers"] == {"web": web}
+    left = read(gemini)
+    assert list(left["mcpServers"]) == ["few", "toolsearch"]
+    assert left["mcpServers"]["toolsearch"]["env"] == {"WEB_KEY": "${WEB_KEY}"}
+    assert left["theme"] == "dark"
+    assert "'few' stays with gemini-cli: 'excludeTools' limits its tools" in err
+    assert "s3cret-value" not in out + err
+
+
+VSCODE_PROJECT = """{
+  // what the team uses
+  "inputs": [
+    {"type": "promptString", "id": "github-token", "description": "GitHub", "password": true},
+  ],
+  "servers": {
+    "github": {
+      "type": "stdio", "command": "npx", "args": ["github", "${workspaceFolder}/src"],
+      "env": {"TOKEN": "${input:github-token}", "HOME_OF": "${userHome}", "TEAM": "${env:TEAM}"},
+    },
+    "filed": {"type": "stdio", "command": "npx", "envFile": "${workspaceFolder}/.env"},
+    "asks": {"type": "stdio", "command": "npx", "args": ["${input:other}"]},
+  },
+}
+"""
+
+
+def test_the_project_of_vscode_keeps_asking_for_its_inputs_and_hands_them_on(run, home, project):
+    file = put(project / ".vscode" / "mcp.json", VSCODE_PROJECT)
+    _, _, err = run("--write")
+
+    assert read(home / "own.json")["mcpServers"] == {
+        "github": {
+            "type": "stdio",
+            "command": "npx",
+            "args": ["github", f"{project}/src"],
+            "env": {"TOKEN": "${GITHUB_TOKEN}", "HOME_OF": str(home), "TEAM": "${env:TEAM}"},
+            "cwd": str(project),
+        }
+    }
+    text = file.read_text()
+    assert text.startswith(VSCODE_PROJECT[: VSCODE_PROJECT.index('  "servers"')])
+    servers = JsonText("servers").servers(text)
+    assert list(servers) == ["filed", "asks", "toolsearch"]
+    assert servers["toolsearch"]["env"] == {"GITHUB_TOKEN": "${input:github-token}", "TEAM": "${env:TEAM}"}
+    assert "goes on asking for GITHUB_TOKEN" in err
+    assert "'filed' stays with vscode-project: it takes variables from a file" in err
+    assert "'asks' stays with vscode-project: ${input:other} is no input of the file" in err
+    assert f"{file} is the project's" in err
+
+
+def test_an_input_whose_variable_means_something_else_is_not_taken(run, home, project):
+    servers = {"a": {"command": "a", "env": {"A": "${input:key}", "B": "${env:KEY}"}}}
+    put(project / ".vscode" / "mcp.json", json.dumps({"inputs": [{"id": "key"}], "servers": servers}))
+
+    assert run("--write")[0] == 1
+    assert not (home / "own.json").exists()
+
+
+def test_the_projects_of_cursor_and_claude_code_are_found_and_run_where_they_did(run, home, project):
+    put(project / ".cursor" / "mcp.json", json.dumps({"mcpServers": {"git": GIT, "sub": {**GIT, "cwd": "sub"}}}))
+    put(project / ".mcp.json", json.dumps({"mcpServers": {"git": GIT, "web": {"url": "https://web.example/mcp"}}}))
+    run("--write")
+
+    assert read(home / "own.json")["mcpServers"] == {
+        "git": {**GIT, "cwd": str(project)},
+        "web": {"url": "https://web.example/mcp"},
+        "sub": {**GIT, "cwd": str(project / "sub")},
+    }
+    assert list(read(project / ".cursor" / "mcp.json")["mcpServers"]) == ["toolsearch"]
+    assert list(read(project / ".mcp.json")["mcpServers"]) == ["toolsearch"]
+
+
+def test_claude_code_keeps_servers_for_itself_and_for_each_project_in_one_file(run, home, project):
+    gone = str(home / "gone")
+    before = {
+        "numStartups": 3,
+        "mcpServers": {"hub": HUB},
+        "projects": {
+            str(project): {"allowedTools": [], "mcpServers": {"git": GIT}},
+            str(home): {"mcpServers": {"web": {"type": "http", "url": "https://web.example/mcp"}}, "history": ["x"]},
+            gone: {"mcpServers": {"lost": GIT}},
+            "/empty": {"mcpServers": {}},
+        },
+    }
+    claude = put(home / ".claude.json", json.dumps(before, indent=2))
+    _, out, err = run("--write")
+
+    assert read(home / "own.json")["mcpServers"] == {
+        "hub": HUB,
+        "git": {**GIT, "cwd": str(project)},
+        "web": {"type": "http", "url": "https://web.example/mcp"},
+    }
+    after = read(claude)
+    assert list(after["mcpServers"]) == ["toolsearch"]
+    assert [list(each["mcpServers"]) for each in after["projects"].values()] == [
+        ["toolsearch"],
+        ["toolsearch"],
+        ["lost"],
+        [],
+    ]
+    assert after["projects"][str(home)]["history"] == ["x"]
+    assert f"(claude-code-local in {project})" in out
+    assert f"'lost' stays with claude-code-local in {gone}: its project {gone} is not there" in err
+    assert run("--undo", "--write")[0] == 0
+    assert read(claude) == before
+
+
+def test_one_client_alone_is_asked_for_by_name(run, home, project):
+    claude = {"mcpServers": {"hub": HUB}, "projects": {str(project): {"mcpServers": {"git": GIT}}}}
+    put(home / ".claude.json", json.dumps(claude))
+    run("--from", "claude-code-local", "--write")
+
+    assert list(read(home / "own.json")["mcpServers"]) == ["git"]
+
+
+def test_a_server_that_two_clients_say_in_their_own_words_is_one(run, home):
+    put(home / ".cursor" / "mcp.json", json.dumps({"mcpServers": {"a": {**GIT, "env": {"K": "${env:K}"}}}}))
+    put(home / ".gemini" / "settings.json", json.dumps({"mcpServers": {"a": {**GIT, "env": {"K": "$K"}}}}))
+    _, _, err = run("--write")
+
+    assert "another server" not in err
+    assert list(read(home / ".gemini" / "settings.json")["mcpServers"]) == ["toolsearch"]
+
+
+def test_servers_that_differ_in_a_variable_alone_are_two(run, home):
+    put(home / ".cursor" / "mcp.json", json.dumps({"mcpServers": {"a": {**GIT, "env": {"K": "${env:K}"}}}}))
+    put(home / ".gemini" / "settings.json", json.dumps({"mcpServers": {"a": {**GIT, "env": {"K": "$L"}}}}))
+    _, _, err = run("--write")
+
+    assert "'a' stays with gemini-cli: the gateway has another server of this name" in err

@@ -43,6 +43,14 @@ def test_every_spelling_of_streamable_http_means_it(kind):
     assert server.transport == "http"
 
 
+def test_an_http_url_of_gemini_is_streamable_http_and_no_other():
+    (server,) = read({"s": {"httpUrl": "http://h/mcp", "url": "http://h/sse"}}).servers
+
+    assert server == HttpServer("s", "http://h/mcp", kind_is_given=True)
+    assert reason_of({"httpUrl": "ftp://h"}) == "'httpUrl' must start with http:// or https:// and name a host"
+    assert "both 'command' and 'httpUrl'" in reason_of({"httpUrl": "http://h", "command": "x"})
+
+
 def test_variables_are_filled_in_everywhere_and_their_values_are_not_looked_at_again():
     environment = {"DIR": "/d", "KEY": "a${DIR}$b", "EMPTY": ""}
     entry = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from toolsearch.documents.json_values import is_list, is_object
@@ -31,27 +31,34 @@ class ConfigText(Protocol):
 
 
 class JsonText:
-    """JSON, with comments and trailing commas if need be; those between the servers are lost with them."""
+    """JSON, with comments and trailing commas if need be; those between the servers are lost with them.
 
-    def __init__(self, section: str) -> None:
+    *section* are the keys that lead to the servers, from the outermost object on.
+    """
+
+    def __init__(self, *section: str) -> None:
         self._section = section
+        self._shown = ".".join(section)
 
     def servers(self, text: str) -> dict[str, JsonObject]:
-        section = self._document(text).get(self._section, {})
+        section: Json = self.document(text)
+        for key in self._section:
+            section = section.get(key, {}) if is_object(section) else None
         if not is_object(section):
-            raise SourceError(f"{self._section!r} must map names to servers")
+            raise SourceError(f"{self._shown!r} must map names to servers")
         return {name: entry for name, entry in section.items() if is_object(entry)}
 
     def changed(self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject]) -> str:
-        before = self._document(text)
+        before = self.document(text)
         kept = {name: entry for name, entry in self.servers(text).items() if name not in remove}
         section = {**kept, **add}
         made = self._spliced(text, section)
-        if self._document(made) != {**before, self._section: section}:
-            raise SourceError(f"{self._section!r} cannot be changed in place; change it by hand")
+        if self.document(made) != _replaced(before, self._section, section):
+            raise SourceError(f"{self._shown!r} cannot be changed in place; change it by hand")
         return made
 
-    def _document(self, text: str) -> JsonObject:
+    def document(self, text: str) -> JsonObject:
+        """The whole of *text*."""
         try:
             document: Json = json.loads(_plain_json(text)) if text.strip() else {}
         except (ValueError, RecursionError) as error:
@@ -61,15 +68,26 @@ class JsonText:
         return document
 
     def _spliced(self, text: str, section: JsonObject) -> str:
-        written = json.dumps(section, indent=2, ensure_ascii=False).replace("\n", "\n  ")
+        margin = "  " * len(self._section)
+        written = json.dumps(section, indent=2, ensure_ascii=False).replace("\n", f"\n{margin}")
         span = _value_span(text, self._section)
         if span is not None:
             return text[: span[0]] + written + text[span[1] :]
+        if len(self._section) > 1:
+            raise SourceError(f"there is no {self._shown!r} in it any more")
+        (key,) = self._section
         opening = _plain_json(text).find("{")
         if opening < 0:
-            return f'{{\n  "{self._section}": {written}\n}}\n'
-        comma = "," if self._document(text) else "\n"
-        return f'{text[: opening + 1]}\n  "{self._section}": {written}{comma}{text[opening + 1 :]}'
+            return f'{{\n  "{key}": {written}\n}}\n'
+        comma = "," if self.document(text) else "\n"
+        return f'{text[: opening + 1]}\n  "{key}": {written}{comma}{text[opening + 1 :]}'
+
+
+def _replaced(document: JsonObject, path: Sequence[str], value: Json) -> JsonObject:
+    """*document* with *value* at *path*."""
+    key, *rest = path
+    inner = document.get(key)
+    return {**document, key: _replaced(inner if is_object(inner) else {}, rest, value) if rest else value}
 
 
 def _plain_json(text: str) -> str:
@@ -78,11 +96,22 @@ def _plain_json(text: str) -> str:
     return _TRAILING_COMMA.sub(lambda found: found[1] or " ", without)
 
 
-def _value_span(text: str, key: str) -> tuple[int, int] | None:
-    """The start and the end of the value of *key* in the outermost object of *text*."""
+def _value_span(text: str, path: Sequence[str]) -> tuple[int, int] | None:
+    """The start and the end of the value at *path*, whose first key is in the outermost object of *text*."""
     plain = _plain_json(text)
+    start, end = plain.find("{"), len(plain)
+    for key in path:
+        span = _member_span(plain, start, key) if plain[start : start + 1] == "{" else None
+        if span is None:
+            return None
+        start, end = span
+    return start, end
+
+
+def _member_span(plain: str, opening: int, key: str) -> tuple[int, int] | None:
+    """The start and the end of the value of *key* in the object that begins at *opening*."""
     decoder = json.JSONDecoder()
-    place = plain.find("{") + 1
+    place = opening + 1
     while (place := _after_space(plain, place)) < len(plain) and plain[place] == '"':
         name, place = decoder.raw_decode(plain, place)
         start = _after_space(plain, _after_space(plain, place) + 1)

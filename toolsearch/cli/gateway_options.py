@@ -37,8 +37,8 @@ def read_config(path: Path | None) -> GatewayConfig:
         path = own_config()
         if not path.is_file():
             raise BadSettingError(
-                f"say which servers there are: --config mcp.json; there is no {path}, which 'toolsearch gateway import' "
-                "makes of the servers of your MCP clients"
+                f"say which servers there are: --config mcp.json; there is no {path}, which "
+                "'toolsearch gateway import' makes of the servers of your MCP clients"
             )
         stderr().print(line(f"servers of {path}"))
     if importlib.util.find_spec("mcp") is None:

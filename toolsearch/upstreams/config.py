@@ -33,7 +33,8 @@ _GATEWAY_SECTION = "toolsearch"  # the gateway's own settings, in a file that ot
 _OWN_SECTIONS = (_SECTIONS[0], _GATEWAY_SECTION)
 _HTTP_TYPES = ("http", "streamable-http", "streamable_http", "streamableHttp", "sse")
 _STDIO_KEYS = frozenset({"type", "command", "args", "env", "cwd", "disabled", "mode"})
-_HTTP_KEYS = frozenset({"type", "url", "headers", "disabled", "mode"})
+_GEMINI_URL = "httpUrl"  # there the word for streamable HTTP; url is for the older one
+_HTTP_KEYS = frozenset({"type", "url", _GEMINI_URL, "headers", "disabled", "mode"})
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
@@ -188,9 +189,14 @@ def _is_http(fields: JsonObject) -> bool:
     kind = fields.get("type")
     if kind is not None and kind != "stdio" and kind not in _HTTP_TYPES:
         raise _UnusableServerError(f"type is {kind!r}; use 'stdio', 'http' or 'sse'")
-    if kind is None and "url" in fields and "command" in fields:
-        raise _UnusableServerError("it has both 'command' and 'url'; keep one, or say which by 'type'")
-    return kind in _HTTP_TYPES or (kind is None and "url" in fields)
+    key = _url_key(fields)
+    if kind is None and key in fields and "command" in fields:
+        raise _UnusableServerError(f"it has both 'command' and {key!r}; keep one, or say which by 'type'")
+    return kind in _HTTP_TYPES or (kind is None and key in fields)
+
+
+def _url_key(fields: JsonObject) -> str:
+    return _GEMINI_URL if _GEMINI_URL in fields else "url"
 
 
 def _read_stdio(name: str, fields: JsonObject, expand: _Expansion) -> StdioServer:
@@ -214,13 +220,14 @@ def _read_stdio(name: str, fields: JsonObject, expand: _Expansion) -> StdioServe
 
 
 def _read_http(name: str, fields: JsonObject, expand: _Expansion) -> HttpServer:
-    url = _text(fields, "url", expand)
+    key = _url_key(fields)
+    url = _text(fields, key, expand)
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise _UnusableServerError("'url' is not an address") from error
+        raise _UnusableServerError(f"{key!r} is not an address") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise _UnusableServerError("'url' must start with http:// or https:// and name a host")
+        raise _UnusableServerError(f"{key!r} must start with http:// or https:// and name a host")
     headers = _texts(fields, "headers", expand)
     credentials = as_secrets(secrets_of_headers(headers), secrets_of_url(url), expand.used)
     return HttpServer(
@@ -231,7 +238,7 @@ def _read_http(name: str, fields: JsonObject, expand: _Expansion) -> HttpServer:
         credentials=credentials,
         secrets=credentials | as_secrets(keys_in(parts.path)),
         kind="sse" if fields.get("type") == "sse" else "http",
-        kind_is_given="type" in fields,
+        kind_is_given="type" in fields or key == _GEMINI_URL,
     )
 
 
