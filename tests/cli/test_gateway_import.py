@@ -285,8 +285,10 @@ VSCODE_PROJECT = """{
 
 def test_the_project_of_vscode_keeps_asking_for_its_inputs_and_hands_them_on(run, home, project):
     file = put(project / ".vscode" / "mcp.json", VSCODE_PROJECT)
-    _, _, err = run("--write")
+    _, out, err = run("--write")
 
+    assert '"GITHUB_TOKEN": "${input:github-token}"' in out
+    assert f"gateway check --config {home / 'own.json'}" in err
     assert read(home / "own.json")["mcpServers"] == {
         "github": {
             "type": "stdio",

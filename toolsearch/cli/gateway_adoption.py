@@ -17,6 +17,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.upstreams import secrets
 from toolsearch.upstreams.config import HttpServer, McpServer, read_mcp_config
 
+_INPUT = re.compile(r"\$\{input:[^{}]*\}")  # what an editor asks a person for
 OURS = "toolsearch"  # what the gateway's entry is called in a client's file
 
 
@@ -136,7 +137,7 @@ def _redacted(entry: JsonObject) -> Json:
 
 def _hidden(value: Json) -> Json:
     """*value*, or asterisks if it is more than the name of a variable and the scheme before it."""
-    rest = VARIABLE.sub("", value).strip() if isinstance(value, str) else "?"
+    rest = _INPUT.sub("", VARIABLE.sub("", value)).strip() if isinstance(value, str) else "?"
     return value if rest in {"", "Bearer", "Basic", "token"} else "***"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from toolsearch.cli.gateway_clients import EACH_PROJECT, KnownClient, known_clie
 from toolsearch.cli.gateway_config_text import ConfigText, JsonText, TomlText
 from toolsearch.cli.gateway_file_changes import FileChanges, backups, text_of
 from toolsearch.cli.gateway_options import own_config
-from toolsearch.cli.output import stdout, warn
+from toolsearch.cli.output import line, program, stderr, stdout, warn
 from toolsearch.errors import BadSettingError, SourceError
 from toolsearch.tools.json_types import Json, JsonObject
 
@@ -88,6 +89,10 @@ def import_servers(
     everything.put(own, own_format.changed(own_text, remove=(), add=kept), "the gateway", own_format)
     everything.extend(changes)
     everything.apply(write=write)
+    if write:
+        stderr().print(
+            line(f"Look at them: {program()} gateway check{f' --config {shlex.quote(str(config))}' if config else ''}")
+        )
     return ExitCode.OK
 
 

@@ -24,11 +24,18 @@ _PATIENCE_S = 300.0
 _PAGE = b"<!doctype html><title>toolsearch</title><p>You can close this page and go back to the terminal."
 
 
-async def login(settings: UpstreamSettings, state_dir: Path, *, show: Callable[[str], None]) -> None:
+async def login(
+    settings: UpstreamSettings,
+    state_dir: Path,
+    *,
+    show: Callable[[str], None],
+    open_page: Callable[[str], object] | None = None,
+) -> None:
     """Connect to the server once; if it asks for a login, *show* gets the address for the browser, and the answer is
     awaited on a loopback address for five minutes.
 
-    Raises BadSettingError where there is nothing to log in to, and LoginRequiredError where it did not work.
+    *open_page* gets the address alone, in a thread, once it has been shown; the server has chosen it. Raises
+    BadSettingError where there is nothing to log in to, and LoginRequiredError where it did not work.
     """
     tokens = stored_tokens(replace(settings, state_folder=state_dir))
     if tokens is None:
@@ -37,6 +44,8 @@ async def login(settings: UpstreamSettings, state_dir: Path, *, show: Callable[[
 
     async def ask(url: str) -> None:
         show(f"Log in to {settings.name} here: {url}")
+        if open_page is not None:
+            await asyncio.to_thread(open_page, url)
 
     async with _callback() as (redirect_uri, answer):
         tokens.forget()  # the registration is for another loopback port

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from tests.kit.commands import Ran, is_running
 from tests.kit.gateway import raw_server, served
 from toolsearch.access.principals import LOCAL
+from toolsearch.cli.gateway_browser import open_page
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.reports.running import announced, running_gateways
@@ -25,6 +27,7 @@ from toolsearch.gateway.trust.gate import make_gate
 from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.pinned import tool_entry
+from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era
 
 
@@ -218,6 +221,25 @@ def test_login_names_the_servers_there_are(run, held):
 
     assert ran.code == 2
     assert "there are: sums, more" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("screen", "options", "opens"), [("", [], False), (":0", ["--no-browser"], False), (":0", [], True)]
+)
+def test_login_opens_a_browser_only_where_there_is_a_screen(run, configured, monkeypatch, screen, options, opens):
+    given: dict[str, Any] = {}
+
+    async def log_in(settings: UpstreamSettings, _: Path, **more: Any) -> None:
+        given.update(more, server=settings.name)
+
+    monkeypatch.setattr("toolsearch.upstreams.login.login", log_in)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("DISPLAY", screen)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    ran = run("login", "web", "--config", configured({"web": {"url": "https://web.example/mcp"}}), *options)
+
+    assert (ran.code, given["server"]) == (0, "web")
+    assert given["open_page"] is (open_page if opens else None)
 
 
 def spoken(process: subprocess.Popen[str], request: dict[str, Any]) -> dict[str, Any]:

@@ -150,6 +150,22 @@ async def test_a_login_is_kept_for_its_owner_alone_and_used_by_a_gateway_that_ru
         assert token not in caplog.text
 
 
+async def test_the_address_is_shown_before_it_is_opened(tmp_path):
+    shown: list[str] = []
+    browser = Browser()
+    loop = asyncio.get_running_loop()
+    async with guarded_server() as (url, _):
+        await login(
+            settings_of({"url": url}, tmp_path),
+            tmp_path,
+            show=shown.append,
+            open_page=lambda page: (shown.append(page), loop.call_soon_threadsafe(browser.show, page)),
+        )
+
+    assert shown == [f"Log in to s here: {shown[1]}", shown[1], "Logged in to s."]
+    assert shown[1].startswith("http://127.0.0.1:")
+
+
 async def test_tokens_that_are_no_good_any_more_are_refreshed_once_for_all(tmp_path):
     async with guarded_server() as (url, authority):
         settings = settings_of({"url": url}, tmp_path)
