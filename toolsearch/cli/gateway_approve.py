@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,7 +79,7 @@ def _approve(store: PinStore, waiting: Sequence[Waiting], *, yes: bool, shows: b
         name = each.held.label
         if not yes and not typer.confirm(f"Approve {name}?", default=False, err=True):
             outcome = ExitCode.NOTHING
-        elif store.approve(each.server, each.name, each.held.pin, getpass.getuser(), each.held.kind):
+        elif store.approve(each.server, each.name, each.held.pin, _person(), each.held.kind):
             stderr().print(line(f"approved {name}"))
         else:
             warn(f"{name} has changed meanwhile and still awaits approval; look at it again")
@@ -100,8 +101,17 @@ def _revoke(config: GatewayConfig, store: PinStore, target: str | None, *, yes: 
     if not yes and not typer.confirm("Withdraw that?", default=False, err=True):
         return ExitCode.NOTHING
     for server, kind, name in chosen:
-        store.revoke(server, name, getpass.getuser(), kind)
+        store.revoke(server, name, _person(), kind)
     return ExitCode.OK
+
+
+def _person() -> str:
+    """Who decides, for the record."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):  # a container may run as a number without a name; Windows may say none
+        number = getattr(os, "getuid", None)
+        return f"user {number()}" if number else "somebody"
 
 
 def _those_of(target: str, waiting: Sequence[Waiting]) -> list[Waiting]:
