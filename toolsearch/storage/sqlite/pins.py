@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
+
+from filelock import FileLock
 
 from toolsearch.errors import PinStoreError
 from toolsearch.storage.private_files import make_private
@@ -53,7 +55,7 @@ class SqlitePins(_PinFile, SqlPins):
 def _make(path: Path) -> None:
     """Create the file, with its table, so that only its owner can read it and what SQLite puts beside it.
 
-    It is linked into place when it is complete, even if several processes create it at once. So an empty file is one
+    It is put in its place when it is complete, even if several processes create it at once. So an empty file is one
     that lost its contents. SQLite would take it for a new one, and every tool for one seen for the first time; that is
     a PinStoreError.
     """
@@ -63,8 +65,19 @@ def _make(path: Path) -> None:
             new = Path(scratch) / path.name
             make_private(new)
             _PinFile(new).close()
-            with suppress(FileExistsError):  # another process was faster
-                os.link(new, path)
+            _put_in_place(new, path)
     if not path.stat().st_size:
         raise PinStoreError(f"{path} is empty; restore it, or remove it to approve everything anew")
     path.chmod(0o600)
+
+
+def _put_in_place(new: Path, path: Path) -> None:
+    """Let the complete file *new* be the one at *path*, unless another process was faster."""
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        return
+    except (AttributeError, OSError):  # no hard links, as on exFAT, some network shares and Android
+        with FileLock(path.with_name(f".{path.name}.lock"), mode=0o600):
+            if not path.exists():
+                new.replace(path)
