@@ -67,9 +67,10 @@ class _BoundedProtocol(H11Protocol):
 
 def _files_for_connections() -> int:
     """Half of the files that this process may open. The other half is for the servers and for storage."""
-    if sys.platform == "win32":
-        return sys.maxsize  # the system has no such limit
-    import resource
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return sys.maxsize  # Windows has no such limit
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if soft == resource.RLIM_INFINITY else max(soft // 2, 1)

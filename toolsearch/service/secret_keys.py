@@ -14,7 +14,7 @@ from typing import Final
 from toolsearch.environment import SECRET_KEY, SECRET_KEY_FILE
 from toolsearch.errors import BadSettingError, RecordConflictError, SealError
 from toolsearch.service.seal import Seal, new_key
-from toolsearch.storage.private_files import write_private
+from toolsearch.storage.private_files import has_modes, write_private
 from toolsearch.storage.records import THE_SERVICE, RecordStore
 from toolsearch.tools.json_types import JsonObject
 
@@ -119,7 +119,7 @@ def _key(word: str) -> bytes:
 
 def _read(path: Path) -> str:
     try:
-        if stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
+        if has_modes() and stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
             logger.warning("others than its owner may use the secret keys in %s; run 'chmod 600' on it", path)
         return path.read_text(encoding="ascii", errors="replace")
     except OSError as error:

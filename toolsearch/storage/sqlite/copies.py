@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -125,7 +126,12 @@ def _read_only(path: Path) -> sqlite3.Connection:
 
 def _to_disk(path: Path) -> None:
     """Wait until the file, or the names in the folder, are safe from a power cut."""
-    handle = os.open(path, os.O_RDONLY)
+    access = os.O_RDONLY
+    if sys.platform == "win32":
+        if path.is_dir():
+            return  # Windows opens no folders; its file system keeps a journal of their names
+        access = os.O_RDWR  # and lets only those who may write wait for the disk
+    handle = os.open(path, access)
     try:
         os.fsync(handle)
     finally:
