@@ -73,9 +73,9 @@ class JsonText:
         span = _value_span(text, self._section)
         if span is not None:
             return text[: span[0]] + written + text[span[1] :]
-        if len(self._section) > 1:
+        if len(self._section) != 1:
             raise SourceError(f"there is no {self._shown!r} in it any more")
-        (key,) = self._section
+        key = self._section[0]
         opening = _plain_json(text).find("{")
         if opening < 0:
             return f'{{\n  "{key}": {written}\n}}\n'
