@@ -320,7 +320,6 @@ def note_searches(
 ) -> None:
     """Count what calls of the search tool came to. *is_search_round* says that their reply made no others."""
     conversation.note_loaded(name for _, result in searches for name in found_names(result))
-    # Where an answer loads tools, it holds their definitions in place of its text.
     loads = conversation.native_search() or NativeSearch()
-    written = [(call.arguments, "" if loads.found(result) else result.text) for call, result in searches]
+    written = [(call.arguments, loads.text_read(result)) for call, result in searches]
     conversation.note_searches(written, is_search_round=is_search_round)

@@ -16,6 +16,7 @@ from toolsearch.tokens import TokenCounter
 from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.tools.summaries import one_line
 from toolsearch.wire.mcp.definitions import fields_for_calling
+from toolsearch.wire.native_search import loaded_text
 
 ANSWER_TOKENS: Final = 800
 _SUMMARY_WIDTHS = (240, 160, 100, 60, 30, 0)  # characters; tried in turn until an answer fits
@@ -90,8 +91,9 @@ class AnsweredQuery:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """*text* is for the model; the others say the same for programs.
+    """*texts* are for the model; the others say the same for programs.
 
+    texts        one text; where the provider shows what is loaded by itself, that is the first, and the rest another
     definitions  those that the text holds, as the model reads them
     loaded       the names of the tools that are loaded, or whose definitions are given
     also_found   the other tools that the text names, as it does
@@ -99,13 +101,17 @@ class SearchAnswer:
     found        the names of all tools that the text names
     """
 
-    text: str
+    texts: list[str]
     call_hint: str
     loaded: list[str]
     also_found: list[str]
     remarks: str
     definitions: list[dict[str, Any]]
     found: list[str]
+
+    @property
+    def text(self) -> str:
+        return _lines(*self.texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +148,7 @@ class AnswerWriter:
         definitions = self._definitions(loaded)
         page = _Page(exposure, answers, listed_before, unlisted, definitions, self.shown, servers, note)
         *larger, least = page.sizes()
-        fitting = (size for size in larger if self.counter.count(page.text(size)) <= self.answer_tokens)
+        fitting = (size for size in larger if self.counter.count(_lines(*page.texts(size))) <= self.answer_tokens)
         return page.answer(next(fitting, least))
 
     def _definitions(self, loaded: Sequence[Sequence[str]]) -> dict[str, dict[str, Any]]:
@@ -189,12 +195,19 @@ class _Page:
         cut = [_Size(width, most, has_servers=True) for width in _SUMMARY_WIDTHS]
         return [*cut, *(_Size(0, count, has_servers=False) for count in range(most, -1, -1))]
 
-    def text(self, size: _Size) -> str:
+    def texts(self, size: _Size) -> list[str]:
+        loaded = self._loaded_natively()
         seen: set[str] = set()
-        lines = [self._hint()]
-        for answer in self.answers:
-            lines += self._of_query(answer, size, seen)
-        return _lines(*lines, *self._rest(size))
+        lines = [line for answer in self.answers for line in self._of_query(answer, size, seen, loaded)]
+        rest = _lines(self._hint() if seen or not loaded else "", *lines, *self._rest(size))
+        if not loaded:
+            return [rest]
+        return [loaded_text(loaded), *([rest] if rest else [])]
+
+    def _loaded_natively(self) -> list[str]:
+        """The names of the tools of which the provider tells the model by itself."""
+        names = (name for answer in self.answers for name in answer.loaded)
+        return [name for name in dict.fromkeys(names) if self.exposure.is_native and name not in self.unlisted]
 
     def answer(self, size: _Size) -> SearchAnswer:
         named = dict.fromkeys(tool for answer in self.answers for tool in self._named(answer, size))
@@ -202,7 +215,7 @@ class _Page:
         others = {tool.name: self._line(tool, 0) for tool in named if tool.name not in loaded}
         heads = [self._head(answer) for answer in self.answers if answer.remark]
         return SearchAnswer(
-            self.text(size),
+            self.texts(size),
             self._hint(),
             list(loaded),
             [line.removeprefix("- ") for line in others.values()],
@@ -221,11 +234,14 @@ class _Page:
         """The first tools of *answer*, and those whose definitions are given."""
         return [tool for at, tool in enumerate(answer.tools) if at < size.tools or tool.name in self.definitions]
 
-    def _of_query(self, answer: AnsweredQuery, size: _Size, seen: set[str]) -> Iterator[str]:
-        if len(self.answers) > 1 or answer.remark:
-            yield self._head(answer)
+    def _of_query(
+        self, answer: AnsweredQuery, size: _Size, seen: set[str], left_out: Collection[str]
+    ) -> Iterator[str]:
         named = self._named(answer, size)
-        for tool in named:
+        told = [tool for tool in named if tool.name not in left_out]
+        if answer.remark or (len(self.answers) > 1 and (told or not left_out)):
+            yield self._head(answer)
+        for tool in told:
             if tool.name in seen:
                 yield f"- {tool.name} [{self._marks(tool)}]: see above"
             elif tool.name in self.definitions:

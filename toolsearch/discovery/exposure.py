@@ -25,12 +25,15 @@ class Exposure:
     call_hint  tells the model, in the answer to a search, how to call the found tools
     grows      whether found tools are added to the tool list that the model is sent
     answers    what the answer to a search holds: names, if the model's list holds the definitions, or the definitions
+    is_native  whether the provider puts definitions in the place of what an answer says of loaded tools, so that the
+               rest of it has to be a text of its own
     """
 
     kind: ExposureKind
     call_hint: str
     grows: bool = False
     answers: Literal["names", "definitions"] = "names"
+    is_native: bool = False
 
     @property
     def is_searched(self) -> bool:
@@ -71,7 +74,7 @@ HEDGE = Exposure(
 )
 """As "append" and as "fixed" at once: for a client of which nobody knows whether it lists anew."""
 
-DEFERRED = Exposure("deferred", _IN_LIST)
+DEFERRED = Exposure("deferred", _IN_LIST, is_native=True)
 """The provider knows all definitions from the start, and an answer makes it load those that were found."""
 
 MESSAGES = Exposure("messages", _IN_LIST)

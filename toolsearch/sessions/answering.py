@@ -223,7 +223,7 @@ def answered_in(conversation: Searching, arguments: Mapping[str, Json]) -> Answe
     others = dict.fromkeys(name for name in named if name not in given)
     structured = {"tools": given, "alsoFound": list(others), "refused": refused}
     output = ToolOutput(
-        (text_block(answer.text),),
+        tuple(map(text_block, answer.texts)),
         structured={key: names for key, names in structured.items() if names or key == "tools"},
     )
     return Answered(output, answers)

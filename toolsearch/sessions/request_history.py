@@ -10,7 +10,7 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.capabilities import RevealMode
 from toolsearch.wire.messages import AssistantMessage, Message, ToolChangeMessage, ToolMessage, UserMessage
-from toolsearch.wire.native_search import found_names
+from toolsearch.wire.native_search import NativeSearch, found_names
 
 FOUND_BEFOREHAND = f"[{TOOL_NAME} was asked this beforehand. It answered:]"
 """The first line of a message of the user's that holds the answer to a search which nobody has called."""
@@ -51,9 +51,9 @@ def history_tokens(
 ) -> int:
     """What *messages* hold because there is a search: calls of it, answers, and added definitions.
 
-    An answer that loads some of the *deferred* tools holds their definitions in place of its text.
+    An answer that loads some of the *deferred* tools holds their definitions in place of what it says of them.
     """
-    total = 0
+    total, native = 0, NativeSearch(deferred)
     for message in messages:
         if isinstance(message, AssistantMessage):
             asked = [call.arguments for call in message.tool_calls if call.name == TOOL_NAME]
@@ -63,8 +63,7 @@ def history_tokens(
         elif isinstance(message, UserMessage) and is_answer_beforehand(message):
             total += counter.count(message.text)
     for result in _results(messages):
-        loaded = [deferred[name] for name in found_names(result) if name in deferred]
-        total += sum(map(tokens_of, loaded)) if loaded else counter.count(result.text)
+        total += sum(map(tokens_of, native.found(result))) + counter.count(native.text_read(result))
     return total
 
 

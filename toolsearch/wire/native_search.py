@@ -1,15 +1,22 @@
-"""What a tool search loads where the provider takes tools in the midst of a conversation, and so keeps its cache."""
+"""What a tool search loads where the provider takes tools in the midst of a conversation, and so keeps its cache.
+
+No provider takes words in such an answer. So what a search has to say besides, such as which other tools it found, is a
+text that follows the results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import cast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, cast
 
 from toolsearch.documents.json_values import is_object
+from toolsearch.tools.blocks import block_text, text_block
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import TOOL_NAME
+
+_BESIDE: Final = f"{TOOL_NAME}: "  # begins a text that follows the results of searches
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +26,8 @@ class NativeSearch:
     definitions  the deferred tools, by name, as the request announces them. Any other name is left out of an answer,
                  since the provider would refuse the request for it
 
-    A result names its tools in its structured form, ``{"tools": [name, ...]}``.
+    A result names its tools in its structured form, ``{"tools": [name, ...]}``. Its first block says the same in words;
+    what else it has to say is in the others.
     """
 
     definitions: Mapping[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
@@ -28,6 +36,15 @@ class NativeSearch:
         """What to load for *result*, in its order; ``[]`` if it failed or is no search."""
         return [self.definitions[name] for name in found_names(result) if name in self.definitions]
 
+    def texts_beside(self, result: ToolResult) -> list[str]:
+        """What the model is to read besides what *result* loads; ``[]`` if it loads nothing."""
+        texts = map(block_text, result.content[1:] if self.found(result) else ())
+        return [text for text in texts if text]
+
+    def text_read(self, result: ToolResult) -> str:
+        """The words of *result* that the model reads: all of them if it loads nothing."""
+        return "\n".join(self.texts_beside(result)) if self.found(result) else result.text
+
 
 def found_names(result: ToolResult) -> list[str]:
     """The names of the tools that *result* has found, in its order; ``[]`` if it failed or is no search."""
@@ -35,3 +52,29 @@ def found_names(result: ToolResult) -> list[str]:
         return []
     names = cast("Sequence[str]", result.structured.get("tools", ()))
     return list(dict.fromkeys(names))
+
+
+def loaded_text(names: Iterable[str]) -> str:
+    """The first block of an answer that loads *names*, for whoever is not shown their definitions in its place."""
+    return f"Loaded, to be called by name: {', '.join(names)}."
+
+
+def write_beside(text: str) -> str:
+    """*text* as it follows the results, so that it is not taken for words of the user or of the application."""
+    return f"{_BESIDE}{text}"
+
+
+def is_beside(text: str) -> bool:
+    """Whether `write_beside` wrote *text*."""
+    return text.startswith(_BESIDE)
+
+
+def with_beside(results: Sequence[ToolResult], texts: Iterable[str]) -> list[ToolResult]:
+    """Return *results*, as they were read, with the *texts* that followed them: all in the last search among them."""
+    blocks = tuple(text_block(text.removeprefix(_BESIDE)) for text in texts)
+    last = max((place for place, result in enumerate(results) if result.name == TOOL_NAME), default=-1)
+    if not blocks or last < 0:
+        return list(results)
+    names = found_names(results[last])
+    content = (*([text_block(loaded_text(names))] if names else []), *blocks)
+    return [*results[:last], replace(results[last], content=content), *results[last + 1 :]]

@@ -5,8 +5,9 @@ left out. Neighbours of one role become one message. The system messages that be
 it; later ones, and changes of tools, stand between a user's message and the model's answer, and move there if they are
 not: what is read back is in that order. Only newer models take these; see `sendable`.
 
-A result that loads tools is written as references to them, without its text. Marks for the provider's cache are kept on
-what users and assistants say, not on system texts and results.
+A result that loads tools is written as references to them, beside which nothing else may stand; what else it says is a
+text after all results. Marks for the provider's cache are kept on what users and assistants say, not on system texts
+and results.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from toolsearch.wire.messages import (
     UserMessage,
     verbatim_items,
 )
-from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.native_search import NativeSearch, found_names, is_beside, with_beside, write_beside
 from toolsearch.wire.reply_items import mapping
 
 _REFERENCE = "tool_reference"
@@ -96,7 +97,7 @@ def is_own(entry: JsonObject) -> bool:
 
 
 def write_results(results: Sequence[ToolResult], native_search: NativeSearch | None = None) -> list[dict[str, Json]]:
-    """One message for all results. With *native_search*, searches are answered with references to what they found."""
+    """One message for all results. With *native_search*, searches are answered with references to what they load."""
     blocks = _write_result_blocks(results, native_search)
     return [{"role": "user", "content": blocks}] if blocks else []
 
@@ -168,7 +169,10 @@ def _holds_something(part: JsonObject) -> bool:
 
 
 def _write_result_blocks(results: Iterable[ToolResult], native_search: NativeSearch | None) -> list[dict[str, Json]]:
-    return [_write_result(result, native_search) for result in results]
+    results = list(results)
+    texts = [text for result in results for text in native_search.texts_beside(result)] if native_search else []
+    beside = [text_block(write_beside(text)) for text in texts]
+    return [*(_write_result(result, native_search) for result in results), *beside]
 
 
 def _write_result(result: ToolResult, native_search: NativeSearch | None) -> dict[str, Json]:
@@ -218,6 +222,9 @@ def _read_user(entry: JsonObject, tools: Mapping[str, str]) -> list[Message]:
     blocks = _blocks(entry.get("content"))
     results = read_results(blocks, tools)
     said = [block for block in blocks if block.get("type") != _RESULT]
+    if any(map(found_names, results)):
+        results = with_beside(results, [text for block in said if (text := _text_beside(block))])
+        said = [block for block in said if not _text_beside(block)]
     content = read_parts(said, _read_part, _write_part, PROVIDER)
     messages: list[Message] = [ToolMessage(tuple(results))] if results else []
     if not content:
@@ -225,6 +232,11 @@ def _read_user(entry: JsonObject, tools: Mapping[str, str]) -> list[Message]:
     last = plain_text(content, -1)
     user = UserMessage("", tuple(content)) if last is None else UserMessage(last, tuple(content[:-1]))
     return [*messages, user]
+
+
+def _text_beside(block: JsonObject) -> str:
+    text = block.get("text") if block.get("type") == "text" else None
+    return text if isinstance(text, str) and is_beside(text) else ""
 
 
 def _read_system(entry: JsonObject, tools: Mapping[str, ToolDefinition]) -> Iterator[Message]:

@@ -1,8 +1,9 @@
 """Conversations as OpenAI's Responses has them: items in a row.
 
 There is no place for the name of a result's tool, for a failure, and for structured results: the text of a result says
-that it failed. Several blocks of a result become one text, unless a picture is among them. A developer's message is
-read as the system's. Tools can be added in the midst of a conversation, and not withdrawn. What only this API knows,
+that it failed. Several blocks of a result become one text, unless a picture is among them. The output of the API's own
+search holds tools alone; what else a search says is a developer's message after all outputs, as additional tools are the
+developer's. Every other developer's message is read as the system's. Tools can be added in the midst of a conversation, and not withdrawn. What only this API knows,
 such as reasoning or its own tools' calls, is part of the assistant's message beside which it stands, and goes back word
 for word.
 """
@@ -42,7 +43,7 @@ from toolsearch.wire.messages import (
     UserMessage,
     verbatim_items,
 )
-from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.native_search import NativeSearch, is_beside, with_beside, write_beside
 from toolsearch.wire.openai_responses.calls import SEARCH_CALL, read_call, write_calls
 from toolsearch.wire.openai_responses.names import API, PROVIDER
 from toolsearch.wire.openai_responses.tools import write_tool
@@ -92,7 +93,7 @@ def read_messages(request: JsonObject, tools: Mapping[str, ToolDefinition] = NO_
         if kind == "user":
             messages += map(_read_user, items)
         elif kind == "system":
-            messages += [SystemMessage(_text(item)) for item in items]
+            messages += _read_system(items, messages)
         elif kind == "results":
             messages.append(ToolMessage(tuple(read_results(items, called))))
         elif kind == "change":
@@ -114,16 +115,15 @@ def write_results(results: Sequence[ToolResult], native_search: NativeSearch | N
     if native_search is None:
         return [_write_result(result) for result in results]
     outputs: list[dict[str, Json]] = []
-    explanations: list[dict[str, Json]] = []
+    texts: list[str] = []
     for result in results:
         if result.name != TOOL_NAME:
             outputs.append(_write_result(result))
             continue
         output = _write_found(result, native_search)
         outputs.append(output)
-        if not output["tools"]:  # why, and what to try, has no place in the output of a search
-            explanations.append(_plain_message("developer", f"{TOOL_NAME}: {result_as_text(result)}"))
-    return outputs + explanations
+        texts += native_search.texts_beside(result) if output["tools"] else [result_as_text(result)]
+    return outputs + [_plain_message("developer", write_beside(text)) for text in texts if text]
 
 
 def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:
@@ -226,6 +226,16 @@ def _read_user(item: JsonObject) -> UserMessage:
     blocks = _blocks(item.get("content"))
     first = plain_text(blocks, 0)
     return UserMessage("", tuple(blocks)) if first is None else UserMessage(first, tuple(blocks[1:]))
+
+
+def _read_system(items: Sequence[JsonObject], messages: list[Message]) -> list[Message]:
+    """What follows outputs of searches, the last of *messages*, becomes part of them."""
+    texts = list(map(_text, items))
+    last = messages[-1] if messages else None
+    if not isinstance(last, ToolMessage) or not any(result.name == TOOL_NAME for result in last.results):
+        return [SystemMessage(text) for text in texts]
+    messages[-1] = ToolMessage(tuple(with_beside(last.results, filter(is_beside, texts))))
+    return [SystemMessage(text) for text in texts if not is_beside(text)]
 
 
 def _read_change(items: Iterable[JsonObject], tools: Mapping[str, ToolDefinition]) -> list[Message]:
