@@ -379,6 +379,11 @@ class ToolSearch:
             self._note(f"searched by keyword only: {error}")
             return ask("keyword")
 
+    def note(self, note: str) -> None:
+        """Tell the operator, in the log and in `notes`; the same is told once."""
+        if note not in self.notes:
+            self._note(note)
+
     def _note(self, note: str) -> None:
         logger.warning(note)
         if note not in self.notes and len(self.notes) < _MAX_NOTES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import Counter
@@ -41,11 +40,11 @@ from toolsearch.sessions.options import SessionOptions
 from toolsearch.sessions.port import ToolScope
 from toolsearch.sessions.state import SessionState
 from toolsearch.sessions.store import SessionStore
+from toolsearch.sessions.tool_lists import too_many_to_defer
 from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.definition import Tool
-from toolsearch.tools.naming import CALL_TOOL
 from toolsearch.tools.providers import tools_by_name
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.capabilities import Endpoint, RevealSetting, capabilities_of
@@ -54,8 +53,6 @@ from toolsearch_indexes.encoders.opening import BUILT_IN
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.strategies import Strategy
 from toolsearch_indexes.vector_cache import VectorCache
-
-logger = logging.getLogger(__name__)
 
 _Asked = TypeVar("_Asked")
 
@@ -283,12 +280,10 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
     def _note_if_too_many(self, turn: SearchTurn) -> None:
         bound = capabilities_of(turn.endpoint).max_deferred
-        if turn.session.state.sent.now.mode == "deferred" and turn.session.reach_size > bound:
-            self._note(f"a model can defer {bound:,} tools, and the catalog has more: those are run by {CALL_TOOL}")
-
-    def _note(self, note: str) -> None:
+        if bound is None or turn.session.state.sent.now.mode != "deferred" or turn.session.reach_size <= bound:
+            return
+        note = too_many_to_defer(bound)  # which the engine has logged
         if note not in self.notes:
-            logger.warning(note)
             self.notes.append(note)
 
 

@@ -192,10 +192,13 @@ class Conversation:
         return NativeSearch({name: each for name, each in sent.deferred_by_name.items() if name in referred})
 
     def note_loaded(self, names: Iterable[str]) -> None:
-        """Note that the answer to a search has named *names*: where tools are deferred, that loads them."""
+        """Note that the answer to a search has loaded *names*, or held the definitions of those that the model cannot
+        call by name.
+        """
         names = list(names)
-        is_limited = self.state.sent.now.mode == "deferred"
-        self.state.sent.note_answer(self.loadable(names) if is_limited else names, self.view.tokens_of)
+        loadable = self.loadable(names)
+        told = [name for name in names if name not in loadable]
+        self.state.sent.note_answer(loadable, self.view.tokens_of, told=told)
 
     def note_history_cut(self) -> None:
         """As `compacted`, for messages that a memory has dropped, with what they told the model of its tools."""

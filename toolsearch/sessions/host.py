@@ -48,6 +48,10 @@ class ConversationHost(Protocol):
 
     def view(self, reach: Reach, server: str | None = None) -> View: ...
 
+    def note(self, note: str) -> None:
+        """Tell the operator, who is told the same only once."""
+        ...
+
     def search(
         self,
         query: str,

@@ -47,7 +47,7 @@ class Sent:
     deferred         in order; None if they have to be read from the catalog again, since they are not stored
     revealed         by messages and answers since the list began, by name, in order, as they were sent
     removed          names that messages have withdrawn
-    answered         names whose definitions the model has read in answers, where it runs them by the call tool
+    answered         names whose definitions the model has read in answers, so that it runs them by the call tool
     referred         what answers of earlier lists refer to; None for a definition that is not known any more
     left             names that the model was sent before and is not any more, until the next answer says so
     revealed_tokens  of all that was revealed: messages and answers stay in the conversation
@@ -185,14 +185,14 @@ class SentTools:
         now = self._now
         return ToolList(now.mode, tuple(now.listed.values()), now.deferred or ())
 
-    def note_answer(self, names: Iterable[str], count: Count) -> None:
-        """Note that an answer refers to those of *names* that are deferred; or that it holds their definitions."""
+    def note_answer(self, names: Iterable[str], count: Count, *, told: Iterable[str] = ()) -> None:
+        """Note that an answer refers to those of *names* that are deferred, and that it holds the definitions of those
+        *told*.
+        """
         with self._lock:
             now, wanted = self._now, frozenset(names)
             new = [each for each in now.deferred or () if each.name in wanted and each.name not in now.revealed]
-            self._now = _with_revealed(now, new, count)
-            if now.mode == "fixed":
-                self._now = replace(now, answered=now.answered | wanted)
+            self._now = replace(_with_revealed(now, new, count), answered=now.answered.union(told))
 
     def relist(self, names: Iterable[str]) -> bool:
         """Move *names* to the end of the list, since no message reveals them; return whether it is another list now."""

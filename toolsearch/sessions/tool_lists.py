@@ -93,6 +93,11 @@ def loadable_in(conversation: Listing, names: Iterable[str]) -> list[str]:
     return [name for name in shown if name in callable_by_name]
 
 
+def too_many_to_defer(bound: int) -> str:
+    """What the operator is told of a catalog with more tools than one request may defer."""
+    return f"a model can defer {bound:,} tools, and the catalog has more: those are run by {CALL_TOOL}"
+
+
 # Beginnings
 
 
@@ -145,7 +150,10 @@ def _deferred(
         others = [
             definition for definition in _definitions(conversation.shown_tools()) if definition.name not in listed
         ]
-        found = _by_name(others[: capabilities_of(endpoint).max_deferred])
+        bound = capabilities_of(endpoint).max_deferred
+        found = _by_name(others[:bound])
+        if bound is not None and len(others) > bound:
+            conversation.host.note(too_many_to_defer(bound))
     if endpoint.wire_format == "anthropic":
         found = {name: _kept(conversation, name, known) for name, known in sent.all_referred().items()} | found
     if sent.is_begun(endpoint, mode):

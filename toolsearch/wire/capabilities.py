@@ -46,6 +46,7 @@ Feature: TypeAlias = Literal[
     "answers held to a schema",
     "function tools only without reasoning",
     "at most so many tools",
+    "at most so many deferred tools",
     "cached for so many seconds",
 ]
 
@@ -127,7 +128,8 @@ FACTS: Final[tuple[Fact, ...]] = (
         _CLAUDE,
         (_since(_ALL_CLAUDE, 4, 5),),
         ("", "azure"),
-        f"{_MEASURED}: from 4.5 on, without a beta header",
+        f"{_MEASURED}: from 4.5 on, without a beta header; earendil-works/pi, deferred-tools.test.ts: what else a result "
+        "says follows as a text, since references stand alone in it",
         _CHECKED,
     ),
     Fact(
@@ -144,7 +146,8 @@ FACTS: Final[tuple[Fact, ...]] = (
         _RESPONSES,
         (_since("gpt", 5, 4, "nano"),),
         ("", "azure"),
-        "developers.openai.com, tool search: gpt-5.4 and later, and the page of gpt-5.4-nano",
+        "developers.openai.com, tool search: gpt-5.4 and later, and the page of gpt-5.4-nano; openai 3.54, "
+        "response_input_item_param.py: an output of a search has no place for words, so a message follows it",
         _CHECKED,
     ),
     Fact(
@@ -214,6 +217,15 @@ FACTS: Final[tuple[Fact, ...]] = (
         value=200,
     ),
     Fact(
+        "at most so many deferred tools",
+        _CLAUDE,
+        None,
+        ("", "azure", "bedrock", "vertex", "other"),
+        "platform.claude.com, tool search tool, limits: 10,000 tools in a catalog",
+        _CHECKED,
+        value=10_000,
+    ),
+    Fact(
         "cached for so many seconds",
         _CLAUDE,
         None,
@@ -281,7 +293,7 @@ class Capabilities:
     binds_thinking    whether thinking is bound to the tool list, the system text and all earlier messages
     tools_on_chat     whether Chat Completions takes function tools while the model reasons
     native_schema     whether answers can be held to a schema
-    max_deferred      tools that one request may defer
+    max_deferred      tools that one request may defer; None: no bound is known, as where it does not hold them
     max_tools         tools that one request may list; None: no bound is known
     cache_s           how long a prompt may stay cached, in seconds since its last use: what the provider promises, and
                       where a setting decides that nobody sees here, the longest time
@@ -297,7 +309,7 @@ class Capabilities:
     binds_thinking: bool = False
     tools_on_chat: bool = True
     native_schema: bool = False
-    max_deferred: int = 10_000
+    max_deferred: int | None = None
     max_tools: int | None = None
     cache_s: float = 300.0
     facts: tuple[Fact, ...] = ()
@@ -311,6 +323,7 @@ def capabilities_of(endpoint: Endpoint) -> Capabilities:
         if _is_true_of(fact, endpoint.wire_format, name, endpoint.cloud or name.cloud):
             known.setdefault(fact.feature, fact)
     cached, most = known.get("cached for so many seconds"), known.get("at most so many tools")
+    most_deferred = known.get("at most so many deferred tools")
     return Capabilities(
         modes=_modes(endpoint, known),
         headers=_headers(known),
@@ -321,6 +334,7 @@ def capabilities_of(endpoint: Endpoint) -> Capabilities:
         binds_thinking="thinking bound to what came before" in known,
         tools_on_chat="function tools only without reasoning" not in known,
         native_schema=endpoint.wire_format != "anthropic" or "answers held to a schema" in known,
+        max_deferred=most_deferred.value if most_deferred else None,
         max_tools=most.value if most else None,
         cache_s=cached.value if cached else _UNKNOWN_CACHE_S,
         facts=tuple(known.values()),
