@@ -46,11 +46,6 @@ ENDPOINTS = (
 )
 CONVERSATIONS = {"question": 20, "assistant": 4, "agent": 2}
 FEWER = {"question": 5, "assistant": 1, "agent": 1}  # over the larger catalogues, of which each takes long
-CONTEXT = {  # tokens that the model reads, with what it writes; OpenAI's and Anthropic's pages of the models
-    "claude-opus-5-5": 1_000_000,
-    "gpt-5.6": 1_050_000,
-    "gpt-5.1": 400_000,
-}
 GROWING = "github"  # the catalogue whose parts are studied as well
 TOLD_BREAK_EVEN = ("five MCP servers", GROWING)
 TOLD = ((50, "assistant"), (1_223, "assistant"))  # whose ways the page tells one by one
@@ -174,18 +169,17 @@ def _figures(name: str, preset: str, found: Study, size: Size) -> Figures:
         "model": found.endpoint.model,
         "preset": preset,
         "conversations": found.conversations,
-        "ways": {row.way: _way(row, size, found) for row in size.rows},
+        "ways": {row.way: _way(row) for row in size.rows},
     }
     if size is found.whole:
         figures["break_even"] = {caching: _break_even(found, caching) for caching in CACHINGS}
     return figures
 
 
-def _way(row: Row, size: Size, found: Study) -> Figures:
+def _way(row: Row) -> Figures:
     costs = row.costs("none")
-    refused = row.refused or _too_long(row, size, found.endpoint.model)
     return {
-        **({"refused": refused} if refused else {}),
+        **({"refused": row.refused} if row.refused else {}),
         "turns": costs.turns,
         "failed": costs.failed,
         "requests": costs.requests,
@@ -195,12 +189,6 @@ def _way(row: Row, size: Size, found: Study) -> Figures:
         "output": costs.output,
         **{caching: _dollars(row, caching) for caching in CACHINGS},
     }
-
-
-def _too_long(row: Row, size: Size, model: str) -> str:
-    if row.way == EVERY and size.tokens > CONTEXT[model]:
-        return f"the model reads at most {CONTEXT[model]:,} tokens"
-    return ""
 
 
 def _dollars(row: Row, caching: Caching) -> float | None:

@@ -83,8 +83,38 @@ async def test_a_list_that_the_api_does_not_take_is_told() -> None:
         counter=HeuristicTokenCounter(),
     )
 
-    assert "at most" in found.whole.row(EVERY).refused
-    assert verdict(found).startswith("Use tool search: the API takes at most")
+    assert found.whole.row(EVERY).refused == "the API takes at most 200 tools"
+    assert verdict(found).startswith("Use tool search: the API takes at most 200 tools. Here are 300 tools (")
+
+
+async def test_a_request_that_is_longer_than_what_the_model_reads_is_told() -> None:
+    """Each request has more tokens than its tools, and the last one of a conversation has the most."""
+    model = Endpoint("anthropic", "claude-haiku-4-5")
+    words = "word " * 200_000
+    long = [Tool(ToolDefinition("send_letter", f"Send a letter. {words}")), *TOOLS[:3]]
+
+    async def refusals(tools: list[Tool], endpoint: Endpoint) -> dict[str, str]:
+        found = await study(
+            tools,
+            made_conversations([TOOLS[0].definition], PRESETS["question"], 1),
+            StudyOptions(endpoint, prices_of("claude-haiku-4-5"), grows=False),
+            open_engine=lambda catalog, more: ToolSearch(catalog, encoder=None, **more),
+            counter=HeuristicTokenCounter(),
+        )
+        return {row.way: row.refused for row in found.whole.rows if row.refused}
+
+    (refused,) = (await refusals(long, model)).items()
+    assert refused[0] == EVERY
+    assert refused[1].startswith("the model reads at most 200,000 tokens, and a request has ")
+    assert await refusals(long[1:], model) == {}
+    assert await refusals(long, Endpoint("anthropic", "a-model-nobody-knows")) == {}
+
+
+def test_what_is_refused_is_no_way_to_search() -> None:
+    row = Row("fixed", {"cold": (Costs(turns=1, dollars=1.0),)}, refused="too long")
+    dearer = Row("append", {"cold": (Costs(turns=1, dollars=2.0),)})
+
+    assert searching_rows(Size(3, 10, (row, dearer))) == [dearer, row]
 
 
 def test_the_same_conversations_are_made_each_time() -> None:

@@ -93,17 +93,17 @@ def test_each_size_wire_and_preset_has_a_row(monkeypatch: pytest.MonkeyPatch) ->
     savings.print_tables(figures)
 
 
-def test_a_list_longer_than_the_context_is_told_to_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_longer_than_what_the_model_reads_is_told_to_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     tools = [ToolDefinition("send_letter", "Send a letter to somebody.")]
     monkeypatch.setattr(
         savings, "queries_for", lambda *_: [AgentQuery("1", "send", frozenset({"send_letter"}), "words")]
     )
-    monkeypatch.setitem(savings.CONTEXT, "gpt-5.1", 10)
+    monkeypatch.setattr("toolsearch.bench.study.window_of", {"gpt-5.1": 400}.get)
 
     (found,) = savings.measure("small", savings.Listed(tools, (), {"question": 1}), ["openai"])
 
-    assert found["ways"]["every definition"]["refused"] == "the model reads at most 10 tokens"
-    assert "refused" not in found["ways"]["fixed"]
+    assert found["ways"]["fixed"]["refused"].startswith("the model reads at most 400 tokens, and a request has ")
+    assert "refused" not in found["ways"]["every definition"]
 
 
 def test_a_catalogue_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

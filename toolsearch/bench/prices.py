@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from toolsearch.errors import BadSettingError, UnknownPriceError
 
-__all__ = ["PRICES", "CacheRules", "LongPrompts", "Prices", "cost_of", "prices_of"]
+__all__ = ["PRICES", "CacheRules", "LongPrompts", "Prices", "cost_of", "listed_name", "prices_of"]
 
 _PER_MILLION: Final = 1_000_000
 _DATE: Final = re.compile(r"-20\d\d-?\d\d-?\d\d$", re.ASCII)  # as in claude-opus-4-5-20251101 and gpt-5-2025-08-07
@@ -109,11 +109,16 @@ def prices_of(model: str) -> Prices:
 
     Raises UnknownPriceError for every other name: a price is never guessed from a similar one.
     """
-    name = model.lower()
-    found = PRICES.get(name) or PRICES.get(_DATE.sub("", name))
-    if found is None:
+    name = listed_name(model, PRICES)
+    if name is None:
         raise UnknownPriceError(model, known=tuple(PRICES))
-    return found
+    return PRICES[name]
+
+
+def listed_name(model: str, listed: Container[str]) -> str | None:
+    """The name under which *model* is *listed*: its own, or that without its day; None if it is not."""
+    name = model.lower()
+    return next((each for each in (name, _DATE.sub("", name)) if each in listed), None)
 
 
 def cost_of(prices: Prices, *, uncached: int, read: int, written: int, output: int, long_lived: bool = False) -> float:

@@ -13,6 +13,7 @@ from toolsearch.bench.playing import Played, Player
 from toolsearch.bench.prices import Prices
 from toolsearch.bench.prompts import PartCounter
 from toolsearch.bench.ways import EVERY, FOUND_BEFORE, WayName, way_of, ways_of
+from toolsearch.bench.windows import window_of
 from toolsearch.bench.workload import Conversation, Pace
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.engine import ToolSearch
@@ -34,7 +35,7 @@ class Row:
 
     by_turn  for each caching, the costs of all conversations up to the end of each turn; a conversation that is over
              stays as it ended
-    refused  why the API would not take it; the figures are those that it would have
+    refused  why the API would not take it, or the model not read it; the figures are those that it would have
     """
 
     way: WayName
@@ -148,7 +149,7 @@ async def _row(
     }
     if way == FOUND_BEFORE:  # its list is another one for each user
         by_turn["warm"] = by_turn["cold"]
-    return Row(way, by_turn, _refusal(way, len(engine.catalog), options.endpoint))
+    return Row(way, by_turn, _refusal(way, len(engine.catalog), options.endpoint, played))
 
 
 def _together(played: Sequence[Played], prices: Prices, caching: Caching) -> tuple[Costs, ...]:
@@ -157,10 +158,13 @@ def _together(played: Sequence[Played], prices: Prices, caching: Caching) -> tup
     return tuple(total(costs[min(turn, len(costs) - 1)] for costs in each if costs) for turn in range(turns))
 
 
-def _refusal(way: WayName, tools: int, endpoint: Endpoint) -> str:
-    known = capabilities_of(endpoint)
+def _refusal(way: WayName, tools: int, endpoint: Endpoint, played: Iterable[Played]) -> str:
+    known, window = capabilities_of(endpoint), window_of(endpoint.model)
     if way == EVERY and known.max_tools is not None and tools > known.max_tools:
         return f"the API takes at most {known.max_tools:,} tools"
+    longest = max((prompt.tokens + prompt.written for each in played for prompt in each.prompts), default=0)
+    if window is not None and longest > window:
+        return f"the model reads at most {window:,} tokens, and a request has {longest:,}"
     return ""
 
 

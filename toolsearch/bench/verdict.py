@@ -28,9 +28,11 @@ class BreakEven:
 
 
 def searching_rows(size: Size) -> list[Row]:
-    """Those in which the model searches, the cheapest for each turn that does not fail first; ties stay in order."""
+    """Those in which the model searches, the cheapest for each turn that does not fail first, and what is refused
+    last; ties stay in order.
+    """
     rows = [row for row in size.rows if row.way not in (EVERY, FOUND_BEFORE)]
-    return sorted(rows, key=_dollars_per_done)
+    return sorted(rows, key=lambda row: (bool(row.refused), _dollars_per_done(row)))
 
 
 def break_even(study: Study, row: Row, caching: Caching) -> BreakEven:
@@ -63,7 +65,7 @@ def verdict(study: Study) -> str:
 def _judged(study: Study, best: Row, every: Row) -> str:
     whole = study.whole
     if every.refused:
-        return f"Use tool search: {every.refused}, and here are {whole.tools:,}."
+        return f"Use tool search: {every.refused}. Here are {whole.tools:,} tools ({whole.tokens:,} tokens)."
     cold, warm = (break_even(study, best, caching) for caching in ("cold", "warm"))
     ratio = {caching: _ratio(best, every, caching) for caching in ("cold", "warm")}
     size = f"{whole.tools:,} tools ({whole.tokens:,} tokens)"
