@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, FoundTool, SearchAnswer, left_note
-from toolsearch.discovery.exposure import APPEND, FIXED, HEDGE, WHOLE, Exposure
+from toolsearch.discovery.exposure import APPEND, DEFERRED, FIXED, HEDGE, WHOLE, Exposure
 from toolsearch.discovery.loading import Fit
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 
@@ -258,3 +258,47 @@ def test_a_query_is_said_back_in_one_short_line() -> None:
 
     assert text[0].startswith('"a - b a - b')
     assert len(text[0]) < 100
+
+
+IN_LIST = "Tools marked 'loaded' are in your tool list: call them by name. To load another, send the query select:NAME."
+LOADED = "Loaded, to be called by name: git__log."
+
+
+def test_where_the_provider_shows_what_is_loaded_all_else_is_a_text_of_its_own() -> None:
+    first = AnsweredQuery("commit log", [LOG, NOW], fitting=1)
+    texts = answer(first, exposure=DEFERRED, note="The limit 50 is out of range.").texts
+
+    assert texts[0] == LOADED
+    assert texts[1].splitlines() == [IN_LIST, "- time__now() [related]: Tells the time", "The limit 50 is out of range."]
+    assert len(texts) == 2
+
+
+def test_where_the_provider_shows_all_that_was_found_nothing_else_is_said() -> None:
+    both = [AnsweredQuery("commit log", [LOG], fitting=1), AnsweredQuery("git log", [LOG], fitting=1)]
+
+    assert answer(both[0], exposure=DEFERRED).texts == [LOADED]
+    assert answer(*both, exposure=DEFERRED).texts == [LOADED]
+
+
+def test_a_query_in_vain_beside_one_that_loads_is_told_of() -> None:
+    texts = answer(
+        AnsweredQuery("commit log", [LOG], fitting=1), AnsweredQuery("send an email", finding="nothing"), exposure=DEFERRED
+    ).texts
+
+    assert texts == [LOADED, f'"send an email": no tool found.\n{ADVICE}']
+
+
+def test_where_nothing_is_loaded_an_answer_is_one_text_in_every_exposure() -> None:
+    related = AnsweredQuery("what time is it", [NOW], finding="weak")
+
+    assert answer(related, exposure=DEFERRED).texts == answer(related, exposure=APPEND).texts
+
+
+def test_a_tool_that_the_provider_does_not_show_is_defined_beside_what_it_shows() -> None:
+    """The list has no room for it, so that it is run by the call tool."""
+    time = found("time__now", is_loaded=True)
+    texts = answer(AnsweredQuery("both", [LOG, time], fitting=2), exposure=DEFERRED, unlisted=["time__now"]).texts
+
+    assert texts[0] == LOADED
+    assert '{"name":"time__now","callWith":"callTool",' in texts[1]
+    assert "git__log" not in texts[1]

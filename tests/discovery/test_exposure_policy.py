@@ -198,11 +198,14 @@ async def test_the_same_situation_is_told_in_the_same_words_by_library_chat_and_
     answers = [
         await in_library(max_tools),
         await in_chat(max_tools, mode="append"),
-        await in_chat(max_tools, mode="deferred"),
         await in_gateway(max_tools, EXPANDING),
     ]
 
-    assert [text.splitlines() for text in answers] == [answer] * 4
+    assert [text.splitlines() for text in answers] == [answer] * 3
+
+
+async def test_where_the_provider_shows_what_is_loaded_the_answer_only_names_it() -> None:
+    assert await in_chat(0, mode="deferred") == "Loaded, to be called by name: a__dig."
 
 
 @pytest.mark.parametrize(

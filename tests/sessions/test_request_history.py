@@ -52,6 +52,14 @@ def test_an_answer_that_loads_tools_is_counted_by_their_definitions() -> None:
     assert tokens([ASKED, answer("mail", is_error=True)], MAIL) == 3 + 4
 
 
+def test_what_an_answer_says_besides_what_it_loads_is_counted() -> None:
+    content = ({"type": "text", "text": "Loaded: mail."}, {"type": "text", "text": "Found as well: bill"})
+    told = ToolMessage((ToolResult("1", SEARCH, content, structured={"tools": ["mail"]}),))
+
+    assert tokens([ASKED, told], MAIL) == 3 + 100 + 4
+    assert tokens([ASKED, told]) == 3 + 2 + 4
+
+
 @pytest.mark.parametrize(
     ("mode", "names"), [("messages", {"bill"}), ("deferred", {"mail"}), ("append", set()), ("fixed", {"mail"})]
 )

@@ -1,9 +1,10 @@
 """Tool search in the provider's own way, held against the official SDKs' types."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from anthropic.types import Message, ToolReferenceBlockParam, ToolResultBlockParam
+from anthropic.types import Message, MessageParam, ToolReferenceBlockParam, ToolResultBlockParam
 from openai.types.responses import Response, ToolParam
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 
@@ -28,6 +29,10 @@ def search_result(call_id: str, *names: str, text: str = "2 tools found.", **cha
 
 
 FOUND = search_result("s1", "clock", "weather")
+MORE = replace(
+    search_result("s4", "clock", text="Loaded: clock."),
+    content=({"type": "text", "text": "Loaded: clock."}, {"type": "text", "text": "- weather(city*) [fits]"}),
+)
 NOTHING = search_result("s2", text="No tool found.")
 FAILED = search_result("s3", text="query must be a text", is_error=True)
 OTHER = ToolResult("c1", "weather", ({"type": "text", "text": "sunny"},), structured={"tools": ["clock"]})
@@ -129,6 +134,39 @@ def test_anthropic_is_sent_references_to_the_tools_found():
     assert other["content"] == [{"type": "text", "text": "sunny"}]
     accepted(ToolResultBlockParam, found)
     accepted(list[ToolReferenceBlockParam], found["content"])
+
+
+def test_anthropic_is_told_after_all_results_what_else_a_search_has_found():
+    [message] = render_results([MORE, FOUND, OTHER], "anthropic", native_search=NATIVE)
+
+    assert [block["type"] for block in message["content"]] == ["tool_result"] * 3 + ["text"]
+    assert message["content"][0]["content"] == [{"type": "tool_reference", "tool_name": "clock"}]
+    assert message["content"][3]["text"] == "toolSearchTool: - weather(city*) [fits]"
+    accepted(MessageParam, message)
+
+
+def test_openai_is_told_after_all_outputs_what_else_a_search_has_found():
+    messages = render_results([MORE, FOUND, OTHER], "openai-responses", native_search=NATIVE)
+
+    assert [message["type"] for message in messages[:3]] == ["tool_search_output"] * 2 + ["function_call_output"]
+    assert [tool["name"] for tool in messages[0]["tools"]] == ["clock"]
+    assert messages[3:] == [
+        {"type": "message", "role": "developer", "content": "toolSearchTool: - weather(city*) [fits]"}
+    ]
+    for message in messages:
+        accepted(ResponseInputItemParam, message)
+
+
+@pytest.mark.parametrize("wire_format", FORMATS)
+def test_where_nothing_of_an_answer_is_deferred_all_of_it_is_told(wire_format: Any):
+    [answered] = render_results([MORE], wire_format, native_search=NativeSearch({"other": WEATHER}))[:1]
+    [told] = render_results([MORE], "openai")
+
+    assert told["content"] == "Loaded: clock.\n- weather(city*) [fits]"
+    if wire_format == "openai-responses":  # where a search of the API's own has no output but tools
+        assert answered["tools"] == []
+        answered = render_results([MORE], wire_format, native_search=NativeSearch({"other": WEATHER}))[1]
+    assert "- weather(city*) [fits]" in str(answered)
 
 
 def test_anthropic_reads_the_text_of_a_search_that_loaded_nothing():

@@ -140,6 +140,27 @@ def test_references_to_found_tools_are_read_as_their_names() -> None:
     assert anthropic.write_results([read], native) == written
 
 
+def test_what_a_search_says_beside_references_is_read_as_part_of_it() -> None:
+    native = NativeSearch({"weather": ToolDefinition("weather")})
+    asked = AssistantMessage("", (ToolCall("1", "toolSearchTool", {"queries": ["weather"]}),))
+    content = (some.text("Loaded, to be called by name: weather."), some.text("- clock() [fits]"))
+    found = ToolResult("1", "toolSearchTool", content, structured={"tools": ["weather"]})
+    messages = [UserMessage("Weather?"), asked, ToolMessage((found,)), UserMessage("Quickly!")]
+    written = anthropic.write_messages(messages, native)
+
+    assert [block["type"] for block in written["messages"][2]["content"]] == ["tool_result", "text", "text"]
+    assert anthropic.read_messages(json.loads(json.dumps(written))) == messages
+
+
+def test_a_text_of_the_users_own_is_no_part_of_a_search_that_has_loaded_nothing() -> None:
+    result = {"type": "tool_result", "tool_use_id": "1", "content": "sunny", "is_error": False}
+    said = {"type": "text", "text": "toolSearchTool: is nice"}
+
+    read = anthropic.read_messages({"messages": [{"role": "user", "content": [result, said]}]})
+
+    assert read[1:] == [UserMessage("toolSearchTool: is nice")]
+
+
 # What stands between a user's message and the model's answer
 
 WEATHER, CLOCK = ToolDefinition("weather", "The weather."), ToolDefinition("clock", "The time.")

@@ -131,6 +131,23 @@ def test_a_search_that_the_api_leaves_to_us_is_read_as_it_was_written(query: Any
     assert openai_responses.read_messages(json.loads(json.dumps(written))) == messages
 
 
+def test_what_a_search_says_beside_its_output_is_read_as_part_of_it() -> None:
+    native = NativeSearch({"weather": ToolDefinition("weather", description="The weather.")})
+    content = (some.text("Loaded, to be called by name: weather."), some.text("- clock() [fits]"))
+    found = ToolResult("1", "toolSearchTool", content, structured={"tools": ["weather"]})
+    in_vain = ToolResult("2", "toolSearchTool", (some.text("No tool found."),), structured={"tools": []})
+    messages = [
+        *(UserMessage("Weather?"), AssistantMessage("", (ToolCall("1", "toolSearchTool", {"queries": ["weather"]}),))),
+        *(ToolMessage((found,)), SystemMessage("Be brief.")),
+        AssistantMessage("", (ToolCall("2", "toolSearchTool", {"queries": ["mail"]}),)),
+        *(ToolMessage((in_vain,)), UserMessage("Quickly!")),
+    ]
+    written = openai_responses.write_messages(messages, native)
+
+    assert [item.get("role") for item in written["input"]].count("developer") == 2
+    assert openai_responses.read_messages(json.loads(json.dumps(written))) == messages
+
+
 def test_the_search_tool_as_the_apis_own_is_read_as_ours() -> None:
     definition = search_tool_definition()
     written = openai_responses.write_search_tool(definition)
