@@ -1,5 +1,7 @@
 """What the model of a played conversation does, and what each way has it read."""
 
+from dataclasses import replace
+
 import pytest
 
 from toolsearch import Catalog, Tool, ToolDefinition, ToolSearch
@@ -9,11 +11,13 @@ from toolsearch.bench.prompts import PartCounter
 from toolsearch.bench.ways import EVERY, FOUND_BEFORE, WayName, way_of, ways_of
 from toolsearch.bench.workload import Conversation, Pace, Step, Turn, Use
 from toolsearch.errors import BadSettingError
+from toolsearch.sessions import tool_lists
 from toolsearch.tokens import HeuristicTokenCounter
-from toolsearch.wire.capabilities import Endpoint
+from toolsearch.wire.capabilities import Endpoint, capabilities_of
 from toolsearch.wire.prompts import prompt_module
 
 CHAT = Endpoint("openai", "gpt-5.1")
+CLAUDE = Endpoint("anthropic", "claude-haiku-4-5")
 TOOLS = [
     Tool(ToolDefinition("send_mail", "Send a letter to somebody.")),
     Tool(ToolDefinition("book_room", "Book a meeting room.")),
@@ -23,12 +27,14 @@ SEND = Use("send_mail", {}, "sent", ("write a letter to somebody",))
 BOOK = Use("book_room", {}, "booked", ("a meeting room",))
 
 
-async def played(way: WayName, *steps: Step, turns: int = 1, found_before: int = 1) -> Played:
+async def played(
+    way: WayName, *steps: Step, turns: int = 1, found_before: int = 1, endpoint: Endpoint = CHAT
+) -> Played:
     clock = Clock()
     conversation = Conversation(tuple(Turn("write a letter", steps, "Done.") for _ in range(turns)))
     with ToolSearch(Catalog(TOOLS), encoder=None, **engine_options(clock)) as engine:
-        player = Player(CHAT, clock, PartCounter(HeuristicTokenCounter()), Pace(reply_s=1, turn_s=100))
-        return await player.play(conversation, way_of(way, engine, CHAT, found_before=found_before))
+        player = Player(endpoint, clock, PartCounter(HeuristicTokenCounter()), Pace(reply_s=1, turn_s=100))
+        return await player.play(conversation, way_of(way, engine, endpoint, found_before=found_before))
 
 
 def calls(played: Played) -> list[list[str]]:
@@ -55,6 +61,28 @@ async def test_where_the_list_does_not_change_a_tool_is_run_by_the_call_tool() -
 
     assert calls(result) == [["toolSearchTool"], ["callTool"], []]
     assert result.replies[1][0].arguments == {"name": "send_mail", "arguments": {}}
+
+
+async def test_where_tools_are_deferred_one_that_is_only_named_is_loaded_by_its_name() -> None:
+    """The search loads the tool that sends letters, and names the one that books rooms."""
+    named = Use("book_room", {}, "booked", ("send a letter about a meeting",))
+    result = await played("deferred", Step((named,)), endpoint=CLAUDE)
+
+    assert [call.arguments for reply in result.replies[:2] for call in reply] == [
+        {"queries": ["send a letter about a meeting"]},
+        {"queries": ["select:book_room"]},
+    ]
+    assert calls(result)[2:] == [["book_room"], []]
+    assert result.missed == ()
+
+
+async def test_what_is_too_much_to_be_deferred_is_run_by_the_call_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = replace(capabilities_of(CLAUDE), max_deferred=1)
+    monkeypatch.setattr(tool_lists, "capabilities_of", lambda _: known)
+    result = await played("deferred", Step((BOOK, SEND)), endpoint=CLAUDE)
+
+    assert calls(result) == [["toolSearchTool"], ["book_room", "callTool"], []]
+    assert result.missed == ()
 
 
 async def test_a_tool_that_is_not_found_is_missed_after_its_last_query() -> None:

@@ -340,3 +340,47 @@ def test_a_log_of_nothing_holds_nothing(text: str) -> None:
 
 def test_a_mark_of_the_byte_order_is_passed_over() -> None:
     assert read_transcript("\ufeff" + json.dumps(request(CHAT)) + "\r\n").conversations == (Conversation((TURN,)),)
+
+
+BESIDE = "toolSearchTool: - weather_of_tomorrow() [fits]"
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [
+            {"role": "user", "content": ASKED},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "s", "name": "toolSearchTool", "input": {}}]},
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "s",
+                        "content": [{"type": "tool_reference", "tool_name": "weather"}],
+                    },
+                    {"type": "text", "text": BESIDE},
+                ],
+            },
+            *ANTHROPIC[1:],
+        ],
+        [
+            {"role": "user", "content": ASKED, "type": "message"},
+            {"type": "tool_search_call", "call_id": "s", "execution": "client", "arguments": {}},
+            {"type": "tool_search_output", "call_id": "s", "execution": "client", "status": "completed", "tools": []},
+            {"type": "message", "role": "developer", "content": BESIDE},
+            *RESPONSES[1:],
+        ],
+    ],
+    ids=["anthropic", "responses"],
+)
+def test_what_is_said_beside_a_native_search_is_no_word_of_the_user_or_of_the_application(
+    entries: list[dict[str, Any]],
+) -> None:
+    (read,) = read_transcript("\n".join(map(json.dumps, entries))).conversations
+
+    assert read.system == ""
+    assert [turn.user for turn in read.turns] == [ASKED]
+    assert [[use.name for use in step.calls] for step in read.turns[0].steps] == [
+        ["toolSearchTool"], ["weather", "weather"]
+    ]  # fmt: skip

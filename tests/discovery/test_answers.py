@@ -269,7 +269,11 @@ def test_where_the_provider_shows_what_is_loaded_all_else_is_a_text_of_its_own()
     texts = answer(first, exposure=DEFERRED, note="The limit 50 is out of range.").texts
 
     assert texts[0] == LOADED
-    assert texts[1].splitlines() == [IN_LIST, "- time__now() [related]: Tells the time", "The limit 50 is out of range."]
+    assert texts[1].splitlines() == [
+        IN_LIST,
+        "- time__now() [related]: Tells the time",
+        "The limit 50 is out of range.",
+    ]
     assert len(texts) == 2
 
 
@@ -282,7 +286,9 @@ def test_where_the_provider_shows_all_that_was_found_nothing_else_is_said() -> N
 
 def test_a_query_in_vain_beside_one_that_loads_is_told_of() -> None:
     texts = answer(
-        AnsweredQuery("commit log", [LOG], fitting=1), AnsweredQuery("send an email", finding="nothing"), exposure=DEFERRED
+        AnsweredQuery("commit log", [LOG], fitting=1),
+        AnsweredQuery("send an email", finding="nothing"),
+        exposure=DEFERRED,
     ).texts
 
     assert texts == [LOADED, f'"send an email": no tool found.\n{ADVICE}']

@@ -104,6 +104,15 @@ def test_a_cloud_takes_what_is_known_of_it(model: str, cloud: Cloud, modes: Any,
     assert (known.modes, known.headers) == (modes, headers)
 
 
+def test_only_anthropics_requests_hold_what_is_deferred_so_only_they_are_bounded() -> None:
+    bounds = [capabilities_of(endpoint).max_deferred for endpoint in (
+        Endpoint("anthropic", "claude-haiku-4-5"), Endpoint("anthropic", "glm", "other", native_tool_search=True),
+        Endpoint("openai-responses", "gpt-5.4"), Endpoint("openai", "gpt-5.4"),
+    )]  # fmt: skip
+
+    assert bounds == [10_000, 10_000, None, None]
+
+
 def test_system_messages_stay_in_place_at_the_clouds_that_document_it() -> None:
     clouds: list[Cloud] = ["", "bedrock", "vertex", "azure", "other"]
     in_place = [claude("claude-opus-5", cloud).system_in_place for cloud in clouds]

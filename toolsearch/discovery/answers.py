@@ -234,9 +234,7 @@ class _Page:
         """The first tools of *answer*, and those whose definitions are given."""
         return [tool for at, tool in enumerate(answer.tools) if at < size.tools or tool.name in self.definitions]
 
-    def _of_query(
-        self, answer: AnsweredQuery, size: _Size, seen: set[str], left_out: Collection[str]
-    ) -> Iterator[str]:
+    def _of_query(self, answer: AnsweredQuery, size: _Size, seen: set[str], left_out: Collection[str]) -> Iterator[str]:
         named = self._named(answer, size)
         told = [tool for tool in named if tool.name not in left_out]
         if answer.remark or (len(self.answers) > 1 and (told or not left_out)):
