@@ -215,6 +215,13 @@ def test_where_nothing_is_deferred_the_search_tool_is_one_like_others_and_so_are
     assert render_results([FOUND], wire_format, native_search=NativeSearch()) == render_results([FOUND], wire_format)
 
 
+def test_a_search_of_the_apis_own_that_can_load_nothing_yet_is_answered_as_one():
+    [output, said] = render_results([NOTHING], "openai-responses", native_search=NativeSearch(is_declared=True))
+
+    assert (output["type"], output["tools"]) == ("tool_search_output", [])
+    assert said["content"] == "toolSearchTool: No tool found."
+
+
 def test_without_native_search_a_search_is_answered_in_text():
     [output] = render_results([FOUND], "openai-responses")
     [message] = render_results([FOUND], "anthropic")

@@ -188,8 +188,8 @@ class Conversation:
         sent = self.state.sent.now
         if sent.mode != "deferred":
             return None
-        referred = sent.all_referred()
-        return NativeSearch({name: each for name, each in sent.deferred_by_name.items() if name in referred})
+        referred, deferred = sent.all_referred(), sent.deferred_by_name
+        return NativeSearch({name: each for name, each in deferred.items() if name in referred}, bool(deferred))
 
     def note_loaded(self, names: Iterable[str]) -> None:
         """Note that the answer to a search has loaded *names*, or held the definitions of those that the model cannot

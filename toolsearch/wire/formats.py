@@ -120,12 +120,12 @@ def render_results(
 
     With *native_search*, results of ``toolSearchTool`` load tools in the provider's own way: "anthropic" is sent
     references to them, "openai-responses" their definitions; the other formats have no such way. With one that holds
-    no tools, as where nothing is deferred, they are answered as other calls.
+    no tools and is not declared, as where nothing is deferred, they are answered as other calls.
     Where a format has no place for an image or for bytes, a line of text says what was left out.
     Raises BadSettingError for an unknown format.
     """
-    has_any = native_search is not None and bool(native_search.definitions)
-    return wire_module(wire_format).write_results(results, native_search if has_any else None)
+    is_native = native_search is not None and (native_search.is_declared or bool(native_search.definitions))
+    return wire_module(wire_format).write_results(results, native_search if is_native else None)
 
 
 def render_change(change: ToolChangeMessage, wire_format: WireFormat) -> list[dict[str, Json]]:

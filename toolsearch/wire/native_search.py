@@ -25,12 +25,14 @@ class NativeSearch:
 
     definitions  the deferred tools, by name, as the request announces them. Any other name is left out of an answer,
                  since the provider would refuse the request for it
+    is_declared  whether the request has the search as the API's own, also if an answer can load nothing of it yet
 
     A result names its tools in its structured form, ``{"tools": [name, ...]}``. Its first block says the same in words;
     what else it has to say is in the others.
     """
 
     definitions: Mapping[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
+    is_declared: bool = False
 
     def found(self, result: ToolResult) -> list[ToolDefinition]:
         """What to load for *result*, in its order; ``[]`` if it failed or is no search."""

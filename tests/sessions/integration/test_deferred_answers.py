@@ -112,6 +112,19 @@ async def test_a_tool_that_is_only_named_can_be_loaded_by_its_name(api: Loopback
 
 
 @MODELS
+async def test_a_first_search_in_vain_is_answered_in_the_providers_own_way(api: LoopbackApi, model: str) -> None:
+    with engine_of(*FOUND) as engine:
+        loop = Loop(api, model, engine.session("s"))
+        await loop.ask(Call(SEARCH, {"queries": ["zero gravity"]}))
+        await loop.ask(Call(SEARCH, {"queries": ["pay a bill"]}))
+        await loop.ask()
+
+    assert api.refusals == []
+    assert "No tool found." in json.dumps(api.bodies[1])
+    assert len({json.dumps(body["tools"]) for body in api.bodies}) == 1
+
+
+@MODELS
 async def test_a_chat_tells_it_as_well_and_sends_it_again_word_for_word(api: LoopbackApi, model: str) -> None:
     made = (
         AnthropicModel(model, base_url=api.url, api_key="k", cloud="")
