@@ -128,8 +128,8 @@ FACTS: Final[tuple[Fact, ...]] = (
         _CLAUDE,
         (_since(_ALL_CLAUDE, 4, 5),),
         ("", "azure"),
-        f"{_MEASURED}: from 4.5 on, without a beta header; earendil-works/pi, deferred-tools.test.ts: what else a result "
-        "says follows as a text, since references stand alone in it",
+        f"{_MEASURED}: from 4.5 on, without a beta header; earendil-works/pi, deferred-tools.test.ts: what else a "
+        "result says follows as a text, since references stand alone in it",
         _CHECKED,
     ),
     Fact(

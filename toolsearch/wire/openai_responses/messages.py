@@ -2,10 +2,10 @@
 
 There is no place for the name of a result's tool, for a failure, and for structured results: the text of a result says
 that it failed. Several blocks of a result become one text, unless a picture is among them. The output of the API's own
-search holds tools alone; what else a search says is a developer's message after all outputs, as additional tools are the
-developer's. Every other developer's message is read as the system's. Tools can be added in the midst of a conversation, and not withdrawn. What only this API knows,
-such as reasoning or its own tools' calls, is part of the assistant's message beside which it stands, and goes back word
-for word.
+search holds tools alone; what else a search says is a developer's message after all outputs, as additional tools are
+the developer's. Every other developer's message is read as the system's. Tools can be added in the midst of a
+conversation, and not withdrawn. What only this API knows, such as reasoning or its own tools' calls, is part of the
+assistant's message beside which it stands, and goes back word for word.
 """
 
 from __future__ import annotations
