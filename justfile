@@ -40,9 +40,21 @@ latency *options:
 settings:
     python -m toolsearch.settings_page > docs/settings.md
 
+# Write docs/errors.md anew, after a change of errors.
+errors:
+    python -m toolsearch.errors_page > docs/errors.md
+
 # Write docs/openapi.json anew, after a change of the service's routes or bodies.
 openapi:
     python -m toolsearch.service.openapi_page > docs/openapi.json
+
+# The documentation site, in build/site; needs the docs extra, and no network.
+site:
+    NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --config-file docs/site/mkdocs.yml
+
+# The same at http://127.0.0.1:8000, following changes of the pages.
+site-preview:
+    NO_MKDOCS_2_WARNING=1 mkdocs serve --config-file docs/site/mkdocs.yml
 
 wheel:
     pip wheel --no-deps --wheel-dir dist .
