@@ -6,8 +6,8 @@ A comment above a block says that it is not run as it stands, but is
     <!-- from FILE -->      an excerpt of an example, which has a test of its own
     <!-- run by .ci/run -->
 
-Each page runs in a folder of its own, with nothing in it but the examples. First its blocks ``console``, where commands
-stand after ``$``, above what they print; then its blocks of Python, one after the other in one process, where a block
+Each page runs in a process and a folder of its own, with nothing in it but the examples. First its blocks ``console``,
+where commands stand after ``$``, above what they print; then its blocks of Python, one after the other, where a block
 ``text`` after one of them is what it prints. A line ``...`` stands for any lines. Blocks ``json``, ``toml``
 and ``sh`` are only read; those of docs/service.md are run by test_service_page.py.
 """
@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -29,12 +30,12 @@ from textwrap import indent
 import pytest
 
 from benchmarks.results import FIGURES, read_figures
+from tests.kit.page_runner import Pages, page_runner
 from toolsearch.cli.app import app
-from toolsearch.cli.exits import ExitCode
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-README = PAGES[0].read_text(encoding="utf-8")
+SEARCH_FIGURES = ROOT / "docs" / "figures-search.md"
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 _BLOCK = re.compile(
@@ -48,7 +49,6 @@ def _read_shell(text: str) -> None:
 
 
 _READERS = {"json": json.loads, "toml": tomllib.loads, "sh": _read_shell}
-_END = "~~~ end of block ~~~"
 
 # What differs between two runs of the same: times, sizes on disk, how wide a table is, and some tokens of the demo,
 # since the interpreter's path is a default of one of its tools.
@@ -91,10 +91,8 @@ def blocks(page) -> list[Block]:
 
 
 @pytest.fixture(scope="module")
-def workplace(tmp_path_factory, page):
-    """A folder with the examples, as a checkout has them, and an environment with its commands and no model hub."""
-    folder = tmp_path_factory.mktemp(page.stem)
-    shutil.copytree(ROOT / "examples", folder / "examples")
+def pages(tmp_path_factory) -> Iterator[Pages]:
+    """Where pages are typed: with the package's commands on the path, and no model hub."""
     commands = tmp_path_factory.mktemp("bin")
     for name, module in (("toolsearch", "-m toolsearch "), ("python", "")):
         command = commands / name
@@ -109,34 +107,42 @@ def workplace(tmp_path_factory, page):
         "TERM": "dumb",
         "XDG_STATE_HOME": str(tmp_path_factory.mktemp("state")),  # not what whoever runs the tests has approved
     }
-    return folder, environment
-
-
-def _run(workplace, *command: str) -> str:
-    folder, environment = workplace
-    done = subprocess.run(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8"
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    with page_runner(environment) as runner:
+        yield runner
 
 
 @pytest.fixture(scope="module")
-def typed(workplace, blocks) -> list[tuple[str, str, str]]:
-    """Each command after a ``$``, what the page says that it prints, and what it prints."""
+def workplace(tmp_path_factory, page) -> Path:
+    """A folder with the examples, as a checkout has them."""
+    folder = tmp_path_factory.mktemp(page.stem)
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    return folder
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What a block of Python or a command shows as printed, None where nothing is shown, and what it prints."""
+
+    text: str
+    says: str | None
+    prints: str
+
+
+@pytest.fixture(scope="module")
+def typed(workplace, pages, blocks) -> list[Typed]:
+    """The commands of the page, then its blocks of Python."""
+    shown = [("command", command, says) for command, says in _commands(blocks)]
+    for block, following in pairwise([*blocks, Block("", "", "")]):
+        if _is_run_here(block):
+            shown.append(("python", block.text, following.text if following.language == "text" else None))
+    printed = pages.typed(workplace, [(kind, text) for kind, text, _ in shown]) if shown else []
+    return [Typed(text, says, prints) for (_, text, says), prints in zip(shown, printed, strict=True)]
+
+
+def _commands(blocks: list[Block]) -> list[tuple[str, str]]:
+    """Each command after a ``$``, and what the page says that it prints."""
     parts = [part for block in blocks if block.language == "console" for part in block.text.split("$ ")[1:]]
-    told = [part.partition("\n")[::2] for part in parts]
-    return [(command, says, _run(workplace, "bash", "-c", command)) for command, says in told]
-
-
-@pytest.fixture(scope="module")
-def executed(workplace, page, blocks, typed) -> list[str]:
-    """What each block of Python prints, run one after the other in one process; *typed* comes first, for its index."""
-    texts = [block.text for block in blocks if _is_run_here(block)]
-    script = "scope = {'__name__': '__main__'}\n" + "".join(
-        f"exec(compile({text!r}, {page.name!r}, 'exec'), scope)\nprint({_END!r})\n" for text in texts
-    )
-    return _run(workplace, sys.executable, "-c", script).split(f"{_END}\n")
+    return [(command, says) for command, _, says in (part.partition("\n") for part in parts)]
 
 
 def test_every_block_is_of_a_kind_that_these_tests_know(page, blocks):
@@ -152,7 +158,7 @@ def test_settings_that_are_shown_can_be_read(blocks):
 
 def test_ci_runs_the_commands_of_a_fresh_checkout_word_for_word():
     """But for the folder of the environment that the tests run in."""
-    demo, tests, servers = (block.text.strip() for block in _blocks(PAGES[0]) if block.note == _BY_CI)
+    demo, servers, tests = (block.text.strip() for block in _blocks(PAGES[0]) if block.note == _BY_CI)
     create, activate, *steps = tests.split(" && ")
     lines = [line.strip() for line in CI.splitlines()]
 
@@ -162,18 +168,17 @@ def test_ci_runs_the_commands_of_a_fresh_checkout_word_for_word():
     assert [step for step in steps if step not in lines] == []
 
 
-def test_commands_print_what_the_page_shows(typed):
-    for command, says, prints in typed:
-        _assert_shows(says, prints, command)
+def test_what_is_typed_prints_what_the_page_shows(typed):
+    for each in typed:
+        if each.says is not None:
+            _assert_shows(each.says, each.prints, each.text)
 
 
-def test_python_prints_what_stands_below_it(blocks, executed):
-    printed = iter(executed)
-    for block, following in pairwise([*blocks, Block("", "", "")]):
-        if _is_run_here(block):
-            prints = next(printed)
-            if following.language == "text":
-                _assert_shows(following.text, prints, block.text)
+def test_what_is_typed_leaves_only_files_behind_that_git_ignores(workplace, typed):
+    ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()]
+    left = {path.name for path in workplace.iterdir()} - {"examples"}
+
+    assert [name for name in sorted(left) if not any(fnmatchcase(name, pattern) for pattern in ignored)] == []
 
 
 def test_excerpts_are_what_the_examples_say(blocks):
@@ -183,18 +188,28 @@ def test_excerpts_are_what_the_examples_say(blocks):
             assert any(indent(block.text, " " * depth) in example for depth in (0, 4, 8)), block
 
 
-def test_every_command_is_in_the_table_and_every_exit_code_is_told():
-    listed = re.findall(r"^\| `toolsearch (\w+)", README, re.MULTILINE)
-    codes = re.search(r"Exit codes: (.*?)\.$", README, re.MULTILINE | re.DOTALL)
+def test_every_command_is_told_of():
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    commands = {command.callback.__name__ for command in app.registered_commands}
 
-    assert sorted(listed) == sorted(command.callback.__name__ for command in app.registered_commands)
-    assert [int(part.split()[0]) for part in re.split(r";\s+", codes[1])] == [code.value for code in ExitCode]
+    assert {name for name in commands if f"toolsearch {name}" not in pages} == set()
 
 
-def test_every_file_that_is_pointed_at_is_there(page):
-    targets = re.findall(r'(?:\]\(|src(?:set)?=")([^)"#:]+)[)"#]', page.read_text(encoding="utf-8"))
+def test_every_place_that_is_pointed_at_is_there(page):
+    """Files, and headings within them; the site's strict build says the same of the pages in docs."""
+    links = re.findall(r'(?:\]\(|src(?:set)?=")([^)"#:]*)(#[^)"]+)?[)"]', page.read_text(encoding="utf-8"))
 
-    assert [target for target in targets if not (page.parent / target).exists()] == []
+    assert [link for link in links if not _is_there(page, *link)] == []
+
+
+def _is_there(page: Path, target: str, heading: str) -> bool:
+    pointed_at = page.parent / target if target else page
+    return pointed_at.exists() and (not heading or heading in _headings(pointed_at))
+
+
+def _headings(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {"#" + re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def test_the_figures_are_those_of_the_stored_runs():
@@ -202,7 +217,7 @@ def test_the_figures_are_those_of_the_stored_runs():
     latency = read_figures(FIGURES / "latency.json")
     median_ms = {(figure["what"], figure["tools"]): figure["median_ms"] for figure in latency}
     sizes = sorted({figure["tools"] for figure in latency} - {0})
-    rows = _rows()
+    rows = _rows(SEARCH_FIGURES)
 
     systems = rows["set"]
     for name, judged in recall.items():
@@ -216,9 +231,9 @@ def test_the_figures_are_those_of_the_stored_runs():
         assert rows[what] == [_rounded(median_ms.get((what, size))) for size in sizes]
 
 
-def _rows() -> dict[str, list[str]]:
-    """The rows of the README's tables: the first cell, and the others."""
-    lines = [line for line in README.splitlines() if line.startswith("| ")]
+def _rows(page: Path) -> dict[str, list[str]]:
+    """The rows of its tables: the first cell, and the others."""
+    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
     cells = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
     return {first: others for first, *others in cells}
 

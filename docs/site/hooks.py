@@ -1,0 +1,113 @@
+"""What the site has beside the pages in ``docs/``: the full reference, and the files of the repository that are linked.
+
+The reference has a page for each section of ``api.md``, with the signatures and docstrings of the names listed there. A
+file outside ``docs/`` that a page links to is shown as ``repository/<path>``.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+_OUTSIDE = "repository/"
+_LINK = re.compile(r"(\]\(|\bsrc(?:set)?=\")([^)\s\"#:]+)(#[^)\"]*)?(?=[)\"])")
+_SECTION = re.compile(r"^## (?P<title>.+)\n(?P<body>(?:(?!^## ).*\n?)*)", re.MULTILINE)
+_ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
+_OF_THE_CLIENT = re.compile(r"^- `(\w+)`", re.MULTILINE)
+_CLIENT = "## The client of the service\n"
+_LANGUAGES = {".json": "json", ".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+_PICTURES = {".gif", ".jpg", ".png", ".svg"}
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    for uri, text in _reference((ROOT / "docs" / "api.md").read_text(encoding="utf-8")):
+        files.append(File.generated(config, uri, content=text))
+    for target in sorted(_linked_outside(files)):
+        path = ROOT / target
+        if path.suffix in _PICTURES:
+            files.append(File.generated(config, _uri(target), content=path.read_bytes()))
+        else:
+            files.append(File.generated(config, _uri(target), content=_shown(target)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
+    uri = page.file.src_uri
+    if uri == "api.md":
+        markdown = _with_links_to_reference(markdown)
+
+    def relative(link: re.Match[str]) -> str:
+        target = _target(uri, link[2])
+        return f"{link[1]}{posixpath.relpath(_uri(target), posixpath.dirname(uri) or '.')}{link[3] or ''}"
+
+    return _LINK.sub(lambda link: relative(link) if _is_file(uri, link[2]) else link[0], markdown)
+
+
+def _with_links_to_reference(listing: str) -> str:
+    listing, heading, client = listing.partition(_CLIENT)
+    client = _OF_THE_CLIENT.sub(r"- [`\1`][toolsearch.client.\1]", client)
+    return _ROW.sub(r"| [`\1`][toolsearch.\1] |", listing) + heading + client
+
+
+def _reference(listing: str) -> Iterator[tuple[str, str]]:
+    """Each page of the full reference: its address, and its text."""
+    for section in _SECTION.finditer(listing):
+        names = [f"toolsearch.{name}" for name in _ROW.findall(section["body"])]
+        if section[0].startswith(_CLIENT):
+            names = [f"toolsearch.client.{name}" for name in _OF_THE_CLIENT.findall(section["body"])]
+        if names:
+            slug = re.sub(r"\W+", "-", section["title"].lower())
+            yield f"reference/{slug}.md", "\n\n".join([f"# {section['title']}", *(f"::: {name}" for name in names)])
+
+
+def _linked_outside(files: Files) -> set[str]:
+    """The paths outside ``docs/``, from the root, that pages link to, or that what they link to links to."""
+    found: set[str] = set()
+    unread = [(file.src_uri, file.content_string) for file in files.documentation_pages()]
+    while unread:
+        uri, text = unread.pop()
+        for link in _LINK.finditer(text):
+            target = _target(uri, link[2])
+            if _is_file(uri, link[2]) and not target.startswith("docs/") and target not in found:
+                found.add(target)
+                if target.endswith(".md"):
+                    unread.append((_uri(target), (ROOT / target).read_text(encoding="utf-8")))
+    return found
+
+
+def _target(uri: str, link: str) -> str:
+    """The path, from the root of the repository, of what the page at *uri* links to."""
+    source = uri.removeprefix(_OUTSIDE) if uri.startswith(_OUTSIDE) else f"docs/{uri}"
+    return posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
+
+
+def _is_file(uri: str, link: str) -> bool:
+    target = _target(uri, link)
+    return not target.startswith("..") and (ROOT / target).exists()
+
+
+def _uri(target: str) -> str:
+    """Where the site has *target*, a path from the root of the repository."""
+    if target.startswith("docs/"):
+        return target.removeprefix("docs/")
+    path = ROOT / target
+    suffix = "" if path.suffix in {*_PICTURES, ".md"} else ".md"
+    return f"{_OUTSIDE}{target}{suffix}"
+
+
+def _shown(target: str) -> str:
+    path = ROOT / target
+    if path.suffix == ".md":
+        return path.read_text(encoding="utf-8")
+    parts = [f"# {target}"]
+    for file in sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]:
+        title = f"## {file.name}\n\n" if path.is_dir() else ""
+        parts.append(f"{title}`````{_LANGUAGES.get(file.suffix, 'text')}\n{file.read_text(encoding='utf-8')}\n`````")
+    return "\n\n".join(parts)
