@@ -85,7 +85,9 @@ def _linked_outside(files: Files) -> set[str]:
 def _target(uri: str, link: str) -> str:
     """The path, from the root of the repository, of what the page at *uri* links to."""
     source = uri.removeprefix(_OUTSIDE) if uri.startswith(_OUTSIDE) else f"docs/{uri}"
-    return posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
+    readme = f"{target}/README.md"
+    return readme if (ROOT / readme).exists() else target
 
 
 def _is_file(uri: str, link: str) -> bool:

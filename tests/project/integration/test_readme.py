@@ -231,6 +231,14 @@ def test_the_figures_are_those_of_the_stored_runs():
         assert rows[what] == [_rounded(median_ms.get((what, size))) for size in sizes]
 
 
+def test_the_readme_quotes_the_page_of_savings():
+    quoted = re.findall(r"\d+ tools, [\d,]+ tokens", PAGES[0].read_text(encoding="utf-8"))
+    stored = (ROOT / "docs" / "figures-savings.md").read_text(encoding="utf-8")
+
+    assert len(quoted) == 3
+    assert [each for each in quoted if each not in stored] == []
+
+
 def _rows(page: Path) -> dict[str, list[str]]:
     """The rows of its tables: the first cell, and the others."""
     lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
