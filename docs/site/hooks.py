@@ -40,6 +40,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
     uri = page.file.src_uri
+    if uri.startswith(_OUTSIDE):
+        page.meta.setdefault("search", {"boost": 0.3})  # pages that were written for readers come first
     if uri == "api.md":
         markdown = _with_links_to_reference(markdown)
 
