@@ -29,13 +29,11 @@ from textwrap import indent
 
 import pytest
 
-from benchmarks.results import FIGURES, read_figures
 from tests.kit.page_runner import Pages, page_runner
 from toolsearch.cli.app import app
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SEARCH_FIGURES = ROOT / "docs" / "figures-search.md"
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 _BLOCK = re.compile(
@@ -212,44 +210,12 @@ def _headings(page: Path) -> set[str]:
     return {"#" + re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-def test_the_figures_are_those_of_the_stored_runs():
-    recall = read_figures(FIGURES / "recall.json")
-    latency = read_figures(FIGURES / "latency.json")
-    median_ms = {(figure["what"], figure["tools"]): figure["median_ms"] for figure in latency}
-    sizes = sorted({figure["tools"] for figure in latency} - {0})
-    rows = _rows(SEARCH_FIGURES)
-
-    systems = rows["set"]
-    for name, judged in recall.items():
-        assert rows[name] == [f"{judged[system]['recall_5']:.3f}" for system in systems]
-    means = [sum(judged[system]["recall_5"] for judged in recall.values()) / len(recall) for system in systems]
-    assert rows["mean"] == [f"{mean:.3f}" for mean in means]
-    assert rows[""] == [f"{size:,}" for size in sizes]
-    told = rows.keys() & {what for what, _ in median_ms}
-    assert {"keyword", "rank-bm25", "regex .+"} <= told
-    for what in told:
-        assert rows[what] == [_rounded(median_ms.get((what, size))) for size in sizes]
-
-
 def test_the_readme_quotes_the_page_of_savings():
     quoted = re.findall(r"(\d+) tools, ([\d,]+) tokens", PAGES[0].read_text(encoding="utf-8"))
     stored = (ROOT / "docs" / "figures-savings.md").read_text(encoding="utf-8")
 
     assert [tools for tools, _ in quoted] == ["100", "50", "14"]
     assert [each for each in quoted if "| {} | {} |".format(*each) not in stored] == []
-
-
-def _rows(page: Path) -> dict[str, list[str]]:
-    """The rows of its tables: the first cell, and the others."""
-    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-    cells = [[cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
-    return {first: others for first, *others in cells}
-
-
-def _rounded(milliseconds: float | None) -> str:
-    if milliseconds is None:
-        return ""
-    return f"{milliseconds:,.2f}" if milliseconds < 10 else f"{milliseconds:,.0f}"
 
 
 def _assert_shows(says: str, prints: str, what: str) -> None:
