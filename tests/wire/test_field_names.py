@@ -36,6 +36,7 @@ OURS_AS_WELL = {  # what is said to people, who know the field by its name, and 
     "api/catalogs.py": {"readOnlyHint"},  # an example in the description of a field
     "cli/demo_view.py": {"tool_calls"},
     "cli/show.py": {"input_schema", "output_schema"},  # what the command prints of a definition
+    "errors_page.py": {"isError", "_meta", "media_type"},  # where people find an error's code, and one of HTTP's
     "gateway/proxy/sealed_state.py": {"requestState"},
     "gateway/settings.py": {"_meta"},
     "gateway/status/costs.py": {"input_schema"},  # a definition as its tokens are counted, in no API's format
