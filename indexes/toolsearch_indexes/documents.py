@@ -39,8 +39,8 @@ class Hit:
 
     score       how likely a tool that matches so well is what was asked for, in (0, 1]; found by name or pattern, how
                 good a match it is
-    confidence  of the whole answer: "low" where requests that no tool serves often have as good a best hit, so that
-                asking again in other words is worth it
+    confidence  "low" where requests that no tool serves often have a best hit of such a score. If the best hit of an
+                answer has it, all have, and asking again in other words is worth it
     """
 
     name: str

@@ -77,12 +77,18 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
         best, sure = _best_by_word(space, request, count), list[Sure]()
     else:
         best, sure = _best_of_both(space, request, request.nearness, count)
-    confidence: Confidence = "high" if best and request.scale.score(best[0].raw) >= SURE_SCORE else "low"
+    is_sure = bool(best) and request.scale.score(best[0].raw) >= SURE_SCORE
     if favour:
         moved = [found._replace(raw=found.raw + favoured(request, favour, found.name)) for found in best[:_MOVED]]
         best[:_MOVED] = sorted(moved, key=_by_score_and_name)
-    hits = [Hit(name, request.scale.score(raw), confidence) for raw, name, _, _ in best[:limit]]
+    hits = [_hit(name, request.scale.score(raw), is_sure=is_sure) for raw, name, _, _ in best[:limit]]
     return Ranking(hits, best[0] if best else None, sure)
+
+
+def _hit(name: str, score: float, *, is_sure: bool) -> Hit:
+    """*is_sure*: of the answer as a whole, without which no tool of it is."""
+    confidence: Confidence = "high" if is_sure and score >= SURE_SCORE else "low"
+    return Hit(name, score, confidence)
 
 
 def favoured(request: Request, favour: Mapping[str, float], name: str) -> float:
@@ -258,5 +264,5 @@ def with_places_for(ranked: Sequence[Hit], sure: Sequence[Sure]) -> tuple[list[H
 def _between(before: Sequence[Hit], moved: Sequence[Hit], behind: Sequence[Hit]) -> list[Hit]:
     most = before[-1].score if before else 1.0
     least = behind[0].score if behind else 0.0
-    confidence = before[0].confidence if before else "high"
-    return [Hit(hit.name, max(least, min(most, hit.score)), confidence) for hit in moved]
+    is_sure = not before or before[0].confidence == "high"
+    return [_hit(hit.name, max(least, min(most, hit.score)), is_sure=is_sure) for hit in moved]

@@ -150,6 +150,17 @@ def test_what_no_tool_serves_is_answered_with_doubt_if_at_all(index: ToolSearchI
     assert all(hit.score < SURE_SCORE for hit in hits)
 
 
+def test_each_hit_has_the_confidence_of_its_own_score(index: ToolSearchIndex) -> None:
+    """A sure answer does not make a tool sure that stands in it for want of better ones."""
+    seen = set()
+    for query, _ in REQUESTS:
+        best, *others = index.search(query, limit=10)
+        for hit in others:
+            assert (hit.confidence == "high") == (best.confidence == "high" and hit.score >= SURE_SCORE)
+            seen.add((best.confidence, hit.confidence))
+    assert {("high", "high"), ("high", "low")} <= seen
+
+
 def test_a_weak_match_is_given_with_low_confidence_for_all_of_the_answer() -> None:
     """A single word in common is some reason to look at the tool, and none to trust it."""
     hits = ToolSearchIndex([ToolDocument(*tool) for tool in TOOLS.items()]).search("walk my dog to the city park")
@@ -198,4 +209,5 @@ def test_a_tool_that_is_called_as_one_word_of_a_request_is_not_surely_what_it_as
 
     hits = index.search(query, strategy=strategy)  # type: ignore[arg-type]
     assert hits[0].name == "fnmatch__translate"
-    assert {hit.confidence for hit in hits} == {confidence}
+    assert hits[0].confidence == confidence
+    assert all(hit.confidence == "low" for hit in hits if confidence == "low" or hit.score < SURE_SCORE)

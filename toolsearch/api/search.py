@@ -47,7 +47,8 @@ class FoundTool(AnswerBody):
     name: str
     score: float
     confidence: Literal["high", "low"] = Field(
-        description="low: requests that no tool serves often have as good an answer; ask again in other words."
+        description="low: requests that no tool serves often have an answer of such a score. If the first tool of an "
+        "answer is low, all are: ask again in other words."
     )
     summary: str
     runs_here: bool = Field(description="Whether the service runs it. A call of another is handed back to the caller.")
