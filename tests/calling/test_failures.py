@@ -57,8 +57,16 @@ def batch(*names: str) -> list[ToolCall]:
 # The default processor
 
 
-def test_the_model_is_told_the_message_of_the_error():
-    assert DefaultToolExecutionErrorProcessor().process(ValueError("no such file"), CALL, SAVE) == "no such file"
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("no such file"), "ValueError: no such file"),
+        (KeyError("city"), "KeyError: 'city'"),
+        (ServerUnavailableError("the server 'git' is down"), "the server 'git' is down"),
+    ],
+)
+def test_the_model_is_told_the_type_and_message_of_an_error_and_of_one_of_ours_the_message(error, told):
+    assert DefaultToolExecutionErrorProcessor().process(error, CALL, SAVE) == told
 
 
 @pytest.mark.parametrize("blank", [RuntimeError(), RuntimeError(""), RuntimeError("  ")])
@@ -112,7 +120,7 @@ def test_a_listed_error_and_its_subclasses_are_raised_unwrapped(error: Exception
 def test_an_error_that_is_not_listed_is_told_to_the_model():
     processor = DefaultToolExecutionErrorProcessor(reraise=[UnreadableError])
 
-    assert processor.process(PermissionError("not yours"), CALL, SAVE) == "not yours"
+    assert processor.process(PermissionError("not yours"), CALL, SAVE) == "PermissionError: not yours"
 
 
 # In a batch

@@ -104,7 +104,7 @@ async def test_a_failing_call_leaves_its_siblings_their_results():
 
     assert [(result.is_error, result.text) for result in results] == [
         (False, "nothing"),
-        (True, "the disk is full"),
+        (True, "RuntimeError: the disk is full"),
         (True, "no tool named 'missing'; did you mean echo?"),
         (False, "nothing"),
     ]
@@ -190,7 +190,7 @@ async def test_a_timeout_error_that_the_tool_itself_raises_is_an_ordinary_failur
 
     [result] = await ToolCallingManager().execute(calls("query"), Scope(make_tool("query", run)))
 
-    assert (result.error_code, result.text) == ("tool_failed", "the database is slow")
+    assert (result.error_code, result.text) == ("tool_failed", "TimeoutError: the database is slow")
 
 
 async def test_cancelling_the_batch_cancels_every_call_and_is_let_through():
@@ -404,7 +404,7 @@ async def test_a_converter_that_fails_is_a_failed_call():
         calls("draw"), Scope(make_tool("draw", echo, result_converter=broken))
     )
 
-    assert (result.is_error, result.error_code, result.text) == (True, "tool_failed", "cannot draw this")
+    assert (result.is_error, result.error_code, result.text) == (True, "tool_failed", "ValueError: cannot draw this")
 
 
 async def test_no_converter_makes_a_success_of_what_a_remote_tool_calls_a_failure():

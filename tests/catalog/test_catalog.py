@@ -248,6 +248,23 @@ def test_near_names_come_nearest_first_and_by_name_when_equally_near() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("median", ["statistics__median", "statistics__median_low"]),  # its server is missing
+        ("statistics__mdian", ["statistics__median"]),
+        ("statstics__median", ["statistics__median", "statistics__median_low"]),
+        ("low_median", ["statistics__median", "statistics__median_low"]),
+        ("statistics__foo", []),  # the server alone makes nothing near
+        ("radian", ["math__radians"]),
+        ("mediate_quarrels", []),
+    ],
+)
+def test_only_near_names_are_near(name: str, near: list[str]) -> None:
+    known = ["statistics__median", "statistics__median_low", "statistics__mode", "math__radians", "math__remainder"]
+    assert near_names(name, known) == near
+
+
 def test_a_command_line_argument_becomes_the_source_it_means(tmp_path: Path) -> None:
     files = {
         "api.yaml": "openapi: 3.1.0\npaths: {}\nservers: []",

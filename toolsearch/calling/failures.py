@@ -26,7 +26,7 @@ class ToolExecutionErrorProcessor(Protocol):
 
 
 class DefaultToolExecutionErrorProcessor:
-    """Tells the model the error's own message, or what `text_for_model` has in place of it.
+    """Tells the model the error's type and message; of an error of ours, what `text_for_model` has of it.
 
     always_raise  end the turn at every failure, with ToolExecutionError, whose ``__cause__`` is the tool's error; an
                   error of ours is raised as it is
@@ -41,12 +41,19 @@ class DefaultToolExecutionErrorProcessor:
     def process(self, error: Exception, call: ToolCall, tool: Tool) -> str:  # noqa: ARG002  as the protocol has it
         if isinstance(error, self._reraise):
             raise error
-        message = text_for_model(error).strip() or f"Exception occurred in tool: {tool.name} ({type(error).__name__})"
+        message = _told(error) or f"Exception occurred in tool: {tool.name} ({type(error).__name__})"
         if not self._always_raise:
             return message
         if isinstance(error, ToolSearchError):
             raise error
         raise ToolExecutionError(message) from error
+
+
+def _told(error: Exception) -> str:
+    """With its type, since the messages of many say little alone: that of a KeyError is just the key."""
+    message = text_for_model(error).strip()
+    is_ours = isinstance(error, ToolSearchError)
+    return f"{type(error).__name__}: {message}" if message and not is_ours else message
 
 
 def log_failure(logger: logging.Logger, what: str, error: ToolSearchError) -> None:

@@ -6,7 +6,8 @@ import hashlib
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import legal_name
@@ -20,7 +21,9 @@ CALL_TOOL = "callTool"  # and the tool that runs what it has found, where the li
 _WORDS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")
 _HASH_DIGITS = 8
 _MAX_SERVER_IN_CUT_NAME = 24  # so that a long server name leaves room to tell its tools apart
-_NEAR_ENOUGH = 60.0  # rapidfuzz's ratio, 0 to 100
+_CANDIDATE = 60.0  # rapidfuzz's ratio, 0 to 100; it is fast, and lets names pass that only look alike in a part
+_MOST_CANDIDATES = 100
+_NEAR_ENOUGH = 0.75  # the share of the letters that stay: one wrong letter in four, two in eight
 
 
 def is_legal_name(name: str) -> bool:
@@ -79,6 +82,7 @@ def in_words(name: str) -> str:
 def near_names(name: str, candidates: Iterable[str], *, limit: int = 3) -> list[str]:
     """Return at most *limit* of *candidates* that *name* may have been meant for, nearest first, ties by name.
 
+    None is better than a far one: models and people take what is offered.
     Only the beginning of a long name counts, since comparing one of a hundred thousand characters takes seconds.
     """
     from rapidfuzz import fuzz, process, utils
@@ -88,10 +92,37 @@ def near_names(name: str, candidates: Iterable[str], *, limit: int = 3) -> list[
         list(candidates),
         scorer=fuzz.WRatio,
         processor=utils.default_process,
-        score_cutoff=_NEAR_ENOUGH,
+        score_cutoff=_CANDIDATE,
         limit=None,
     )
-    return [near for near, _, _ in sorted(scored, key=lambda hit: (-hit[1], hit[0]))[:limit]]
+    suffix = f"{SEPARATOR}{name}"
+    best = sorted(scored, key=lambda hit: (not hit[0].endswith(suffix), -hit[1], hit[0]))[:_MOST_CANDIDATES]
+    return list(islice((candidate for candidate, _, _ in best if _is_near(name, candidate)), limit))
+
+
+def _is_near(name: str, candidate: str) -> bool:
+    """Whether one has all words of the other, or few letters differ. What only the server's name makes alike is not.
+
+    The name may be meant with its server in front or without.
+    """
+    server, _, local = candidate.rpartition(SEPARATOR)
+    given = in_words(name[: 2 * MAX_NAME_LENGTH].removeprefix(f"{server}{SEPARATOR}")).split()
+    readings = [local] if not server or name.startswith(f"{server}{SEPARATOR}") else [candidate, local]
+    return any(_is_part(given, known) or _looks_alike(given, known) for known in map(str.split, map(in_words, readings)))
+
+
+def _is_part(given: Sequence[str], known: Sequence[str]) -> bool:
+    shared = len(set(given) & set(known))
+    return 0 < shared and (shared == len(set(given)) or (shared == len(set(known)) and 2 * shared >= len(set(given))))
+
+
+def _looks_alike(given: Sequence[str], known: Sequence[str]) -> bool:
+    from rapidfuzz.distance import OSA
+
+    def alike(one: Sequence[str], other: Sequence[str]) -> bool:
+        return OSA.normalized_similarity("".join(one), "".join(other)) >= _NEAR_ENOUGH
+
+    return alike(given, known) or alike(sorted(given), sorted(known))
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
