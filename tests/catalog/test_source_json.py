@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.loading import open_source
 from toolsearch.documents.files import read_document
 from toolsearch.errors import SourceError
 
@@ -99,7 +100,7 @@ def test_tags_and_category_become_tags() -> None:
     ("name", "text", "reason"),
     [
         ("a.json", "{", "malformed"),
-        ("a.jsonl", '{"name": "a"}\n{', "line 2"),
+        ("a.jsonl", '{\n{', "line 1"),
         ("a.json", '{"what": 1}', "no listing"),
         ("a.json", "[" * 200_000, "nested"),
         ("a.yaml", "[" * 200_000, "nested"),
@@ -143,3 +144,61 @@ def test_aliases_of_aliases_are_counted_and_not_written_out(tmp_path: Path) -> N
     path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(SourceError, match="nodes"):
         read_document(path)
+
+
+def test_a_bad_line_is_refused_by_its_number_and_costs_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "tools.jsonl"
+    file.write_text('{"name": "a"}\n\n{"name": \n{"name": "b"}\n')
+
+    catalog = Catalog()
+    report = catalog.load(open_source(str(file)))
+
+    assert catalog.names() == ["a", "b"]
+    [refused] = report.refused
+    assert refused.name == "line 3"
+    assert refused.reason.startswith("it is no JSON: ")
+
+
+def test_the_answer_of_tools_list_is_read_with_its_envelope() -> None:
+    answer = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "a", "inputSchema": {"type": "object"}}]}}
+
+    assert Catalog.from_json(answer).names() == ["a"]
+    assert Catalog.from_json([answer, {"result": {"tools": [{"name": "b"}]}}]).names() == ["a", "b"]  # two pages
+
+
+def test_an_error_of_json_rpc_is_told_as_one() -> None:
+    with pytest.raises(SourceError, match="an answer of JSON-RPC that tells of an error"):
+        Catalog.from_json({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no such method"}})
+
+
+@pytest.mark.parametrize("key", ["function_declarations", "functionDeclarations"])
+def test_gemini_s_declarations_are_read_with_their_schemas_as_json_schema(key: str) -> None:
+    parameters = {
+        "type": "OBJECT",
+        "properties": {
+            "type": {"type": "STRING", "enum": ["STRING"], "nullable": True},
+            "days": {"type": "ARRAY", "items": {"type": "INTEGER"}, "maxItems": "7"},
+        },
+        "required": ["type"],
+    }
+    declarations = {key: [{"name": "forecast", "description": "Weather.", "parameters": parameters}]}
+
+    for listing in (declarations, [declarations], {"tools": [declarations]}):
+        [tool] = Catalog.from_json(listing)
+        assert tool.definition.description == "Weather."
+        assert tool.definition.input_schema == {
+            "type": "object",
+            "properties": {
+                "type": {"type": ["string", "null"], "enum": ["STRING"]},
+                "days": {"type": "array", "items": {"type": "integer"}, "maxItems": 7},
+            },
+            "required": ["type"],
+        }
+
+
+def test_gemini_s_declarations_may_have_json_schema() -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+    [tool] = Catalog.from_json({"functionDeclarations": [{"name": "a", "parametersJsonSchema": schema}]})
+
+    assert tool.definition.input_schema == schema

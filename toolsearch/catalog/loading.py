@@ -49,8 +49,10 @@ def portable_spec(spec: str) -> str:
 def _open_file(path: Path) -> Source:
     from toolsearch.catalog.sources.json_listing import JsonListingSource
     from toolsearch.catalog.sources.openapi import OpenApiSource
-    from toolsearch.documents.files import read_document
+    from toolsearch.documents.files import is_json_lines, read_document
 
+    if is_json_lines(path):  # can be nothing else, and is read line by line
+        return JsonListingSource(path)
     document = read_document(path)
     if is_openapi(document):
         return OpenApiSource(document, description=str(path))

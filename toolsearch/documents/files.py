@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from toolsearch.documents.texts import DocumentFormat, parse_document
+from toolsearch.documents.texts import DocumentFormat, JsonLines, parse_document, parse_lines
 from toolsearch.errors import SourceError
 from toolsearch.tools.json_types import Json
 
@@ -22,6 +22,22 @@ def read_document(path: Path) -> Json:
     Raises SourceError, naming the file, if it cannot be read, is too large, or is malformed.
     """
     return parse_document(_read_text(path), _FORMATS.get(path.suffix.lower(), "json"), str(path))
+
+
+def is_json_lines(path: Path) -> bool:
+    return _FORMATS.get(path.suffix.lower()) == "jsonl"
+
+
+def read_json_lines(path: Path) -> JsonLines:
+    """Return the values of the lines, and which lines hold none.
+
+    Raises SourceError, naming the file, if it cannot be read, is too large, or has lines and no good one.
+    """
+    lines = parse_lines(_read_text(path))
+    if lines.bad and not lines.values:
+        first = lines.bad[0]
+        raise SourceError(f"{path} is malformed: line {first.number}: {first.reason}")
+    return lines
 
 
 def _read_text(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from toolsearch.documents.yaml_text import parse_yaml
@@ -10,6 +11,22 @@ from toolsearch.errors import SourceError
 from toolsearch.tools.json_types import Json
 
 DocumentFormat: TypeAlias = Literal["json", "jsonl", "yaml"]
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line of JSON lines that is none. Lines are counted from 1."""
+
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """The values of the good lines, and the others."""
+
+    values: list[Json]
+    bad: tuple[BadLine, ...]
 
 
 def parse_document(text: str, document_format: DocumentFormat | None, origin: str) -> Json:
@@ -27,7 +44,7 @@ def parse_document(text: str, document_format: DocumentFormat | None, origin: st
 
 def _parse(text: str, document_format: DocumentFormat) -> Json:
     if document_format == "jsonl":
-        return _parse_lines(text)
+        return _every_line(parse_lines(text))
     return parse_yaml(text) if document_format == "yaml" else json.loads(text)
 
 
@@ -46,12 +63,22 @@ def _format_of(text: str) -> DocumentFormat:
     return "jsonl"
 
 
-def _parse_lines(text: str) -> list[Json]:
+def parse_lines(text: str) -> JsonLines:
+    """Read what can be read of JSON lines; empty ones are left out."""
     values: list[Json] = []
+    bad: list[BadLine] = []
     for number, line in enumerate(text.split("\n"), start=1):  # not splitlines: JSON strings may hold U+2028
         if line.strip():
             try:
                 values.append(json.loads(line))
+            except RecursionError:
+                bad.append(BadLine(number, "it is nested too deeply"))
             except ValueError as error:
-                raise ValueError(f"line {number}: {error}") from error
-    return values
+                bad.append(BadLine(number, str(error)))
+    return JsonLines(values, tuple(bad))
+
+
+def _every_line(lines: JsonLines) -> list[Json]:
+    for first in lines.bad[:1]:
+        raise ValueError(f"line {first.number}: {first.reason}")
+    return lines.values

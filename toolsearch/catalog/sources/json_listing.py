@@ -1,15 +1,16 @@
-"""Listings of tool definitions as JSON, in the shapes of OpenAI, Anthropic and MCP."""
+"""Listings of tool definitions as JSON, in the shapes of OpenAI, Anthropic, Gemini and MCP."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeGuard
 
 from toolsearch.catalog.source import LoadReport
-from toolsearch.documents.files import read_document
+from toolsearch.documents.files import is_json_lines, read_document, read_json_lines
 from toolsearch.documents.json_values import as_list, as_object, as_texts
+from toolsearch.documents.texts import BadLine
 from toolsearch.errors import BadToolError, SourceError
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json, JsonObject
@@ -17,16 +18,21 @@ from toolsearch.tools.naming import distinct, namespaced
 from toolsearch.tools.refusal import Refusal
 from toolsearch.wire.definitions import text_in
 from toolsearch.wire.formats import read_tool
+from toolsearch.wire.gemini import with_json_schema
 from toolsearch.wire.openai_chat import tool_fields
 
 Listing: TypeAlias = str | Path | Iterable[Json] | Mapping[str, Json]
 
-_LIST_KEYS = ("tools", "functions")  # of an object around the list, such as the result of MCP's tools/list
+# of an object around the list, such as the result of MCP's tools/list; the last two are Gemini's
+_LIST_KEYS = ("tools", "functions", "function_declarations", "functionDeclarations")
+_MOST_WRAPPERS = 4  # around a definition: an answer of JSON-RPC, its result, and an entry of its tools
 
 
 class JsonListingSource:
-    """A path to a JSON, JSONL or YAML file, or its value: a list of definitions, an object with ``tools``, or one.
+    """A path to a JSON, JSONL or YAML file, or its value: a list of definitions, an object with ``tools``, or one; also
+    the answer of MCP's ``tools/list`` with JSON-RPC's envelope, and Gemini's ``function_declarations``.
 
+    A line of a JSONL file that is no JSON is refused and costs no other.
     An entry may say its ``server`` (else *server* counts), and an ``id`` that tells it from another of the same name.
     Such tools can be found and shown, not called.
     """
@@ -38,10 +44,10 @@ class JsonListingSource:
 
     def load(self) -> LoadReport:
         """Raises SourceError if the file cannot be read or holds no list of definitions."""
-        document = read_document(self._listing) if isinstance(self._listing, Path) else self._listing
+        document, bad_lines = self._read()
         reader = ListingReader(self.description, server=self._server)
         tools: list[Tool] = []
-        refused: list[Refusal] = []
+        refused = [Refusal(f"line {bad.number}", self.description, f"it is no JSON: {bad.reason}") for bad in bad_lines]
         for place, entry in enumerate(self._entries(document)):
             try:
                 tools.append(reader.read(entry))
@@ -52,15 +58,25 @@ class JsonListingSource:
     def close(self) -> None:
         """Nothing is held."""
 
+    def _read(self) -> tuple[Json, Sequence[BadLine]]:
+        if not isinstance(self._listing, Path):
+            return self._listing, ()
+        if not is_json_lines(self._listing):
+            return read_document(self._listing), ()
+        lines = read_json_lines(self._listing)
+        return lines.values, lines.bad
+
     def _entries(self, document: Json) -> list[Json]:
         wrapper = as_object(document)
         if wrapper is None:
             if _is_collection(document):
-                return list(document)
-        elif any(as_list(wrapper.get(key)) is not None for key in _LIST_KEYS):
-            return [entry for key in _LIST_KEYS for entry in as_list(wrapper.get(key)) or ()]
+                return [entry for each in document for entry in _unwrapped(each)]
+        elif _is_wrapper(wrapper):
+            return list(_unwrapped(wrapper))
         elif "name" in wrapper or "function" in wrapper:
             return [wrapper]
+        elif "jsonrpc" in wrapper and "error" in wrapper:
+            raise SourceError(f"{self.description} is an answer of JSON-RPC that tells of an error, not of tools")
         raise SourceError(
             f"{self.description} is no listing of tools: a list of definitions, or an object with 'tools', is"
         )
@@ -90,6 +106,25 @@ class ListingReader:
         return _name_for_people(entry, place)
 
 
+def _is_wrapper(entry: JsonObject) -> bool:
+    """Whether definitions are in it, and it is none itself."""
+    if "name" in entry or "function" in entry:
+        return False
+    result = as_object(entry.get("result"))
+    return any(as_list(entry.get(key)) is not None for key in _LIST_KEYS) or (result is not None and _is_wrapper(result))
+
+
+def _unwrapped(entry: Json, wrappers: int = _MOST_WRAPPERS) -> Iterator[Json]:
+    fields = as_object(entry)
+    if fields is None or not wrappers or not _is_wrapper(fields):
+        yield entry
+        return
+    inner = [each for key in _LIST_KEYS for each in as_list(fields.get(key)) or ()]
+    result = fields.get("result")
+    for each in inner if result is None else [*inner, result]:
+        yield from _unwrapped(each, wrappers - 1)
+
+
 def _is_collection(value: Json) -> TypeGuard[Iterable[Json]]:
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes))
 
@@ -98,7 +133,7 @@ def _fields(entry: Json) -> JsonObject:
     fields = as_object(entry)
     if fields is None:
         raise BadToolError("it is not an object")
-    return tool_fields(fields)
+    return with_json_schema(tool_fields(fields))
 
 
 def _another_name(name: str, fields: JsonObject, taken: Container[str]) -> str:
