@@ -100,7 +100,7 @@ def test_tags_and_category_become_tags() -> None:
     ("name", "text", "reason"),
     [
         ("a.json", "{", "malformed"),
-        ("a.jsonl", '{\n{', "line 1"),
+        ("a.jsonl", "{\n{", "line 1"),
         ("a.json", '{"what": 1}', "no listing"),
         ("a.json", "[" * 200_000, "nested"),
         ("a.yaml", "[" * 200_000, "nested"),

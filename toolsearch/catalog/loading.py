@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from toolsearch.catalog.source import Source
@@ -13,12 +14,12 @@ from toolsearch.tools.json_types import Json
 MODULE_PREFIX = "module:"
 
 
-def open_source(spec: str) -> Source:
+def open_source(spec: str, *, on_waiting: Callable[[Sequence[str]], None] | None = None) -> Source:
     """Return the source that a command-line argument means.
 
     ``module:NAME`` or the name of an importable module; a ``.json``, ``.jsonl``, ``.yaml`` or ``.yml`` file with
     MCP servers (``mcpServers`` or ``servers``), an OpenAPI document, or a listing of tool definitions, told apart by
-    content. Raises SourceError for anything else.
+    content. *on_waiting* is as that of `McpSource`. Raises SourceError for anything else.
     """
     from toolsearch.catalog.sources.modules import ModuleSource
     from toolsearch.documents.files import SUFFIXES
@@ -31,7 +32,7 @@ def open_source(spec: str) -> Source:
     if path.is_dir():
         raise SourceError(f"{spec!r} is a directory: give the files in it one by one")
     if path.suffix.lower() in SUFFIXES:
-        return _open_file(path)
+        return _open_file(path, on_waiting)
     if _is_importable(spec):
         return ModuleSource(spec)
     known = ", ".join(sorted(SUFFIXES))
@@ -46,7 +47,7 @@ def portable_spec(spec: str) -> str:
     return str(Path(spec).resolve()) if is_file else spec
 
 
-def _open_file(path: Path) -> Source:
+def _open_file(path: Path, on_waiting: Callable[[Sequence[str]], None] | None) -> Source:
     from toolsearch.catalog.sources.json_listing import JsonListingSource
     from toolsearch.catalog.sources.openapi import OpenApiSource
     from toolsearch.documents.files import is_json_lines, read_document
@@ -59,7 +60,7 @@ def _open_file(path: Path) -> Source:
     if is_mcp_config(document):
         from toolsearch.catalog.sources.mcp import McpSource
 
-        return McpSource(path)
+        return McpSource(path, on_waiting=on_waiting)
     return JsonListingSource(document, description=str(path))
 
 

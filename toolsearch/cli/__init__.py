@@ -24,11 +24,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from toolsearch.cli.app import app
     from toolsearch.cli.logs import logs_on_stderr
-    from toolsearch.cli.output import escape_what_cannot_be_written, print_error
+    from toolsearch.cli.output import be_quiet, escape_what_cannot_be_written, print_error
 
     if argv is None:
         gc.set_threshold(50_000)  # what is made at the start stays; looking through it takes 6 % of the time
     escape_what_cannot_be_written()
+    be_quiet(False)
     if "" not in sys.path:
         sys.path.append("")  # so that a module in the working directory can be a source, as under python -m
     arguments = list(sys.argv[1:] if argv is None else argv)

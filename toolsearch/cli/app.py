@@ -20,6 +20,7 @@ from toolsearch.cli.sources import sources
 from toolsearch.cli.tokens import tokens
 from toolsearch.cli.upkeep import backup, reseal, restore
 from toolsearch.cli.usage import usage
+from toolsearch.cli.verbosity import QuietOption, VerboseOption, apply, with_verbosity
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -44,18 +45,21 @@ def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  typer's way of cal
 def toolsearch(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = 0,
 ) -> None:
     """Put one small search tool in front of any number of tools.
 
     New here? 'toolsearch demo' shows what it does and needs nothing. Then: 'toolsearch index SOURCE...' and
     'toolsearch search "what the tool should do"'.
     """
+    apply(quiet=quiet, verbose=verbose)
 
 
 for command in (demo, index, search, show, call, sources, tokens, evaluate, serve, backup, restore, reseal):
-    app.command()(command)
+    app.command()(with_verbosity(command))
 app.add_typer(bench, name="bench")
 app.add_typer(usage, name="usage")
 app.add_typer(gateway, name="gateway")

@@ -7,10 +7,11 @@ import typer
 from toolsearch.cli.bench_savings import savings
 from toolsearch.cli.bench_speed import speed
 from toolsearch.cli.evaluate import evaluate
+from toolsearch.cli.verbosity import with_verbosity
 
 bench = typer.Typer(
     no_args_is_help=True, help="Measure on your own tools: what tool search saves, how good and how fast it is."
 )
-bench.command()(savings)
-bench.command("quality")(evaluate)
-bench.command()(speed)
+bench.command()(with_verbosity(savings))
+bench.command("quality")(with_verbosity(evaluate))
+bench.command()(with_verbosity(speed))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Annotated, TypeAlias
@@ -10,7 +9,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from toolsearch.cli.options import SOURCES_HELP
-from toolsearch.cli.output import legible, stderr
+from toolsearch.cli.output import legible, stderr, stderr_is_watched
 
 SourcesArgument: TypeAlias = Annotated[
     list[str] | None,
@@ -24,7 +23,7 @@ def progress_on_stderr() -> Generator[Callable[[str, int, int], None]]:
     """A bar where stderr is a terminal: told what is done, how much of it is done, and how much there is."""
     from rich.progress import Progress
 
-    with Progress(console=stderr(), transient=True, disable=not sys.stderr.isatty()) as bar:
+    with Progress(console=stderr(), transient=True, disable=not stderr_is_watched()) as bar:
         task = bar.add_task("", total=None)
 
         def update(what: str, done: int, total: int) -> None:

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from toolsearch.cli.output import legible, line, put_json, put_text, stdout, table
+from toolsearch.cli.output import legible, line, put_record, put_text, stdout, table
 
 if TYPE_CHECKING:
     from toolsearch.bench.reports.content import Report, ReportTable
     from toolsearch.bench.study import Study
 
 
-def put_reports(study: Study, json_to: str | None, markdown_to: str | None, html_to: Path | None) -> None:
-    """To each place that is named, and to the terminal unless one of them is ``-``, which prints just that."""
+def put_reports(
+    study: Study, *, as_json: bool, json_to: Path | None, markdown_to: str | None, html_to: Path | None
+) -> None:
+    """To each file that is named, and to stdout as a report for people, as JSON, or with ``-`` as Markdown."""
     from toolsearch.bench.reports.as_html import as_html
-    from toolsearch.bench.reports.as_json import as_json
+    from toolsearch.bench.reports.as_json import as_json as record_of
     from toolsearch.bench.reports.content import report_of
     from toolsearch.bench.reports.curves import plots_of
     from toolsearch.bench.reports.markdown import as_markdown
@@ -27,10 +29,8 @@ def put_reports(study: Study, json_to: str | None, markdown_to: str | None, html
         html_to.write_text(as_html(report, plots_of(study)), encoding="utf-8")
     if markdown_to is not None:
         put_text(markdown_to, as_markdown(report))
-    if json_to is not None:
-        put_json(json_to, as_json(study))
-    if "-" not in (json_to, markdown_to):
-        _show(report)
+    is_shown = markdown_to != "-"
+    put_record(lambda: record_of(study), lambda: _show(report) if is_shown else None, as_json=as_json, to=json_to)
 
 
 def _show(report: Report) -> None:

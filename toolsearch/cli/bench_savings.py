@@ -13,9 +13,17 @@ import typer
 from toolsearch.cli.bench_endpoint import DEFAULT_MODELS, endpoint_of, prices_for
 from toolsearch.cli.bench_options import SeedOption, SourcesArgument, progress_on_stderr
 from toolsearch.cli.bench_report import put_reports
+from toolsearch.cli.completion import model_formats
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import opened_catalog
-from toolsearch.cli.options import EncoderOption, IndexOption, SettingsOption, StrategyOption
+from toolsearch.cli.options import (
+    EncoderOption,
+    IndexOption,
+    JsonFileOption,
+    JsonOption,
+    SettingsOption,
+    StrategyOption,
+)
 from toolsearch.errors import BadQueryError, BadSettingError
 
 if TYPE_CHECKING:
@@ -39,7 +47,12 @@ def savings(
     settings: SettingsOption = None,
     wire_format: Annotated[
         str | None,
-        typer.Option("--format", metavar="NAME", help=f"The model's API: {', '.join(DEFAULT_MODELS)}."),
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help=f"The model's API: {', '.join(DEFAULT_MODELS)}.",
+            autocompletion=model_formats,
+        ),
     ] = None,
     model: Annotated[
         str | None, typer.Option(help=f"Default: {', '.join(DEFAULT_MODELS.values())}, by the format.")
@@ -73,9 +86,8 @@ def savings(
     growth: Annotated[
         bool, typer.Option("--growth/--no-growth", help="Whether smaller catalogs of these tools are counted as well.")
     ] = True,
-    json_to: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON; - prints just that.")
-    ] = None,
+    as_json: JsonOption = False,
+    json_to: JsonFileOption = None,
     markdown_to: Annotated[
         str | None, typer.Option("--markdown", metavar="FILE", help="Write the report as Markdown; - prints just that.")
     ] = None,
@@ -90,8 +102,8 @@ def savings(
     """
     from toolsearch.bench.study import StudyOptions
 
-    if json_to == markdown_to == "-":
-        raise BadSettingError("only one of --json and --markdown can be -")
+    if as_json and markdown_to == "-":
+        raise BadSettingError("--json and --markdown - cannot both be printed; name a file by --json-to or --markdown")
     if conversations is not None and (preset is not None or count is not None):
         raise BadSettingError("--preset and --count are for made-up conversations; --conversations brings its own")
     endpoint = endpoint_of(wire_format, model)
@@ -104,7 +116,8 @@ def savings(
         else:
             played, notes = _of_preset(preset or _PRESET, definitions, count or _COUNT, seed)
         result = _studied(catalog, played, options, _opener(chosen, notes))
-    put_reports(replace(result, notes=tuple(dict.fromkeys(notes))), json_to, markdown_to, html_to)
+    noted = replace(result, notes=tuple(dict.fromkeys(notes)))
+    put_reports(noted, as_json=as_json, json_to=json_to, markdown_to=markdown_to, html_to=html_to)
     return ExitCode.OK
 
 

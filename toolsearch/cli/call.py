@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolsearch.cli.call_arguments import read_arguments
+from toolsearch.cli.completion import arguments as completed_arguments
+from toolsearch.cli.completion import tool_names
 from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.http_operations import HttpCalls, from_environment, http_tool
 from toolsearch.cli.opening import opened_engine
 from toolsearch.cli.options import IndexOption, JsonOption, SettingsOption, SourceOption
 from toolsearch.cli.output import print_error, print_json, print_text
@@ -20,14 +25,37 @@ from toolsearch.errors import BadArgumentsError
 if TYPE_CHECKING:
     from toolsearch.session import Session
     from toolsearch.tools.calls import ToolResult
+    from toolsearch.tools.definition import Tool
 
 
 def call(
-    name: Annotated[str, typer.Argument(help="The tool's name.")],
+    name: Annotated[str, typer.Argument(help="The tool's name.", autocompletion=tool_names)],
     arguments: Annotated[
-        str, typer.Argument(metavar="ARGS", help="A JSON object, @FILE with one, or - to read it from stdin.")
-    ] = "{}",
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]... | JSON",
+            help="The arguments, each read as its parameter's type; a list's items by repeating its KEY, or as JSON. Or "
+            "a JSON object, @FILE with one, or - to read it from stdin.",
+            autocompletion=completed_arguments,
+        ),
+    ] = None,
     *,
+    base_url: Annotated[
+        str, typer.Option(metavar="URL", help="Where an operation of an OpenAPI document is sent, and that it may be.")
+    ] = "",
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VARIABLE", help="A header of that request; its value is in the environment. Repeatable."
+        ),
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SCHEME=VARIABLE",
+            help="A key, token or user:password for a security scheme of the document, likewise. Repeatable.",
+        ),
+    ] = None,
     index: IndexOption = None,
     source: SourceOption = None,
     settings: SettingsOption = None,
@@ -35,15 +63,22 @@ def call(
 ) -> int:
     """Call a tool and print its result. Of MCP servers, only the tool's own one is started.
 
-    What a tool itself prints goes to stderr. Exit code 1 if the tool fails, 2 if the arguments do not fit.
+    An operation of an OpenAPI document is sent only if one of --base-url, --header and --key is given. What a tool
+    itself prints goes to stderr. Exit code 1 if the tool fails, 2 if the arguments do not fit.
     """
     from toolsearch.access.reach import Reach
 
-    text = _read(arguments)
+    http = HttpCalls(
+        base_url,
+        from_environment(header or (), "--header", os.environ),
+        from_environment(key or (), "--key", os.environ),
+    )
     with opened_engine(index, source, settings, index__strategy="keyword") as engine:
-        engine.view(Reach()).get(name)
+        tool = engine.view(Reach()).get(name)
+        read = read_arguments(arguments or (), tool.definition)
         with redirect_stdout(sys.stderr):
-            result = asyncio.run(_call(engine.session("command line"), name, text))
+            session = _session_over(http_tool(tool, http)) if http.is_given else engine.session("command line")
+            result = asyncio.run(_call(session, name, read))
     if as_json:
         print_json(_as_json(result))
     elif result.is_error:
@@ -57,7 +92,16 @@ def call(
     return ExitCode.OK
 
 
-async def _call(session: Session, name: str, arguments: str) -> ToolResult:
+def _session_over(tool: Tool) -> Session:
+    from toolsearch.catalog.catalog import Catalog
+    from toolsearch.settings import IndexSettings, Settings
+    from toolsearch.wiring import build_engine
+
+    settings = Settings(index=IndexSettings(strategy="keyword"))
+    return build_engine(settings, Catalog([tool])).session("command line")
+
+
+async def _call(session: Session, name: str, arguments: str | Mapping[str, Any]) -> ToolResult:
     asyncio.get_running_loop().set_default_executor(_UnawaitedThreads())
     return await session.call(name, arguments)
 
@@ -67,17 +111,6 @@ class _UnawaitedThreads(ThreadPoolExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
         super().shutdown(wait=False, cancel_futures=True)
-
-
-def _read(arguments: str) -> str:
-    if arguments == "-":
-        return sys.stdin.read()
-    if not arguments.startswith("@"):
-        return arguments
-    try:
-        return Path(arguments[1:]).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadArgumentsError(f"the arguments cannot be read from {arguments[1:]!r}: {error}") from error
 
 
 def _as_json(result: ToolResult) -> dict[str, object]:

@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolsearch.cli.completion import strategies
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import opened_engine
-from toolsearch.cli.options import AllowOption, DenyOption, EncoderOption, IndexOption, SettingsOption, SourceOption
-from toolsearch.cli.output import line, put_json, stderr, stdout, table, warn
+from toolsearch.cli.options import (
+    AllowOption,
+    DenyOption,
+    EncoderOption,
+    IndexOption,
+    JsonFileOption,
+    JsonOption,
+    SettingsOption,
+    SourceOption,
+)
+from toolsearch.cli.output import line, put_record, stdout, table, tell, warn
 from toolsearch.errors import BadQueryError, BadSettingError
 
 if TYPE_CHECKING:
@@ -40,7 +50,10 @@ def evaluate(
     settings: SettingsOption = None,
     strategy: Annotated[
         list[str] | None,
-        typer.Option(help="hybrid, semantic or keyword; repeatable, the first one counts. Default: all there are."),
+        typer.Option(
+            autocompletion=strategies,
+            help="hybrid, semantic or keyword; repeatable, the first one counts. Default: all there are.",
+        ),
     ] = None,
     misses: Annotated[int, typer.Option(min=0, help="How many of the worst misses to list.")] = 10,
     min_recall: Annotated[
@@ -58,10 +71,8 @@ def evaluate(
     allow: AllowOption = None,
     deny: DenyOption = None,
     encoder: EncoderOption = None,
-    json_to: Annotated[
-        str | None,
-        typer.Option("--json", metavar="FILE", help="Write all figures and answers as JSON; - prints just that."),
-    ] = None,
+    as_json: JsonOption = False,
+    json_to: JsonFileOption = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the figures: a .png or .svg file.")] = None,
 ) -> int:
     """Measure how well the search finds what your queries need, by each strategy.
@@ -78,7 +89,7 @@ def evaluate(
     if (queries is None) == (propose is None):
         raise BadSettingError("give either a file of QUERIES or --propose N")
     if out is not None and propose is None:
-        raise BadSettingError("--out is for the queries of --propose N; for the figures there are --json and --plot")
+        raise BadSettingError("--out is for the queries of --propose N; for the figures there are --json-to and --plot")
     if plot is not None:
         check_picture(plot)
     reach = Reach.parse(allow or EVERY_TOOL, deny or ())
@@ -86,16 +97,18 @@ def evaluate(
         given = _given(engine, reach, queries, propose, seed)
         if out is not None:
             write_queries(out, given.queries)
-            stderr().print(f"Wrote {len(given.queries):,} queries, {_FLATTERY}.")
+            tell(f"Wrote {len(given.queries):,} queries, {_FLATTERY}.")
             return ExitCode.OK
         strategies: list[Strategy] | None = [read_strategy(name) for name in strategy] if strategy else None
         evaluation = measured(engine, given.queries, strategies, reach=reach)
         notes = engine.notes
     is_below = _is_below(evaluation, min_recall)
-    if json_to is not None:
-        put_json(json_to, _report(evaluation, given, misses, min_recall, notes))
-    if json_to != "-":
-        _show(evaluation, misses)
+    put_record(
+        lambda: _report(evaluation, given, misses, min_recall, notes),
+        lambda: _show(evaluation, misses),
+        as_json=as_json,
+        to=json_to,
+    )
     if plot is not None:
         draw(evaluation, plot)
     return ExitCode.BELOW if is_below else ExitCode.OK
@@ -135,7 +148,7 @@ def _is_below(evaluation: Evaluation, min_recall: float | None) -> bool:
         raise BadQueryError("no query has a tool that fits, so there is no recall to hold against --min-recall")
     is_below = result.quality.recall_5 < min_recall - _ROUNDING
     if is_below:
-        stderr().print(f"recall@5 by {result.strategy} is {result.quality.recall_5:.4f}, below {min_recall}.")
+        tell(f"recall@5 by {result.strategy} is {result.quality.recall_5:.4f}, below {min_recall}.")
     return is_below
 
 

@@ -16,7 +16,7 @@ from toolsearch.errors import (
 
 
 class ExitCode(IntEnum):
-    OK = 0
+    OK = 0  # also for a search whose answer is weak: it says so
     NOTHING = 1  # nothing fits, there is no such tool, the called tool failed; or the reader of stdout went away
     USAGE = 2  # an option, a query, a rule or arguments that cannot be used
     UNREADABLE = 3  # a source, an index, a store, an encoder or a package that cannot be read or is not there
@@ -36,6 +36,7 @@ def exit_code_of(error: ToolSearchError) -> ExitCode:
 
 
 HELP = (
-    "Exit codes: 0 done · 1 nothing found, no such tool, or the called tool failed · 2 wrong usage or input · "
-    "3 a source, an index or an encoder cannot be read · 4 recall below --min-recall · 130 interrupted."
+    "Exit codes: 0 done, also with a weak answer · 1 nothing found, no such tool, or the called tool failed · 2 wrong "
+    "usage or input · 3 a source, an index or an encoder cannot be read · 4 recall below --min-recall · 70 an error in "
+    "toolsearch · 130 interrupted."
 )

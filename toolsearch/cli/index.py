@@ -52,7 +52,7 @@ def index(
                 "index": str(folder),
                 "tools": len(loaded.catalog),
                 "tokens": engine.view(Reach()).tokens,
-                "tokens_are_estimate": engine.counter.estimate,
+                "is_estimate": engine.counter.estimate,
                 "strategies": list(engine.strategies),
                 "seconds": round(time.perf_counter() - started_s, 3),
                 "bytes": _bytes_in(folder),
@@ -81,14 +81,14 @@ def _show(loaded: Loaded, summary: dict[str, Any]) -> None:
     shown = table("", ("source", "tools", "refused", "time"), numbers=("tools", "refused", "time"))
     for outcome in loaded.outcomes:
         taken = "unread" if outcome.error else f"{outcome.tools:,}"
-        shown.add_row(line(outcome.spec), taken, f"{len(outcome.refused):,}", seconds(outcome.seconds))
+        shown.add_row(line(outcome.source), taken, f"{len(outcome.refused):,}", seconds(outcome.seconds))
     console.print(shown)
     console.print(
         "{tools:,} tools, {tokens:,} tokens of definitions{guess}, in {index} ({size}) after {time}; "
         "searchable by {how}.".format(
             **summary,
             how=", ".join(summary["strategies"]),
-            guess=" (estimate)" if summary["tokens_are_estimate"] else "",
+            guess=" (estimate)" if summary["is_estimate"] else "",
             size=size(summary["bytes"]),
             time=seconds(summary["seconds"]),
         )

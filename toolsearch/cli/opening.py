@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolsearch.cli.output import stderr, warn
+from toolsearch.cli.output import legible, stderr, stderr_is_watched, warn
 from toolsearch.errors import BadSettingError, SourceError, ToolSearchError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toolsearch.settings import Settings
     from toolsearch.tools.refusal import Refusal
 
+_MOST_WAITED_FOR = 3  # servers whose names the bar of progress has room for
 DEFAULT_INDEX = Path(".toolsearch")
 
 
@@ -29,7 +30,7 @@ DEFAULT_INDEX = Path(".toolsearch")
 class SourceOutcome:
     """What one source gave. *error* says why it could not be read at all, or is ""."""
 
-    spec: str
+    source: str
     description: str
     tools: int = 0
     refused: tuple[Refusal, ...] = ()
@@ -70,19 +71,28 @@ def loaded_sources(specs: Sequence[str]) -> Generator[Loaded]:
 
     with closing(Catalog()) as catalog:
         loaded = Loaded(catalog)
-        with Progress(console=stderr(), transient=True, disable=not sys.stderr.isatty()) as bar:
+        with Progress(console=stderr(), transient=True, disable=not stderr_is_watched()) as bar:
             task = bar.add_task("Reading sources", total=len(specs))
+
+            def wait_for(servers: Sequence[str]) -> None:
+                bar.update(task, description=f"Waiting for {_listed(servers)}")
+
             for spec in specs:
-                bar.update(task, description=f"Reading {spec}")
-                loaded.outcomes.append(_load(loaded, spec))
+                bar.update(task, description=f"Reading {legible(spec)}")
+                loaded.outcomes.append(_load(loaded, spec, wait_for))
                 bar.advance(task)
         for outcome in loaded.outcomes:
             if outcome.error and len(specs) > 1:
-                warn(f"{outcome.spec} cannot be read: {outcome.error}")
+                warn(outcome.error if outcome.source in outcome.error else f"{outcome.source}: {outcome.error}")
         yield loaded
 
 
-def _load(loaded: Loaded, spec: str) -> SourceOutcome:
+def _listed(servers: Sequence[str]) -> str:
+    more = len(servers) - _MOST_WAITED_FOR
+    return legible(", ".join(servers[:_MOST_WAITED_FOR])) + (f" and {more} more" if more > 0 else "")
+
+
+def _load(loaded: Loaded, spec: str, wait_for: Callable[[Sequence[str]], None]) -> SourceOutcome:
     from toolsearch.catalog.loading import open_source, portable_spec
     from toolsearch.catalog.sources.mcp import McpSource
 
@@ -90,7 +100,7 @@ def _load(loaded: Loaded, spec: str) -> SourceOutcome:
     source: Source | None = None
     try:
         with redirect_stdout(sys.stderr):  # a module may print while it is imported
-            source = open_source(spec)
+            source = open_source(spec, on_waiting=wait_for)
             report = loaded.catalog.load(source, spec=portable_spec(spec))
     except ToolSearchError as error:
         loaded.catalog.load(_UnreadSource(spec, str(error)))

@@ -7,9 +7,14 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from toolsearch.cli.completion import reach_rules, server_names, source_specs, strategies
 from toolsearch.environment import STORE
 
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
+JsonFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--json-to", metavar="FILE", help="Write what --json prints to this file as well."),
+]
 IndexOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -40,7 +45,16 @@ StoreOption: TypeAlias = Annotated[
 ]
 SourceOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--source", metavar="SOURCE", help="Read this source now, instead of an index. Repeatable."),
+    typer.Option(
+        "--source",
+        metavar="SOURCE",
+        help="Read this source now, instead of an index. Repeatable.",
+        autocompletion=source_specs,
+    ),
+]
+ServerOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--server", metavar="NAME", help="Only tools of this server.", autocompletion=server_names),
 ]
 EncoderOption: TypeAlias = Annotated[
     str | None,
@@ -58,14 +72,21 @@ StrategyOption: TypeAlias = Annotated[
         metavar="NAME",
         help="auto, hybrid, semantic, keyword or regex; auto, hybrid and semantic use an encoder. Default: the setting "
         "index.strategy, auto.",
+        autocompletion=strategies,
     ),
 ]
 AllowOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--allow", metavar="RULE", help="Only these tools: a name, 'git__*', server:NAME, tag:TAG."),
+    typer.Option(
+        "--allow",
+        metavar="RULE",
+        help="Only these tools: a name, 'git__*', server:NAME, tag:TAG. Repeatable.",
+        autocompletion=reach_rules,
+    ),
 ]
 DenyOption: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--deny", metavar="RULE", help="Not these tools; beats --allow.")
+    list[str] | None,
+    typer.Option("--deny", metavar="RULE", help="Not these tools; beats --allow.", autocompletion=reach_rules),
 ]
 
 SOURCES_HELP = (

@@ -8,17 +8,20 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+FORMAT: Final = 1  # of every record that a command prints; keys are added, never renamed, or this counts up
 _WIDTH = 110  # columns, where there is no terminal that has a width of its own
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -49,7 +52,12 @@ def escape_what_cannot_be_written() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def print_json(value: Any) -> None:
+def print_json(record: Mapping[str, Any]) -> None:
+    """Print a command's record, which begins with the number of its format."""
+    print_value({"format": FORMAT, **record})
+
+
+def print_value(value: Any) -> None:
     """Print one JSON value, indented; characters that stdout cannot encode are escaped."""
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=not is_unicode) + "\n")
@@ -62,12 +70,21 @@ def print_text(text: str) -> None:
     sys.stdout.flush()
 
 
-def put_json(to: str, value: Any) -> None:
-    """Print *value* if *to* is ``-``, otherwise write it to that file."""
-    if to == "-":
-        print_json(value)
+def write_json(to: Path, record: Mapping[str, Any]) -> None:
+    """Write to a file what `print_json` prints."""
+    to.write_text(json.dumps({"format": FORMAT, **record}, indent=2) + "\n", encoding="utf-8")
+
+
+def put_record(
+    record: Callable[[], Mapping[str, Any]], show: Callable[[], None], *, as_json: bool, to: Path | None
+) -> None:
+    """Print the record if *as_json*, else *show* it to people; and write it to the file *to*, too, if there is one."""
+    if to is not None:
+        write_json(to, record())
+    if as_json:
+        print_json(record())
     else:
-        Path(to).write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+        show()
 
 
 def put_text(to: str, text: str) -> None:
@@ -80,13 +97,31 @@ def put_text(to: str, text: str) -> None:
 
 def print_error(code: str, message: str, *, as_json: bool) -> None:
     if as_json:
-        line = json.dumps({"error": {"code": code, "message": message}})
+        line = json.dumps({"format": FORMAT, "error": {"code": code, "message": message}})
     else:
         line = f"error [{code}]: {' '.join(legible(message).split())}"
     sys.stderr.write(line + "\n")
 
 
+def be_quiet(wanted: bool) -> None:  # noqa: FBT001  there is nothing else to say
+    """Let `warn` and `tell` print nothing, and `stderr_is_watched` say no; for the rest of this command."""
+    _quiet.set(wanted)
+
+
+def tell(message: str) -> None:
+    """Say on stderr what is no result and no warning."""
+    if not _quiet.get():
+        stderr().print(Text(legible(message)), soft_wrap=True)
+
+
+def stderr_is_watched() -> bool:
+    """Whether somebody sees a bar of progress."""
+    return sys.stderr.isatty() and not _quiet.get()
+
+
 def warn(message: str) -> None:
+    if _quiet.get():
+        return
     sys.stderr.write(f"warning: {' '.join(legible(message).split())}\n")
 
 

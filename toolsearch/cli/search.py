@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolsearch.cli.cut_off import near_the_best
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import opened_engine
 from toolsearch.cli.options import (
@@ -15,15 +16,18 @@ from toolsearch.cli.options import (
     EncoderOption,
     IndexOption,
     JsonOption,
+    ServerOption,
     SettingsOption,
     SourceOption,
     StrategyOption,
 )
-from toolsearch.cli.output import line, print_json, stderr, stdout, table
+from toolsearch.cli.output import line, print_json, stdout, table, tell
+from toolsearch.cli.rules import warn_of_idle_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from toolsearch.tools.definition import ToolReference
     from toolsearch_indexes.explanation import Explanation
 
 
@@ -36,8 +40,11 @@ def search(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Tools shown at most. Default: the setting search.limit, 5.")
     ] = None,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Also list tools that score less than two fifths of the best.")
+    ] = False,
     strategy: StrategyOption = None,
-    server: Annotated[str | None, typer.Option(help="Only tools of this server.")] = None,
+    server: ServerOption = None,
     allow: AllowOption = None,
     deny: DenyOption = None,
     encoder: EncoderOption = None,
@@ -47,31 +54,61 @@ def search(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Find tools by what they should do. Exit code 1 if none fits."""
+    """Find tools by what they should do. Exit code 1 if none fits, 0 also if the answer is weak.
+
+    An answer is weak if requests that no tool serves often get as good a one: the table marks such scores with "?", and
+    --json says it as "is_weak", and as the "confidence" of each tool. Tools far below the best are left out.
+    """
     from toolsearch.access.reach import EVERY_TOOL, Reach
+    from toolsearch.discovery.loading import is_weak
+    from toolsearch_indexes.query_forms import Words, read_form
 
     reach = Reach.parse(allow or EVERY_TOOL, deny or ())
     options = {"index__strategy": strategy, "index__encoder": encoder, "search__limit": limit}
     with opened_engine(index, source, settings, **options) as engine:
-        found = engine.search(query, limit=engine.options.limit, reach=reach, server=server)
+        warn_of_idle_rules(engine, reach)
+        every = engine.search(query, limit=engine.options.limit, reach=reach, server=server)
+        is_ranked = isinstance(read_form(query), Words) and engine.strategies[0] != "regex"
+        found = every if show_all or not is_ranked else near_the_best(every)
         names = dict.fromkeys([*(reference.name for reference in found if explain), *(tool or ())])
         explained = [engine.explain(query, name, reach=reach, server=server) for name in names]
         if as_json:
             results = [asdict(reference) for reference in found]
-            answer: dict[str, Any] = {"query": query, "strategy": engine.strategies[0], "results": results}
+            answer: dict[str, Any] = {
+                "query": query,
+                "strategy": engine.strategies[0],
+                "is_weak": is_weak(found),
+                "results": results,
+                "left_out": len(every) - len(found),
+            }
             if names:
-                answer["explained"] = list(map(asdict, explained))
+                answer["explained"] = [{"name": one.tool, **asdict(one)} for one in explained]
             print_json(answer | {"notes": engine.notes})
         elif found:
             shown = table("", ("tool", "score", "what it does"), numbers=("score",), flexible="what it does")
+            is_any_doubtful = any(reference.confidence == "low" for reference in found)
+            marks = {"low": "?", "high": " " if is_any_doubtful else ""}
             for reference in found:
-                shown.add_row(line(reference.name, "cyan"), f"{reference.score:.2f}", line(reference.summary))
+                score = f"{reference.score:.2f}{marks[reference.confidence]}"
+                shown.add_row(line(reference.name, "cyan"), score, line(reference.summary))
             stdout().print(shown)
+            _tell_what_is_left_to_do(found, left_out=len(every) - len(found))
         else:
-            stderr().print("Nothing fits; try other words, one capability at a time, or a /pattern/.")
+            tell("Nothing fits; try other words, one capability at a time, or a /pattern/.")
         if explained and not as_json:
             _show(explained)
     return ExitCode.OK if found else ExitCode.NOTHING
+
+
+def _tell_what_is_left_to_do(found: Sequence[ToolReference], *, left_out: int) -> None:
+    from toolsearch.discovery.loading import is_weak
+
+    if is_weak(found):
+        tell(
+            "Weak: requests that no tool serves often get such scores (?); try other words, or one capability at a time."
+        )
+    if left_out:
+        tell(f"{left_out:,} more far below the best; --all lists them too.")
 
 
 def _show(explained: Sequence[Explanation]) -> None:

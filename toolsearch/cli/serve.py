@@ -113,7 +113,7 @@ def _serve(
 def _report(findings: Sequence[Finding], *, as_json: bool) -> ExitCode:
     """Print what was found, and return with what exit code a start would end."""
     if as_json:
-        print_json([_as_json(each) for each in findings])
+        print_json({"findings": [_as_json(each) for each in findings]})
     else:
         shown = table("Checks", ("what", "", "finding"), flexible="finding")
         for each in findings:

@@ -7,14 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
+from toolsearch.cli.completion import tool_formats, tool_names
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import opened_engine
 from toolsearch.cli.options import IndexOption, JsonOption, SettingsOption, SourceOption
-from toolsearch.cli.output import legible, line, print_json, stdout
+from toolsearch.cli.output import legible, line, print_json, print_value, stdout
+
+_NOT_CALLABLE = "no: its source says nothing of how to run it; 'call --base-url' runs one of an OpenAPI document"
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="The tool's name.")],
+    name: Annotated[str, typer.Argument(help="The tool's name.", autocompletion=tool_names)],
     *,
     index: IndexOption = None,
     source: SourceOption = None,
@@ -22,7 +25,10 @@ def show(
     tool_format: Annotated[
         str | None,
         typer.Option(
-            "--format", help="Print what a model is sent, as JSON: openai, openai-responses, anthropic or mcp."
+            "--format",
+            metavar="NAME",
+            help="Print what a model is sent, as JSON: openai, openai-responses, anthropic or mcp.",
+            autocompletion=tool_formats,
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -35,7 +41,7 @@ def show(
         view = engine.view(Reach())
         tool = view.get(name)
         if tool_format is not None:
-            print_json(render_definition(tool.definition, tool_format))
+            print_value(render_definition(tool.definition, tool_format))
             return ExitCode.OK
         facts: dict[str, Any] = {
             "name": tool.name,
@@ -45,9 +51,9 @@ def show(
             "tags": list(tool.definition.tags),
             "annotations": dict(tool.definition.annotations),
             "tokens": view.tokens_of(tool.definition),
-            "tokens_are_estimate": engine.counter.estimate,
+            "is_estimate": engine.counter.estimate,
             "fingerprint": tool.definition.fingerprint(),
-            "can_be_called": tool.callback is not None,
+            "is_callable": tool.is_callable,
             "description": tool.definition.description,
             "input_schema": tool.definition.input_schema,
             "output_schema": tool.definition.output_schema,
@@ -68,7 +74,7 @@ def _show(facts: dict[str, Any]) -> None:
     console = stdout()
     console.print(line(facts["name"], "bold cyan"))
     grid = Table.grid(padding=(0, 2))
-    estimate = " (estimate)" if facts["tokens_are_estimate"] else ""
+    estimate = " (estimate)" if facts["is_estimate"] else ""
     rows = {
         "title": facts["title"],
         "server": facts["server"],
@@ -77,7 +83,7 @@ def _show(facts: dict[str, Any]) -> None:
         "hints": ", ".join(f"{key}={value}" for key, value in facts["annotations"].items()),
         "tokens": f"{facts['tokens']:,}{estimate}, as raw JSON",
         "fingerprint": facts["fingerprint"],
-        "callable": "yes" if facts["can_be_called"] else "no: its source says nothing of how to run it",
+        "callable": "yes" if facts["is_callable"] else _NOT_CALLABLE,
     }
     for label, value in rows.items():
         if value:

@@ -44,7 +44,7 @@ def tokens(
             "is_estimate": engine.counter.estimate,
             "counted_as": _COUNTED_AS,
             "servers": [
-                {"server": server, "tools": len(each), "tokens": sum(each)}
+                {"name": server, "tools": len(each), "tokens": sum(each)}
                 for server, each in sorted(servers.items(), key=lambda item: (-sum(item[1]), item[0]))
             ],
             "most_expensive": [
@@ -70,7 +70,7 @@ def _show(report: dict[str, Any]) -> None:
         console.print("So few tools are shown to the model whole: searching would cost more than it saves.\n")
     by_server = table("By server", ("server", "tools", "tokens"), numbers=("tools", "tokens"))
     for server in report["servers"]:
-        by_server.add_row(line(server["server"] or "(none)"), f"{server['tools']:,}", f"{server['tokens']:,}")
+        by_server.add_row(line(server["name"] or "(none)"), f"{server['tools']:,}", f"{server['tokens']:,}")
     console.print(by_server)
     if report["most_expensive"]:
         top = table("Most expensive", ("tool", "tokens"), numbers=("tokens",))

@@ -13,7 +13,7 @@ import typer
 
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.options import StoreOption
-from toolsearch.cli.output import stderr
+from toolsearch.cli.output import tell
 from toolsearch.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def backup(
     from toolsearch.service.backup import back_up
 
     state = back_up(data, to, store=store, on_progress=_tell)
-    stderr().print(f"{to} has everything but the secret key ({state}).", markup=False, soft_wrap=True)
+    tell(f"{to} has everything but the secret key ({state}).")
     return ExitCode.OK
 
 
@@ -63,7 +63,7 @@ def restore(
             f"{data} has what is in {backup} ({state}). Put the secret key beside it, or into the environment, before "
             "the start."
         )
-    stderr().print(told, markup=False, soft_wrap=True)
+    tell(told)
     return ExitCode.OK
 
 
@@ -92,12 +92,12 @@ def reseal(
         if forget_key:
             forget_lost_key(storage)
         done = reseal_all(storage, open_seal(os.environ, data, storage.records, clock=time.time))
-    stderr().print(f"Sealed anew: {done.texts}. Cannot be opened by any key: {done.unreadable}.")
+    tell(f"Sealed anew: {done.texts}. Cannot be opened by any key: {done.unreadable}.")
     return ExitCode.NOTHING if done.unreadable else ExitCode.OK
 
 
 def _tell(progress: Progress) -> None:
-    stderr().print(f"{progress.table}: {progress.rows:,} of {progress.of:,} rows", markup=False, soft_wrap=True)
+    tell(f"{progress.table}: {progress.rows:,} of {progress.of:,} rows")
 
 
 def _require_service() -> None:

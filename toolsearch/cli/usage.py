@@ -12,7 +12,8 @@ import typer
 
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.options import JsonOption
-from toolsearch.cli.output import line, print_json, stderr, stdout, table
+from toolsearch.cli.output import line, print_json, stdout, table, tell
+from toolsearch.cli.verbosity import with_verbosity
 from toolsearch.errors import BadSettingError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ usage = typer.Typer(no_args_is_help=True, help="Show or forget what searches hav
 
 
 @usage.command()
+@with_verbosity
 def show(
     file: _File,
     *,
@@ -52,6 +54,7 @@ def show(
 
 
 @usage.command()
+@with_verbosity
 def reset(
     file: _File,
     *,
@@ -63,7 +66,7 @@ def reset(
         raise BadSettingError("say whose use to forget: --principal NAME, or --all")
     with _opened(file) as log:
         log.reset(principal)
-    stderr().print("Forgotten.")
+    tell("Forgotten.")
     return ExitCode.OK
 
 

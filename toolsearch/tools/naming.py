@@ -108,7 +108,9 @@ def _is_near(name: str, candidate: str) -> bool:
     server, _, local = candidate.rpartition(SEPARATOR)
     given = in_words(name[: 2 * MAX_NAME_LENGTH].removeprefix(f"{server}{SEPARATOR}")).split()
     readings = [local] if not server or name.startswith(f"{server}{SEPARATOR}") else [candidate, local]
-    return any(_is_part(given, known) or _looks_alike(given, known) for known in map(str.split, map(in_words, readings)))
+    return any(
+        _is_part(given, known) or _looks_alike(given, known) for known in map(str.split, map(in_words, readings))
+    )
 
 
 def _is_part(given: Sequence[str], known: Sequence[str]) -> bool:

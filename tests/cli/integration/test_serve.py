@@ -14,7 +14,7 @@ def checked(command):
 
     def checked(*options):
         ran = command("serve", "--check", "--json", *options)
-        return {each["subject"]: (each["level"], each["text"]) for each in ran.json}, ran.code
+        return {each["subject"]: (each["level"], each["text"]) for each in ran.json["findings"]}, ran.code
 
     return checked
 

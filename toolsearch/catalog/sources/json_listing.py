@@ -111,7 +111,9 @@ def _is_wrapper(entry: JsonObject) -> bool:
     if "name" in entry or "function" in entry:
         return False
     result = as_object(entry.get("result"))
-    return any(as_list(entry.get(key)) is not None for key in _LIST_KEYS) or (result is not None and _is_wrapper(result))
+    return any(as_list(entry.get(key)) is not None for key in _LIST_KEYS) or (
+        result is not None and _is_wrapper(result)
+    )
 
 
 def _unwrapped(entry: Json, wrappers: int = _MOST_WRAPPERS) -> Iterator[Json]:

@@ -7,7 +7,8 @@ import logging
 import os
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -97,6 +98,7 @@ class McpSource:
     connect_timeout_s  for one server to start and to list its tools
     call_timeout_s     for one call
     only               the servers to start; None: all
+    on_waiting         while they are started, called with the names of those that are not ready yet, whenever one is
 
     Raises SourceError if *config* cannot be read. `warnings` names what in it is not understood.
     """
@@ -109,6 +111,7 @@ class McpSource:
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         call_timeout_s: float = CALL_TIMEOUT_S,
         only: Collection[str] | None = None,
+        on_waiting: Callable[[Sequence[str]], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = read_mcp_config(config, os.environ if environment is None else environment, only=only)
@@ -124,6 +127,7 @@ class McpSource:
             server.name: _Server(UpstreamSettings(server, policy, relays=False), f"{self._config.origin}#{server.name}")
             for server in self._config.servers
         }
+        self._on_waiting = on_waiting
         self._clock = clock
         self._pool: UpstreamPool | None = None
         self._is_loaded = False
@@ -155,8 +159,13 @@ class McpSource:
         Raises MissingExtraError if the package ``mcp`` is not installed.
         """
         pool = self._opened_pool()
-        for loading in [pool.submit(self._load_server(pool, server)) for server in self._servers.values()]:
-            loading.result()
+        loading = {pool.submit(self._load_server(pool, server)): name for name, server in self._servers.items()}
+        waiting = dict.fromkeys(self._servers)
+        self._tell_waiting(waiting)
+        for ready in as_completed(loading):
+            ready.result()
+            del waiting[loading[ready]]
+            self._tell_waiting(waiting)
         self._is_loaded = True
         self._told = self._report(pool)
         return self._told
@@ -171,6 +180,10 @@ class McpSource:
         self._changed = None
         if self._pool is not None:
             self._pool.close()
+
+    def _tell_waiting(self, names: Iterable[str]) -> None:
+        if self._on_waiting is not None and (still := tuple(names)):
+            self._on_waiting(still)
 
     def _opened_pool(self) -> UpstreamPool:
         if importlib.util.find_spec("mcp") is None:
