@@ -159,7 +159,9 @@ class DuplicateToolError(ToolSearchError, ValueError):
     model_text = "two tools have one name, so that neither can be used; go on without it"
 
     def __init__(self, name: str, *, first: str, second: str) -> None:
-        super().__init__(f"two tools are named {name!r}: one from {first}, one from {second}; rename or prefix one")
+        super().__init__(
+            f"two tools are named {name!r}: one from {first}, one from {second}; rename one, or give its source a prefix"
+        )
         self.name = name
         self.first = first
         self.second = second

@@ -10,6 +10,7 @@ from toolsearch.catalog.source import Source
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import SourceError
 from toolsearch.tools.json_types import Json
+from toolsearch.tools.naming import NAME_CHARACTERS
 
 MODULE_PREFIX = "module:"
 
@@ -19,11 +20,17 @@ def open_source(spec: str, *, on_waiting: Callable[[Sequence[str]], None] | None
 
     ``module:NAME`` or the name of an importable module; a ``.json``, ``.jsonl``, ``.yaml`` or ``.yml`` file with
     MCP servers (``mcpServers`` or ``servers``), an OpenAPI document, or a listing of tool definitions, told apart by
-    content. *on_waiting* is as that of `McpSource`. Raises SourceError for anything else.
+    content. ``PREFIX=`` in front puts ``PREFIX__`` before the names of its tools. *on_waiting* is as that of `McpSource`. Raises SourceError for anything else.
     """
+    from toolsearch.catalog.source import LiveSource
     from toolsearch.catalog.sources.modules import ModuleSource
+    from toolsearch.catalog.sources.prefixed import PrefixedLiveSource, PrefixedSource
     from toolsearch.documents.files import SUFFIXES
 
+    prefix, plain = split_prefix(spec)
+    if prefix:
+        source = open_source(plain, on_waiting=on_waiting)
+        return PrefixedLiveSource(source, prefix) if isinstance(source, LiveSource) else PrefixedSource(source, prefix)
     if "://" in spec:
         raise SourceError(f"{spec!r} is an address, and nothing is fetched: download it and give the file")
     if spec.startswith(MODULE_PREFIX):
@@ -39,12 +46,21 @@ def open_source(spec: str, *, on_waiting: Callable[[Sequence[str]], None] | None
     raise SourceError(f"{spec!r} is neither an importable module nor a file ending in one of {known}")
 
 
+def split_prefix(spec: str) -> tuple[str, str]:
+    """Return the prefix, "" if there is none, and the rest; ``a=b.json`` is a file if there is one of that name."""
+    prefix, equals, rest = spec.partition("=")
+    is_prefix = equals and rest and NAME_CHARACTERS.issuperset(prefix) and not Path(spec).exists()
+    return (prefix, rest) if is_prefix else ("", spec)
+
+
 def portable_spec(spec: str) -> str:
     """Return *spec* in a form that means the same from any working directory."""
     from toolsearch.documents.files import SUFFIXES
 
-    is_file = not spec.startswith(MODULE_PREFIX) and Path(spec).suffix.lower() in SUFFIXES
-    return str(Path(spec).resolve()) if is_file else spec
+    prefix, plain = split_prefix(spec)
+    is_file = not plain.startswith(MODULE_PREFIX) and Path(plain).suffix.lower() in SUFFIXES
+    portable = str(Path(plain).resolve()) if is_file else plain
+    return f"{prefix}={portable}" if prefix else portable
 
 
 def _open_file(path: Path, on_waiting: Callable[[Sequence[str]], None] | None) -> Source:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from toolsearch.catalog.loading import open_source
+from toolsearch.catalog.loading import open_source, split_prefix
 from toolsearch.catalog.source import LoadReport, Source
 from toolsearch.errors import ToolExecutionError
 from toolsearch.tools.callbacks import run_function
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import SEPARATOR
 
 
 class ReopenedSources:
@@ -54,7 +55,13 @@ class ReopenedSources:
 def _open(spec: str, server: str) -> Source:
     source = open_source(spec)
     from toolsearch.catalog.sources.mcp import McpSource
+    from toolsearch.catalog.sources.prefixed import PrefixedLiveSource
 
+    prefix, plain = split_prefix(spec)
+    if isinstance(source, PrefixedLiveSource) and isinstance(source.source, McpSource):
+        source.close()
+        own = server.removeprefix(f"{prefix}{SEPARATOR}")
+        return PrefixedLiveSource(McpSource(Path(plain), only=[own]), prefix)
     if isinstance(source, McpSource):
         source.close()
         return McpSource(Path(spec), only=[server])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,9 +22,10 @@ from toolsearch.wire.openai_chat import write_calls
 _NEXT = (  # each works where nothing but the package is installed, the last two after the one before them
     ("search any module", 'search "parse a web address" --source urllib.parse'),
     ("keep an index of modules and files, in .toolsearch", "index statistics textwrap"),
-    ("run a tool of it", "call statistics__median '{\"data\": [3, 1, 4]}'"),
+    ("run a tool of it", "call statistics__median data=3 data=1 data=4"),
     ("count what its tools cost a model", "tokens"),
 )
+_COLUMNS = 80
 _ARGUMENT_WIDTH = 90  # characters of a call's arguments or result that the table shows
 
 
@@ -154,11 +157,24 @@ def _savings(savings: dict[str, Any]) -> RenderableType:
 
 
 def _show_next_steps(console: Console) -> None:
-    """Without a box and unwrapped, so that each command can be copied."""
+    """Without a box, and wrapped only where a shell goes on reading, so that each command can be copied."""
     console.print(Text("Try next", "bold"))
     for what, command in _NEXT:
         console.print(Text(f"  {what}:", "dim"))
-        console.print(Text(f"    {program()} {command}", "cyan"), soft_wrap=True)
+        console.print(Text(_folded(f"{program()} {command}"), "cyan"), soft_wrap=True)
     console.print(
         Text("With the extra 'mcp', --mcp FILE adds the MCP servers of your mcpServers file to this demo.", "dim")
     )
+
+
+def _folded(command: str) -> str:
+    """*command* in lines of at most 80 columns, where its words allow it; on Windows, whose shells differ, in one."""
+    if os.name != "posix":
+        return f"    {command}"
+    lines, row = [], "   "
+    for word in re.findall(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+", command):
+        if len(row) + 1 + len(word) > _COLUMNS - len(" \\") and row.strip():
+            lines.append(f"{row} \\")
+            row = "     "
+        row += f" {word}"
+    return "\n".join([*lines, row])

@@ -95,6 +95,7 @@ def _listed(servers: Sequence[str]) -> str:
 def _load(loaded: Loaded, spec: str, wait_for: Callable[[Sequence[str]], None]) -> SourceOutcome:
     from toolsearch.catalog.loading import open_source, portable_spec
     from toolsearch.catalog.sources.mcp import McpSource
+    from toolsearch.catalog.sources.prefixed import PrefixedSource
 
     started_s = time.perf_counter()
     source: Source | None = None
@@ -106,14 +107,15 @@ def _load(loaded: Loaded, spec: str, wait_for: Callable[[Sequence[str]], None]) 
         loaded.catalog.load(_UnreadSource(spec, str(error)))
         description = source.description if source else spec
         return SourceOutcome(spec, description, error=str(error), seconds=time.perf_counter() - started_s)
+    inner = source.source if isinstance(source, PrefixedSource) else source
     return SourceOutcome(
         spec,
         source.description,
         tools=len(report.tools),
         refused=report.refused,
         seconds=time.perf_counter() - started_s,
-        servers=tuple(source.servers) if isinstance(source, McpSource) else (),
-        warnings=source.warnings if isinstance(source, McpSource) else (),
+        servers=tuple(inner.servers) if isinstance(inner, McpSource) else (),
+        warnings=inner.warnings if isinstance(inner, McpSource) else (),
     )
 
 

@@ -174,4 +174,14 @@ def program() -> str:
     if called.stem != "toolsearch":  # python -m toolsearch, or a program that calls us
         return f"{shlex.quote(sys.executable)} -m toolsearch"
     found = shutil.which("toolsearch")
-    return "toolsearch" if found and Path(found).resolve() == called.resolve() else shlex.quote(str(called))
+    if found and Path(found).resolve() == called.resolve():
+        return "toolsearch"
+    return shlex.quote(_from_here(called))
+
+
+def _from_here(path: Path) -> str:
+    """*path* from the working directory, if it is in there: so it is shorter, and stays right while one stays."""
+    try:
+        return os.path.join(".", path.absolute().relative_to(Path.cwd()))  # noqa: PTH118  a Path drops the dot
+    except ValueError:
+        return str(path)

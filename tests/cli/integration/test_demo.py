@@ -13,6 +13,7 @@ import pytest
 
 from toolsearch.cli import main, output
 from toolsearch.cli.demo_story import BUDGET
+from toolsearch.cli.demo_view import _folded
 
 
 def demo(*arguments: str) -> str:
@@ -130,7 +131,8 @@ def test_each_command_to_try_next_works_as_it_is_printed_where_only_the_package_
         return subprocess.run(["sh", "-c", command], capture_output=True, text=True, env=environment, cwd=tmp_path)
 
     shown = run(f"{start} demo").stdout
-    commands = [line.strip() for line in shown.partition("Try next")[2].splitlines() if line.strip().startswith(start)]
+    printed = shown.partition("Try next")[2].replace(" \\\n", " ")
+    commands = [line.strip() for line in printed.splitlines() if line.strip().startswith(start)]
     done = [run(command) for command in commands]
 
     assert [(each.returncode, each.stderr) for each in done] == [(0, "")] * 4
@@ -164,3 +166,26 @@ def test_the_demo_is_plain_text_where_there_is_no_terminal(run_python):
 
     assert (done.code, done.err) == (0, "")
     assert "\x1b" not in done.out
+
+
+def test_what_to_try_next_fits_80_columns_wherever_the_program_is():
+    command = (
+        "/home/somebody/projects/assistants/.venv/bin/toolsearch search 'parse a web address' --source urllib.parse"
+    )
+
+    folded = _folded(command)
+
+    assert max(map(len, folded.splitlines())) <= 80
+    assert shlex.split(folded.replace("\\\n", " ")) == shlex.split(command)
+    assert _folded("toolsearch tokens") == "    toolsearch tokens"
+
+
+def test_a_program_of_the_working_directory_is_told_from_there(tmp_path, monkeypatch):
+    program = tmp_path / ".venv" / "bin" / "toolsearch"
+    program.parent.mkdir(parents=True)
+    program.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.setenv("PATH", "/usr/bin")
+
+    assert output.program() == "./.venv/bin/toolsearch"
