@@ -78,8 +78,8 @@ def test_the_report_has_the_ways_the_break_even_the_verdict_and_what_was_counted
 
 
 def test_each_form_is_written_beside_the_tables_or_printed_alone(savings):
-    beside = savings("--json", "report.json", "--markdown", "report.md", "--html", "report.html")
-    alone = savings("--json", "-")
+    beside = savings("--json-to", "report.json", "--markdown", "report.md", "--html", "report.html")
+    alone = savings("--json")
     marked = savings("--markdown", "-", "--html", "again.html")
 
     assert beside.out.startswith("12 tools, ")
@@ -91,7 +91,7 @@ def test_each_form_is_written_beside_the_tables_or_printed_alone(savings):
 
 def test_tools_are_searched_however_few_there_are(savings):
     """An engine with its defaults would show ten tools whole."""
-    fewest = savings("--json", "-").json["sizes"][0]
+    fewest = savings("--json").json["sizes"][0]
 
     assert fewest["tools"] == 10
     assert [way["by_cache"]["none"]["search_rounds"] > 0 for way in fewest["ways"]] == [False, False, True, True, True]
@@ -100,7 +100,7 @@ def test_tools_are_searched_however_few_there_are(savings):
 def test_searches_are_made_as_the_settings_say(savings):
     """One tool in each answer is fewer tokens than five."""
     Path("few.toml").write_text("[toolsearch.search]\nlimit = 1\n")
-    usual, few = (savings("--no-growth", *more, "--json", "-").json for more in ((), ("--settings", "few.toml")))
+    usual, few = (savings("--no-growth", *more, "--json").json for more in ((), ("--settings", "few.toml")))
     tokens = [each["sizes"][0]["ways"][-1]["by_cache"]["none"]["prompt"] for each in (usual, few)]
 
     assert tokens[1] < tokens[0]
@@ -108,7 +108,7 @@ def test_searches_are_made_as_the_settings_say(savings):
 
 def test_an_own_log_is_played_and_tools_that_the_catalog_lacks_fail(savings):
     """One of two turns fails, since there is no tool to tell with."""
-    report = savings("--conversations", "log.json", "--format", "openai", "--json", "-").json
+    report = savings("--conversations", "log.json", "--format", "openai", "--json").json
 
     assert (report["conversations"], report["turns"]) == (1, 2)
     assert report["endpoint"] == {"format": "openai", "model": "gpt-5.1", "cloud": ""}
@@ -123,17 +123,15 @@ def test_an_own_log_is_played_and_tools_that_the_catalog_lacks_fail(savings):
 def test_an_index_is_taken_where_no_source_is_given(run, command, savings):
     assert command("index", "tools.json", "--strategy", "keyword").code == 0
 
-    from_index = run("savings", "--count", "2", "--preset", "question", "--strategy", "keyword", "--json", "-")
+    from_index = run("savings", "--count", "2", "--preset", "question", "--strategy", "keyword", "--json")
 
-    assert from_index.json == savings("--json", "-").json
+    assert from_index.json == savings("--json").json
 
 
 def test_own_prices_are_what_is_paid(savings):
     """Twice the price of everything is twice the money."""
     once, twice = (
-        savings(
-            "--no-growth", "--prices", f"input={n},output={2 * n},cache_read={n},cache_write={n}", "--json", "-"
-        ).json
+        savings("--no-growth", "--prices", f"input={n},output={2 * n},cache_read={n},cache_write={n}", "--json").json
         for n in (1, 2)
     )
     cold = [[way["by_cache"]["cold"]["dollars"] for way in each["sizes"][0]["ways"]] for each in (once, twice)]
@@ -152,7 +150,7 @@ def test_own_prices_are_what_is_paid(savings):
         (["--prices", "reading=1"], 2, "error [bad_setting]: --prices takes input, output, cache_read, cache_write"),
         (["--prices", "input=-1"], 2, "error [bad_setting]: input must be a number of at least 0"),
         (["--preset", "none"], 2, "error [bad_setting]: --preset must be one of question, assistant, agent, long"),
-        (["--json", "-", "--markdown", "-"], 2, '{"error": {"code": "bad_setting", "message": "only one of'),
+        (["--json", "--markdown", "-"], 2, '{"format": 1, "error": {"code": "bad_setting", "message": "--json and --markdown'),
         (["--conversations", "log.json", "--count", "2"], 2, "error [bad_setting]: --preset and --count are for"),
         (["--conversations", "nowhere.json"], 3, "error [os_error]: "),
         (
@@ -214,7 +212,7 @@ def test_a_model_that_the_table_does_not_know_takes_the_given_prices_and_reads_i
 
 
 def test_quality_is_what_evaluate_measures(run, command):
-    arguments = ("--propose", "5", "--source", "tools.json", "--strategy", "keyword", "--json", "-")
+    arguments = ("--propose", "5", "--source", "tools.json", "--strategy", "keyword", "--json")
 
     assert run("quality", *arguments) == command("evaluate", *arguments)
 

@@ -58,8 +58,9 @@ def toolsearch(
     apply(quiet=quiet, verbose=verbose)
 
 
-for command in (demo, index, search, show, call, sources, tokens, evaluate, serve, backup, restore, reseal):
+for command in (demo, index, search, show, call, sources, tokens, evaluate, backup, restore, reseal):
     app.command()(with_verbosity(command))
+app.command()(serve)  # which has options of its own for what it logs
 app.add_typer(bench, name="bench")
 app.add_typer(usage, name="usage")
 app.add_typer(gateway, name="gateway")

@@ -8,12 +8,17 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from toolsearch.cli.completion import source_specs
 from toolsearch.cli.options import SOURCES_HELP
 from toolsearch.cli.output import legible, stderr, stderr_is_watched
 
 SourcesArgument: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(metavar="SOURCE...", help=f"{SOURCES_HELP} Without any, the index is taken."),
+    typer.Argument(
+        metavar="SOURCE...",
+        help=f"{SOURCES_HELP} Without any, the index is taken.",
+        autocompletion=source_specs,
+    ),
 ]
 SeedOption: TypeAlias = Annotated[int, typer.Option(help="Another one draws other tools and queries.")]
 

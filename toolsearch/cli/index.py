@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from toolsearch.cli.completion import source_specs
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import DEFAULT_INDEX, Loaded, loaded_sources, portable_encoder, read_settings
 from toolsearch.cli.options import SOURCES_HELP, EncoderOption, JsonOption, SettingsOption, StrategyOption
@@ -18,7 +19,7 @@ from toolsearch.cli.output import line, print_json, seconds, size, stdout, table
 
 
 def index(
-    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCES_HELP)],
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCES_HELP, autocompletion=source_specs)],
     *,
     to: Annotated[
         Path | None,

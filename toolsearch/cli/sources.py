@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolsearch.cli.completion import source_specs
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.opening import SourceOutcome, index_folder, loaded_sources, read_settings
 from toolsearch.cli.options import SOURCES_HELP, IndexOption, JsonOption, SettingsOption
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
 
 def sources(
-    specs: Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", help=SOURCES_HELP)] = None,
+    specs: Annotated[
+        list[str] | None, typer.Argument(metavar="SOURCE...", help=SOURCES_HELP, autocompletion=source_specs)
+    ] = None,
     *,
     index: IndexOption = None,
     settings: SettingsOption = None,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.options import StoreOption
-from toolsearch.cli.output import tell
+from toolsearch.cli.options import JsonOption, StoreOption
+from toolsearch.cli.output import print_json, tell
 from toolsearch.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def backup(
     to: Annotated[Path, typer.Option(metavar="FILE", help="A new file.", show_default=False)],
     data: _Data = _DATA,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> int:
     """Copy what a service keeps, while it runs, into one file that is checked before it gets its name.
 
@@ -39,6 +40,8 @@ def backup(
 
     state = back_up(data, to, store=store, on_progress=_tell)
     tell(f"{to} has everything but the secret key ({state}).")
+    if as_json:
+        print_json({"path": str(to), "holds": str(state)})
     return ExitCode.OK
 
 
@@ -47,6 +50,7 @@ def restore(
     *,
     data: _Data = _DATA,
     store: StoreOption = None,
+    as_json: JsonOption = False,
 ) -> int:
     """Put a backup into a folder or a database where nothing is kept yet, after it was checked."""
     _require_service()
@@ -64,6 +68,8 @@ def restore(
             "the start."
         )
     tell(told)
+    if as_json:
+        print_json({"path": place.name, "holds": str(state)})
     return ExitCode.OK
 
 
@@ -74,6 +80,7 @@ def reseal(
     forget_key: Annotated[
         bool, typer.Option("--forget-lost-key", help="The key is lost: let the service start with another one.")
     ] = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Encrypt all credentials anew with the first of the secret keys, so that the others can be thrown away.
 
@@ -93,6 +100,8 @@ def reseal(
             forget_lost_key(storage)
         done = reseal_all(storage, open_seal(os.environ, data, storage.records, clock=time.time))
     tell(f"Sealed anew: {done.texts}. Cannot be opened by any key: {done.unreadable}.")
+    if as_json:
+        print_json({"sealed": done.texts, "unreadable": done.unreadable})
     return ExitCode.NOTHING if done.unreadable else ExitCode.OK
 
 

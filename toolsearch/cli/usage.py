@@ -60,13 +60,17 @@ def reset(
     *,
     principal: _Principal = None,
     everything: Annotated[bool, typer.Option("--all", help="Every principal.")] = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Forget what was learnt of one principal, or of all. A running engine forgets it when it restarts."""
     if (principal is None) != everything:
         raise BadSettingError("say whose use to forget: --principal NAME, or --all")
     with _opened(file) as log:
+        forgotten = [known for known in log.principals() if principal in (None, known)]
         log.reset(principal)
     tell("Forgotten.")
+    if as_json:
+        print_json({"principals": forgotten})
     return ExitCode.OK
 
 

@@ -1,4 +1,4 @@
-"""The options -q and -v, which every command takes, before its name and behind it."""
+"""The options -q and -v, which commands take before their name and behind it."""
 
 from __future__ import annotations
 

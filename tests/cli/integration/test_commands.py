@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -54,7 +55,10 @@ def test_indexing_says_what_was_taken_and_what_it_costs(run, tmp_path):
 
     assert (report["index"], report["tools"]) == ("here", 6)
     assert report["strategies"] == ["hybrid", "keyword", "semantic", "regex"]
-    assert [(source["spec"], source["tools"]) for source in report["sources"]] == [("textwrap", 5), ("listing.json", 1)]
+    assert [(source["source"], source["tools"]) for source in report["sources"]] == [
+        ("textwrap", 5),
+        ("listing.json", 1),
+    ]
     assert [refusal["name"] for refusal in report["refused"]] == ["broken"]
     assert report["tokens"] > 500
     assert report["bytes"] == sum(path.stat().st_size for path in Path("here").rglob("*") if path.is_file())
@@ -102,8 +106,7 @@ def test_indexing_again_embeds_only_what_is_new(run, monkeypatch):
 def test_a_search_prints_names_scores_and_summaries(indexed):
     ran = indexed("search", "weather of a city")
 
-    assert ran.code == 0
-    assert ran.err == ""
+    assert (ran.code, ran.err) == (0, "4 more far below the best; --all lists them too.\n")
     row = next(line for line in ran.out.splitlines() if "forecast" in line)
     assert "Weather of a city [bold]tomorrow[/]" in row  # no markup of ours
 
@@ -179,8 +182,16 @@ def test_nothing_found_is_exit_code_1_and_says_so_on_stderr(indexed):
         (["call", "statistics__mean", "[1]"], 2, "error [bad_arguments]: the arguments are JSON, but not an object"),
         (["call", "statistics__mean", '{"data":'], 2, "error [bad_arguments]: the arguments are not valid JSON"),
         (["call", "statistics__mean", '{"x": 1}'], 2, "error [bad_arguments]: the arguments do not fit the schema"),
-        (["call", "statistics__mean", "@none.json"], 2, "error [bad_arguments]: the arguments cannot be read from"),
-        (["call", "statistics__mean", '{"data": []}'], 1, "error [tool_failed]: mean requires at least one data point"),
+        (
+            ["call", "statistics__mean", "@none.json"],
+            2,
+            "error [bad_arguments]: 'none.json' with the arguments cannot be read: No such file",
+        ),
+        (
+            ["call", "statistics__mean", '{"data": []}'],
+            1,
+            "error [tool_failed]: StatisticsError: mean requires at least one data point",
+        ),
         (["call", "forecast"], 1, "error [tool_failed]: the tool 'forecast' can be found, but not called"),
         (["serach"], 2, "error [usage]: No such command 'serach'. Did you mean 'search'?"),
         (["show"], 2, "error [usage]: Missing argument"),
@@ -265,7 +276,7 @@ def test_a_tool_is_shown_with_its_costs_and_in_every_format(indexed):
     facts = indexed("show", "statistics__median", "--json").json
 
     assert facts["source"] == "function statistics.median"
-    assert facts["can_be_called"]
+    assert facts["is_callable"]
     assert len(facts["fingerprint"]) == 64
     assert 50 < facts["tokens"] < 500
     assert indexed("show", "forecast", "--format", "openai").json["function"]["name"] == "forecast"
@@ -457,3 +468,173 @@ def test_commands_leave_logging_as_it_was(run):
     run("search", "x", "--source", "textwrap")
 
     assert logging.getLogger("toolsearch").handlers == before
+
+
+def test_a_weak_answer_is_marked_and_is_no_failure(indexed):
+    weak = indexed("search", "days of the year")
+    report = indexed("search", "days of the year", "--json").json
+
+    assert weak.code == 0
+    assert all("?" in row for row in weak.out.splitlines()[3:] if "__" in row)
+    assert weak.err.startswith("Weak: ")
+    assert report["is_weak"]
+    assert {result["confidence"] for result in report["results"]} == {"low"}
+
+
+def test_tools_far_below_the_best_are_listed_if_asked_for(indexed):
+    near = indexed("search", "median of numbers", "--limit", "10", "--json").json
+    every = indexed("search", "median of numbers", "--limit", "10", "--json", "--all").json
+
+    assert not near["is_weak"]
+    assert len(near["results"]) + near["left_out"] == len(every["results"]) == 10
+    least = 0.4 * every["results"][0]["score"]
+    assert [result["score"] >= least for result in every["results"]] == [True] * len(near["results"]) + [False] * near[
+        "left_out"
+    ]
+    assert all((result["confidence"] == "high") == (result["score"] >= 0.4502) for result in every["results"])
+    assert every["left_out"] == 0
+
+
+def test_each_record_begins_with_the_number_of_its_format(indexed):
+    for arguments in (
+        ["search", "median"],
+        ["show", "forecast"],
+        ["call", "statistics__mean", "data=1", "data=2"],
+        ["sources"],
+        ["tokens"],
+        ["index", "textwrap"],
+        ["show", "nobody"],
+    ):
+        ran = indexed(*arguments, "--json")
+        record = json.loads(ran.out or ran.err)
+        assert list(record)[0] == "format", arguments
+        assert record["format"] == 1
+
+
+def test_quiet_says_nothing_but_results_and_errors(indexed):
+    loud = indexed("search", "median", "--allow", "server:statstics", "--allow", "*")
+    for arguments in (["-q", "search"], ["search", "-q"]):
+        ran = indexed(*arguments, "median", "--allow", "server:statstics", "--allow", "*")
+        assert (ran.out, ran.err) == (loud.out, "")
+    assert "warning: no tool matches --allow server:statstics; did you mean statistics?" in loud.err
+    assert indexed("show", "-q", "nobody").err.startswith("error [unknown_tool]")
+
+
+def test_verbose_says_what_is_done(indexed):
+    assert "debug: searched by" in indexed("-vv", "search", "median").err
+    assert "debug: searched by" in indexed("search", "median", "-vv").err
+    assert "debug" not in indexed("search", "median", "-v").err
+    assert "debug" not in indexed("search", "median").err
+
+
+def test_the_version_has_a_short_option(run):
+    assert run("-V").out == run("--version").out
+
+
+@pytest.mark.parametrize(
+    ("rules", "warning"),
+    [
+        (["--allow", "server:statstics"], "no tool matches --allow server:statstics; did you mean statistics?"),
+        (["--deny", "server:nothing_like_it"], "there are: statistics, textwrap"),
+        (["--deny", "tag:x"], "no tool matches --deny tag:x; no tool has a tag"),
+        (["--deny", "statistics__mdian"], "--deny name:statistics__mdian; did you mean statistics__median?"),
+    ],
+)
+def test_a_rule_that_matches_no_tool_is_warned_of(indexed, rules, warning):
+    assert warning in indexed("search", "median", *rules).err
+
+
+def test_arguments_are_given_as_pairs(indexed):
+    assert indexed("call", "statistics__median", "data=3", "data=1", "data=4").out == "3\n"
+    assert indexed("call", "textwrap__shorten", "text=Hello wide world", "width=12").out == "Hello [...]\n"
+    wrong = indexed("call", "statistics__median", "dta=3")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert wrong.err.startswith("error [bad_arguments]: statistics__median has no parameter 'dta'; did you mean data?")
+
+
+def test_a_prefix_keeps_tools_of_one_name_apart(run, tmp_path):
+    (tmp_path / "mine.json").write_text('[{"name": "statistics__mean", "description": "My own."}]')
+    clash = run("sources", "statistics", "mine.json", "--json").json
+    apart = run("index", "statistics", "mine=mine.json", "my=statistics", "--json").json
+
+    assert "rename one, or give its source a prefix" in clash["refused"][0]["reason"]
+    assert apart["refused"] == []
+    assert run("show", "mine__statistics__mean", "--json").json["server"] == "mine"
+    assert run("call", "my__statistics__mean", "data=1", "data=3").out == "2\n"
+    assert run("search", "/mean/", "--server", "my__statistics").code == 0
+
+
+def test_a_bad_line_of_a_listing_is_reported_and_costs_no_other(run, tmp_path):
+    (tmp_path / "tools.jsonl").write_text('{"name": "one"}\n{oops\n{"name": "two"}\n')
+
+    report = run("sources", "tools.jsonl", "--json").json
+
+    assert report["tools"] == 2
+    assert [refusal["name"] for refusal in report["refused"]] == ["line 2"]
+
+
+@pytest.mark.parametrize("arguments", [["sources", "none.json"], ["index", "none.json", "textwrap"]])
+def test_that_a_source_cannot_be_read_is_said_once(run, arguments):
+    ran = run(*arguments)
+
+    assert (ran.out + ran.err).replace("cannot be read  ", "").count("cannot be read") == 1
+
+
+@pytest.mark.usefixtures("processes")
+def test_ctrl_c_while_servers_start_says_that_it_was_interrupted(spawn, tmp_path):
+    """The server, which never answers, opens a pipe once it runs."""
+    os.mkfifo(tmp_path / "started")
+    (tmp_path / "hang.py").write_text("import sys\nopen('started', 'w').close()\nsys.stdin.read()\n")
+    server = {"command": sys.executable, "args": ["hang.py"]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"hanging": server}}))
+    process = spawn("sources", "mcp.json")
+    (tmp_path / "started").open().close()
+
+    process.send_signal(signal.SIGINT)
+
+    assert process.communicate(timeout=30) == ("", "error [interrupted]: stopped by Ctrl-C\n")
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("toolsearch search x --strategy s", ["semantic"]),
+        ("toolsearch show x --format anth", ["anthropic"]),
+        ("toolsearch show statistics__median_", ["statistics__median_grouped", "statistics__median_high"]),
+        ("toolsearch search x --server t", ["textwrap"]),
+        ("toolsearch search x --allow server:st", ["server:statistics"]),
+        ("toolsearch call textwrap__shorten wid", ["width="]),
+        ("toolsearch search x --source lis", ["listing.json"]),
+        ("toolsearch index lis", ["listing.json"]),
+    ],
+)
+def test_a_shell_completes_what_is_known(indexed, spawn, monkeypatch, words, offered):
+    monkeypatch.setenv("_TOOLSEARCH_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    out, err = spawn().communicate()
+
+    assert err == ""
+    assert out.splitlines()[: len(offered)] == offered
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["index", "statistics"],
+        ["search", "median"],
+        ["show", "statistics__mean"],
+        ["call", "statistics__mean", "data=1"],
+        ["sources"],
+        ["tokens"],
+    ],
+)
+def test_the_page_names_the_keys_of_each_record(indexed, arguments):
+    page = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{arguments[0]}` |")]
+
+    told = set(row.replace("`", "").partition("| ")[2].partition("| ")[2].replace(";", ",").split())
+    record = indexed(*arguments, "--json").json
+
+    assert set(record) - {"format"} <= {each.strip(",") for each in told}
