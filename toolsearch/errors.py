@@ -160,7 +160,8 @@ class DuplicateToolError(ToolSearchError, ValueError):
 
     def __init__(self, name: str, *, first: str, second: str) -> None:
         super().__init__(
-            f"two tools are named {name!r}: one from {first}, one from {second}; rename one, or give its source a prefix"
+            f"two tools are named {name!r}: one from {first}, one from {second}; rename one, or give its source "
+            "a prefix"
         )
         self.name = name
         self.first = first

@@ -150,7 +150,7 @@ def test_own_prices_are_what_is_paid(savings):
         (["--prices", "reading=1"], 2, "error [bad_setting]: --prices takes input, output, cache_read, cache_write"),
         (["--prices", "input=-1"], 2, "error [bad_setting]: input must be a number of at least 0"),
         (["--preset", "none"], 2, "error [bad_setting]: --preset must be one of question, assistant, agent, long"),
-        (["--json", "--markdown", "-"], 2, '{"format": 1, "error": {"code": "bad_setting", "message": "--json and --markdown'),
+        (["--json", "--markdown", "-"], 2, '{"format": 1, "error": {"code": "bad_setting", "message": "--json'),
         (["--conversations", "log.json", "--count", "2"], 2, "error [bad_setting]: --preset and --count are for"),
         (["--conversations", "nowhere.json"], 3, "error [os_error]: "),
         (

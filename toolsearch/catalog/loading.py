@@ -20,7 +20,8 @@ def open_source(spec: str, *, on_waiting: Callable[[Sequence[str]], None] | None
 
     ``module:NAME`` or the name of an importable module; a ``.json``, ``.jsonl``, ``.yaml`` or ``.yml`` file with
     MCP servers (``mcpServers`` or ``servers``), an OpenAPI document, or a listing of tool definitions, told apart by
-    content. ``PREFIX=`` in front puts ``PREFIX__`` before the names of its tools. *on_waiting* is as that of `McpSource`. Raises SourceError for anything else.
+    content. ``PREFIX=`` in front puts ``PREFIX__`` before the names of its tools. *on_waiting* is as that of
+    `McpSource`. Raises SourceError for anything else.
     """
     from toolsearch.catalog.source import LiveSource
     from toolsearch.catalog.sources.modules import ModuleSource

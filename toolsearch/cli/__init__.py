@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         gc.set_threshold(50_000)  # what is made at the start stays; looking through it takes 6 % of the time
     escape_what_cannot_be_written()
-    be_quiet(False)
+    be_quiet(wanted=False)
     if "" not in sys.path:
         sys.path.append("")  # so that a module in the working directory can be a source, as under python -m
     arguments = list(sys.argv[1:] if argv is None else argv)

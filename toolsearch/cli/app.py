@@ -44,7 +44,7 @@ def _print_version(is_wanted: bool) -> None:  # noqa: FBT001  typer's way of cal
 @app.callback()
 def toolsearch(
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001  its callback does it
         bool, typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
     quiet: QuietOption = False,

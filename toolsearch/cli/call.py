@@ -34,7 +34,7 @@ def call(
         list[str] | None,
         typer.Argument(
             metavar="[KEY=VALUE]... | JSON",
-            help="The arguments, each read as its parameter's type; a list's items by repeating its KEY, or as JSON. Or "
+            help="The arguments, each read as its parameter's type; a list by repeating its KEY, or as JSON. Or "
             "a JSON object, @FILE with one, or - to read it from stdin.",
             autocompletion=completed_arguments,
         ),

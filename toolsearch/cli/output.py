@@ -103,7 +103,7 @@ def print_error(code: str, message: str, *, as_json: bool) -> None:
     sys.stderr.write(line + "\n")
 
 
-def be_quiet(wanted: bool) -> None:  # noqa: FBT001  there is nothing else to say
+def be_quiet(*, wanted: bool = True) -> None:
     """Let `warn` and `tell` print nothing, and `stderr_is_watched` say no; for the rest of this command."""
     _quiet.set(wanted)
 

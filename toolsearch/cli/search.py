@@ -104,9 +104,7 @@ def _tell_what_is_left_to_do(found: Sequence[ToolReference], *, left_out: int) -
     from toolsearch.discovery.loading import is_weak
 
     if is_weak(found):
-        tell(
-            "Weak: requests that no tool serves often get such scores (?); try other words, or one capability at a time."
-        )
+        tell("Weak: requests that no tool serves often score as high (?); try other words, or one thing at a time.")
     if left_out:
         tell(f"{left_out:,} more far below the best; --all lists them too.")
 

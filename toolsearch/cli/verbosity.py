@@ -25,7 +25,7 @@ VerboseOption: TypeAlias = Annotated[
 def apply(*, quiet: bool, verbose: int) -> None:
     """For the rest of this command; what is not asked for stays as it is."""
     if quiet:
-        be_quiet(True)
+        be_quiet()
         for package in ("toolsearch", "toolsearch_indexes"):
             logging.getLogger(package).setLevel(logging.ERROR)
     if verbose:

@@ -115,7 +115,7 @@ def _is_near(name: str, candidate: str) -> bool:
 
 def _is_part(given: Sequence[str], known: Sequence[str]) -> bool:
     shared = len(set(given) & set(known))
-    return 0 < shared and (shared == len(set(given)) or (shared == len(set(known)) and 2 * shared >= len(set(given))))
+    return shared > 0 and (shared == len(set(given)) or (shared == len(set(known)) and 2 * shared >= len(set(given))))
 
 
 def _looks_alike(given: Sequence[str], known: Sequence[str]) -> bool:

@@ -507,7 +507,7 @@ def test_each_record_begins_with_the_number_of_its_format(indexed):
     ):
         ran = indexed(*arguments, "--json")
         record = json.loads(ran.out or ran.err)
-        assert list(record)[0] == "format", arguments
+        assert next(iter(record)) == "format", arguments
         assert record["format"] == 1
 
 
