@@ -171,7 +171,8 @@ def _folded(command: str) -> str:
     """*command* in lines of at most 80 columns, where its words allow it; on Windows, whose shells differ, in one."""
     if os.name != "posix":
         return f"    {command}"
-    lines, row = [], "   "
+    lines: list[str] = []
+    row = "   "
     for word in re.findall(r"(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+", command):
         if len(row) + 1 + len(word) > _COLUMNS - len(" \\") and row.strip():
             lines.append(f"{row} \\")
