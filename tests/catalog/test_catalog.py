@@ -405,8 +405,8 @@ def test_a_catalog_is_true_while_it_is_empty() -> None:
 
 
 def test_a_catalog_of_mcp_servers_takes_what_their_source_takes() -> None:
-    """All but the clock, which is for tests of the source."""
-    source = set(inspect.signature(McpSource).parameters) - {"clock"}
+    """All but the clock, which is for tests of the source, and what a bar of progress is told."""
+    source = set(inspect.signature(McpSource).parameters) - {"clock", "on_waiting"}
     assert set(inspect.signature(Catalog.from_mcp).parameters) == source
 
 
