@@ -257,6 +257,7 @@ def test_near_names_come_nearest_first_and_by_name_when_equally_near() -> None:
         ("low_median", ["statistics__median", "statistics__median_low"]),
         ("statistics__foo", []),  # the server alone makes nothing near
         ("radian", ["math__radians"]),
+        ("statistics__mod", ["statistics__mode"]),
         ("mediate_quarrels", []),
     ],
 )

@@ -23,7 +23,8 @@ _HASH_DIGITS = 8
 _MAX_SERVER_IN_CUT_NAME = 24  # so that a long server name leaves room to tell its tools apart
 _CANDIDATE = 60.0  # rapidfuzz's ratio, 0 to 100; it is fast, and lets names pass that only look alike in a part
 _MOST_CANDIDATES = 100
-_NEAR_ENOUGH = 0.75  # the share of the letters that stay: one wrong letter in four, two in eight
+_LETTERS_FOR_A_SLIP = 4  # a name may have one wrong letter, and if it is long one for each four
+_SHORTEST_WITH_A_SLIP = 3  # letters
 
 
 def is_legal_name(name: str) -> bool:
@@ -122,7 +123,10 @@ def _looks_alike(given: Sequence[str], known: Sequence[str]) -> bool:
     from rapidfuzz.distance import OSA
 
     def alike(one: Sequence[str], other: Sequence[str]) -> bool:
-        return OSA.normalized_similarity("".join(one), "".join(other)) >= _NEAR_ENOUGH
+        written, meant = "".join(one), "".join(other)
+        letters = max(len(written), len(meant))
+        slips = max(letters // _LETTERS_FOR_A_SLIP, 1) if letters >= _SHORTEST_WITH_A_SLIP else 0
+        return OSA.distance(written, meant) <= slips
 
     return alike(given, known) or alike(sorted(given), sorted(known))
 
