@@ -20,7 +20,7 @@ def read(section: object, **more: object) -> tuple[str, ...]:
     [
         ({"exposur": {}}, r"toolsearch\.exposur cannot be used: there is no such setting; did you mean exposure\?"),
         ({"rules": {"dney": ["x"]}}, r"toolsearch\.rules\.dney cannot .* did you mean deny\?"),
-        ({"servers": {"git": {"callTimeout": 3}}}, r"toolsearch\.servers\.git\.callTimeout .* mean callTimeoutS, "),
+        ({"servers": {"git": {"callTimeout": 3}}}, r"toolsearch\.servers\.git\.callTimeout .* mean callTimeoutS\?"),
         ({"principals": {"ann": {"alow": []}}}, r"toolsearch\.principals\.ann\.alow .* did you mean allow\?"),
         ({"trust": {"zzz": 1}}, "no such setting; there are firstSeen, changed, suspicious"),
     ],

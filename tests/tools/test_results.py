@@ -62,7 +62,7 @@ async def test_a_converter_that_fails_is_a_failed_call() -> None:
         return "hello"
 
     result = await result_of(tool_from_function(greet))
-    assert (result.is_error, result.text) == (True, "cannot say that")
+    assert (result.is_error, result.text) == (True, "ValueError: cannot say that")
 
 
 def test_a_converter_that_would_have_to_wait_is_refused() -> None:
