@@ -62,7 +62,7 @@ def checked(command: Callable[..., Ran], tmp_path: Path) -> Callable[[str], tupl
 
     def checked(url: str) -> tuple[dict[str, tuple[str, str]], int]:
         ran = command("serve", "--check", "--json", "--data", str(tmp_path / "data"), "--store", url)
-        return {each["subject"]: (each["level"], each["text"]) for each in ran.json}, ran.code
+        return {each["subject"]: (each["level"], each["text"]) for each in ran.json["findings"]}, ran.code
 
     return checked
 

@@ -11,7 +11,6 @@ import pytest
 from starlette.responses import Response
 
 from benchmarks.fault_kit import Bench, HttpFault, StdioFault, bench, is_true, recovered, until
-from benchmarks.results import read_figures
 from tests.kit.commands import is_running
 from toolsearch.upstreams.interface import UpstreamState
 
@@ -207,18 +206,3 @@ async def neighbour_calls(gateway: Bench, number: int) -> None:
 def resident_kb() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") // 1024
-
-
-def test_the_figures_that_are_told_are_those_that_were_stored():
-    folder = Path(__file__).parents[3] / "benchmarks"
-    told = (folder / "README.md").read_text("utf-8")
-
-    for row in read_figures(folder / "figures" / "gateway_faults.json"):
-        calls = f"{row['sent']} | {row['lost']} | {row['wrong_errors']}"
-        lost = f"{row['neighbour_lost']} of {row['neighbour_calls']:,}"
-        times = (_times(row, "recovery"), lost, _times(row, "before"), _times(row, "during"))
-        assert f"| {row['fault']} | {calls} | {' | '.join(times)} |" in told
-
-
-def _times(row: dict[str, Any], what: str) -> str:
-    return f"{row[f'{what}_p50_ms']:,.0f} / {row[f'{what}_p99_ms']:,.0f}"
