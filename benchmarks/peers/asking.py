@@ -1,0 +1,101 @@
+"""One system asked one catalogue's queries, in its own process and environment, and judged as all others are."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.labelled import LabelledSet, quality
+from benchmarks.peers.catalogues import as_requested
+from benchmarks.peers.environments import NotInstalled, packages_of, python_of
+from benchmarks.peers.systems import System
+
+LIMIT = 10
+WORKER = Path(__file__).parent / "inside" / "worker.py"
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
+QUIET = {  # nothing is fetched, nothing is reported to anybody
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
+    "LITELLM_MODE": "PRODUCTION",  # no .env of the folder that it runs in
+}
+
+Row = dict[str, Any]  # figures of a system on a catalogue, or {"missing": why}
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """
+    environments  the folder of them
+    vectors       the file of kept ones; None to keep none
+    limit_s       of wall time, after which a system is given up
+    """
+
+    environments: Path
+    vectors: Path | None = None
+    limit_s: float | None = None
+
+
+def ask(system: System, catalogue: LabelledSet, means: Means) -> Row:
+    try:
+        python = python_of(system.file, means.environments)
+    except NotInstalled as error:
+        return {"missing": f"could not be installed: {error}"}
+    tools = as_requested(catalogue.tools)
+    request = {
+        "system": f"{system.file}:{system.of}",
+        "tools": tools,
+        "queries": [query.text for query in catalogue.queries],
+        "limit": LIMIT,
+        "packages": packages_of(system.file),
+        "vectors": str(means.vectors) if means.vectors else None,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        answered = _answered(python, request, Path(folder), means.limit_s)
+    if "missing" in answered:
+        return answered
+    ids = {tool["name"]: right["id"] for tool, right in zip(tools, catalogue.tools, strict=True)}
+    return judged(answered, catalogue, ids)
+
+
+def judged(answered: Row, catalogue: LabelledSet, ids: dict[str, str]) -> Row:
+    """*ids* are those of the tools, by the names that the system has seen."""
+    rankings = [
+        ([ids[name] for name in ranking], query.relevant)
+        for ranking, query in zip(answered["rankings"], catalogue.queries, strict=True)
+    ]
+    return {
+        **{name: round(value, 4) for name, value in asdict(quality(rankings)).items()},
+        "query_ms": round(statistics.median(answered["search_ms"]), 3),
+        "index_s": round(answered["index_s"], 2),
+        "versions": answered["versions"],
+    }
+
+
+def _answered(python: Path, request: Row, folder: Path, limit_s: float | None) -> Row:
+    asked, answer = folder / "request.json", folder / "answer.json"
+    asked.write_text(json.dumps(request), encoding="utf-8")
+    try:
+        ended = subprocess.run(
+            [str(python), str(WORKER), str(asked), str(answer)],
+            cwd=folder,
+            env={**os.environ, **ONE_THREAD, **QUIET},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=limit_s,
+        )
+    except subprocess.TimeoutExpired as error:
+        return {"missing": f"takes more than {error.timeout / 60:,.0f} minutes"}
+    if not answer.exists():
+        told = ended.stderr.strip().splitlines()
+        return {"missing": f"fails: {told[-1] if told else f'exit code {ended.returncode}'}"}
+    return dict(json.loads(answer.read_text(encoding="utf-8")))
