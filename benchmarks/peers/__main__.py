@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.figure_tables import filled, print_table
 from benchmarks.labelled import LabelledSet, read_set
-from benchmarks.peers.asking import Means, ask
+from benchmarks.peers.asking import Means, Row, ask
 from benchmarks.peers.catalogues import SEED, catalogues
 from benchmarks.peers.environments import ENVIRONMENTS
 from benchmarks.peers.published import PUBLISHED
@@ -42,9 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.environments.mkdir(parents=True, exist_ok=True)
     means = Means(options.environments, options.environments / "vectors.sqlite", options.minutes * 60)
     report = _stored(options.json)
-    for catalogue in catalogues(sets):
-        if not options.catalogues or catalogue.name in options.catalogues.split(","):
-            _ask_all(chosen, catalogue, means, report, options.json)
+    wanted = [each for each in catalogues(sets) if not options.catalogues or each.name in options.catalogues.split(",")]
+    for name, system in chosen.items():
+        _note(name, ask(system, [each for each in wanted if system.only in ("", each.name)], means), wanted, report)
+        if options.json:
+            write_figures(options.json, "peers", report, seed=SEED)
     for name, measured in report["catalogues"].items():
         title = f"{name}: {measured['tools']:,} tools, {measured['queries']} queries"
         print_table(COLUMNS, with_published(name, measured), title=title)
@@ -66,21 +68,17 @@ def chosen_systems(only: str) -> dict[str, System]:
     return {name: each for name, each in SYSTEMS.items() if not wanted or wanted & {name, each.file}}
 
 
-def _ask_all(
-    systems: Mapping[str, System], catalogue: LabelledSet, means: Means, report: dict[str, Any], file: Path | None
-) -> None:
-    known = report["catalogues"].get(catalogue.name, {"systems": {}})["systems"]
-    for name, system in systems.items():
-        if system.only not in ("", catalogue.name):
-            continue
-        known[name] = ask(system, catalogue, means)
+def _note(name: str, rows: Mapping[str, Row], asked: Sequence[LabelledSet], report: dict[str, Any]) -> None:
+    """Put the rows of the system *name* into the report, where catalogues and systems keep their order."""
+    for catalogue in asked:
+        known = report["catalogues"].get(catalogue.name, {"systems": {}})["systems"]
+        if catalogue.name in rows:
+            known[name] = rows[catalogue.name]
         report["catalogues"][catalogue.name] = {
             "tools": len(catalogue.tools),
             "queries": len(catalogue.queries),
             "systems": _in_order(known, SYSTEMS),
         }
-        if file:
-            write_figures(file, "peers", report, seed=SEED)
 
 
 def _in_order(rows: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""One system asked one catalogue's queries, in its own process and environment, and judged as all others are."""
+"""A system asked the queries of catalogues, in its own process and environment, and judged as all others are."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import os
 import statistics
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.labelled import LabelledSet, quality
 from benchmarks.peers.catalogues import as_requested
-from benchmarks.peers.environments import NotInstalled, packages_of, python_of
+from benchmarks.peers.environments import NotInstalledError, packages_of, python_of
 from benchmarks.peers.systems import System
 
 LIMIT = 10
@@ -36,7 +37,7 @@ class Means:
     """
     environments  the folder of them
     vectors       the file of kept ones; None to keep none
-    limit_s       of wall time, after which a system is given up
+    limit_s       of wall time, after which a system is given up; what it has answered by then counts
     """
 
     environments: Path
@@ -44,29 +45,33 @@ class Means:
     limit_s: float | None = None
 
 
-def ask(system: System, catalogue: LabelledSet, means: Means) -> Row:
+def ask(system: System, catalogues: Sequence[LabelledSet], means: Means) -> dict[str, Row]:
+    """The rows of the system, by the names of the catalogues."""
     try:
         python = python_of(system.file, means.environments)
-    except NotInstalled as error:
-        return {"missing": f"could not be installed: {error}"}
-    tools = as_requested(catalogue.tools)
+    except NotInstalledError as error:
+        return {each.name: {"missing": f"could not be installed: {error}"} for each in catalogues}
+    requested = [as_requested(each.tools) for each in catalogues]
     request = {
         "system": f"{system.file}:{system.of}",
-        "tools": tools,
-        "queries": [query.text for query in catalogue.queries],
+        "catalogues": [
+            {"tools": tools, "queries": [query.text for query in each.queries]}
+            for tools, each in zip(requested, catalogues, strict=True)
+        ],
         "limit": LIMIT,
         "packages": packages_of(system.file),
         "vectors": str(means.vectors) if means.vectors else None,
     }
     with tempfile.TemporaryDirectory() as folder:
-        answered = _answered(python, request, Path(folder), means.limit_s)
-    if "missing" in answered:
-        return answered
-    ids = {tool["name"]: right["id"] for tool, right in zip(tools, catalogue.tools, strict=True)}
-    return judged(answered, catalogue, ids)
+        answers, problem = _answers(python, request, Path(folder), means.limit_s)
+    rows: dict[str, Row] = {each.name: {"missing": problem} for each in catalogues}
+    for answered, tools, catalogue in zip(answers, requested, catalogues, strict=False):
+        ids = {tool["name"]: right["id"] for tool, right in zip(tools, catalogue.tools, strict=True)}
+        rows[catalogue.name] = judged(answered, catalogue, ids)
+    return rows
 
 
-def judged(answered: Row, catalogue: LabelledSet, ids: dict[str, str]) -> Row:
+def judged(answered: Mapping[str, Any], catalogue: LabelledSet, ids: Mapping[str, str]) -> Row:
     """*ids* are those of the tools, by the names that the system has seen."""
     rankings = [
         ([ids[name] for name in ranking], query.relevant)
@@ -80,9 +85,13 @@ def judged(answered: Row, catalogue: LabelledSet, ids: dict[str, str]) -> Row:
     }
 
 
-def _answered(python: Path, request: Row, folder: Path, limit_s: float | None) -> Row:
-    asked, answer = folder / "request.json", folder / "answer.json"
+def _answers(
+    python: Path, request: Mapping[str, Any], folder: Path, limit_s: float | None
+) -> tuple[list[dict[str, Any]], str]:
+    """What was answered, and why there is no more."""
+    asked, answer = folder / "request.json", folder / "answer.jsonl"
     asked.write_text(json.dumps(request), encoding="utf-8")
+    answer.touch()
     try:
         ended = subprocess.run(
             [str(python), str(WORKER), str(asked), str(answer)],
@@ -93,9 +102,8 @@ def _answered(python: Path, request: Row, folder: Path, limit_s: float | None) -
             check=False,
             timeout=limit_s,
         )
-    except subprocess.TimeoutExpired as error:
-        return {"missing": f"takes more than {error.timeout / 60:,.0f} minutes"}
-    if not answer.exists():
         told = ended.stderr.strip().splitlines()
-        return {"missing": f"fails: {told[-1] if told else f'exit code {ended.returncode}'}"}
-    return dict(json.loads(answer.read_text(encoding="utf-8")))
+        problem = f"fails: {told[-1] if told else f'exit code {ended.returncode}'}"
+    except subprocess.TimeoutExpired as error:
+        problem = f"takes more than {error.timeout / 60:,.0f} minutes"
+    return [json.loads(line) for line in answer.read_text(encoding="utf-8").splitlines()], problem

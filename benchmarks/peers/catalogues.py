@@ -8,7 +8,7 @@ The fourth is LiveMCPBench as toolrank measures it: 94 tasks, and the server's n
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -22,11 +22,11 @@ NAMES_ONLY = {"clinc"}  # its tools have no descriptions, so that most systems h
 SEED = 0
 
 
-def catalogues(sets: Sequence[LabelledSet], sizes: Sequence[int] = SIZES) -> Iterator[LabelledSet]:
-    """Yield those that the sets are large enough for, the smallest first, then LiveMCPBench."""
+def catalogues(sets: Sequence[LabelledSet], sizes: Sequence[int] = SIZES) -> list[LabelledSet]:
+    """Those that the sets are large enough for, the smallest first."""
     union = as_one([labelled for labelled in sets if labelled.name not in NAMES_ONLY])
-    yield from (sized(union, size) for size in sizes if size <= len(union.tools))
-    yield from (labelled for labelled in sets if labelled.name == LIVEMCP)
+    cut = [sized(union, size) for size in sizes if size <= len(union.tools)]
+    return sorted([*cut, *(each for each in sets if each.name == LIVEMCP)], key=lambda each: len(each.tools))
 
 
 def sized(union: LabelledSet, size: int) -> LabelledSet:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 
-class NotInstalled(Exception):
+class NotInstalledError(Exception):
     """A peer's environment could not be made; the message is the installer's last line."""
 
 
@@ -43,7 +43,7 @@ ENVIRONMENTS: Final[Mapping[str, Environment]] = {  # by the file in inside/syst
 def python_of(name: str, folder: Path) -> Path:
     """The interpreter of the environment *name* in *folder*, which is made if it is not there or has other versions.
 
-    Raises NotInstalled.
+    Raises NotInstalledError.
     """
     if name == OURS:
         return Path(sys.executable)
@@ -80,7 +80,7 @@ def _run(command: Sequence[str]) -> None:
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
-        raise NotInstalled(f"there is no {command[0]}") from error
+        raise NotInstalledError(f"there is no {command[0]}") from error
     if ended.returncode:
         told = (ended.stderr or ended.stdout).strip().splitlines()
-        raise NotInstalled(told[-1].strip() if told else f"{command[0]} ended with {ended.returncode}")
+        raise NotInstalledError(told[-1].strip() if told else f"{command[0]} ended with {ended.returncode}")

@@ -31,5 +31,3 @@ def legal_names(ids: Sequence[str]) -> Iterator[str]:
 def _numbered(stem: str) -> Iterator[str]:
     yield stem
     yield from (f"{stem}_{number}" for number in count(2))
-
-

@@ -61,7 +61,9 @@ def _versions(figures: Mapping[str, Any]) -> list[list[str]]:
     rows = []
     for environment in figures["environments"].values():
         peer, *models = environment["requires"]
-        rows.append([peer.replace("==", " "), environment["python"], ", ".join(each.replace("==", " ") for each in models)])
+        rows.append(
+            [peer.replace("==", " "), environment["python"], ", ".join(each.replace("==", " ") for each in models)]
+        )
     return rows
 
 

@@ -19,11 +19,7 @@ def ours(rows: Mapping[str, Row]) -> dict[str, Row]:
 
 def ahead(row: Row, rows: Mapping[str, Row]) -> list[str]:
     """Those of ours that find more, by recall@5 and nDCG@10, and take less CPU time for a search."""
-    return [
-        name
-        for name, mine in ours(rows).items()
-        if _finds_more(mine, row) and mine["query_ms"] < row["query_ms"]
-    ]
+    return [name for name, mine in ours(rows).items() if _finds_more(mine, row) and mine["query_ms"] < row["query_ms"]]
 
 
 def verdict(name: str, rows: Mapping[str, Row]) -> str:
@@ -36,9 +32,8 @@ def verdict(name: str, rows: Mapping[str, Row]) -> str:
     better = {mine: each for mine, each in ours(rows).items() if _finds_more(each, row)}
     if better:
         quickest = min(better, key=lambda mine: better[mine]["query_ms"])
-        lacking = (
-            f"faster: {row['query_ms']:.2f} ms against {better[quickest]['query_ms']:.2f} of {quickest}, which finds more"
-        )
+        mine_ms, their_ms = better[quickest]["query_ms"], row["query_ms"]
+        lacking = f"faster: {their_ms:.2f} ms against {mine_ms:.2f} of {quickest}, which finds more"
     else:
         lacking = "finds more"
     about = SYSTEMS[name].about
@@ -47,9 +42,7 @@ def verdict(name: str, rows: Mapping[str, Row]) -> str:
 
 def published_verdict(row: Published, rows: Mapping[str, Row]) -> str:
     names = [
-        mine
-        for mine, each in ours(rows).items()
-        if each["recall_5"] > row.recall_5 and each["ndcg_10"] > row.ndcg_10
+        mine for mine, each in ours(rows).items() if each["recall_5"] > row.recall_5 and each["ndcg_10"] > row.ndcg_10
     ]
     if names:
         return f"ahead: {', '.join(names)}"

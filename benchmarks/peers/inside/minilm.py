@@ -63,7 +63,9 @@ def embed_tools(texts: Sequence[str]) -> Any:
 
 
 def _known(keys: Sequence[bytes]) -> dict[bytes, tuple[bytes, float]]:
-    rows = ((key, _kept[0].execute("SELECT vector, cpu_s FROM vectors WHERE text = ?", (key,)).fetchone()) for key in keys)
+    rows = (
+        (key, _kept[0].execute("SELECT vector, cpu_s FROM vectors WHERE text = ?", (key,)).fetchone()) for key in keys
+    )
     return {key: row for key, row in rows if row}
 
 
@@ -76,7 +78,9 @@ def _embedded(texts: dict[bytes, str]) -> dict[bytes, tuple[bytes, float]]:
         started_s = time.process_time()
         vectors = embed([texts[key] for key in part])
         each_s = (time.process_time() - started_s) / len(part)
-        embedded |= {key: (vector.astype("float32").tobytes(), each_s) for key, vector in zip(part, vectors, strict=True)}
+        embedded |= {
+            key: (vector.astype("float32").tobytes(), each_s) for key, vector in zip(part, vectors, strict=True)
+        }
         with _kept[0]:
             rows = [(key, *embedded[key]) for key in part]
             _kept[0].executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)

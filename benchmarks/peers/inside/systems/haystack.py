@@ -14,7 +14,12 @@ class Searchable:
 
     def index(self, tools: list[dict[str, Any]]) -> None:
         catalog = [
-            Tool(name=tool["name"], description=tool["description"] or tool["name"], parameters=_NO_PARAMETERS, function=str)
+            Tool(
+                name=tool["name"],
+                description=tool["description"] or tool["name"],
+                parameters=_NO_PARAMETERS,
+                function=str,
+            )
             for tool in tools
         ]
         self._toolset = SearchableToolset(catalog=catalog)

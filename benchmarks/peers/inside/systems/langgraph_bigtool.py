@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import minilm
 from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 from langgraph_bigtool.tools import get_default_retrieval_tool
-
-import minilm
 
 
 class Default:

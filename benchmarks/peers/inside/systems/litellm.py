@@ -6,11 +6,10 @@ import asyncio
 from typing import Any
 
 import litellm
+import minilm
 from litellm.proxy.mcp_server.semantic_tool_filter import SemanticMCPToolFilter
 from litellm.proxy.mcp_server.tool_search import search_tools
 from mcp.types import Tool
-
-import minilm
 
 
 def _as_mcp(tools: list[dict[str, Any]]) -> list[Tool]:
@@ -32,12 +31,12 @@ class _LocalModel:
 
     is_indexing = True
 
-    def embedding(self, input: list[str], model: str, **_: Any) -> litellm.EmbeddingResponse:  # noqa: A002 - its name
+    def embedding(self, input: list[str], **_: Any) -> litellm.EmbeddingResponse:  # noqa: A002 - its name
         vectors = minilm.embed_tools(input) if self.is_indexing else minilm.embed(input)
         return litellm.EmbeddingResponse(data=[{"embedding": vector.tolist()} for vector in vectors])
 
-    async def aembedding(self, input: list[str], model: str, **_: Any) -> litellm.EmbeddingResponse:  # noqa: A002
-        return self.embedding(input, model)
+    async def aembedding(self, input: list[str], **_: Any) -> litellm.EmbeddingResponse:  # noqa: A002
+        return self.embedding(input)
 
 
 class SemanticFilter:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import minilm
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.objects import ObjectIndex
 from llama_index.core.tools import FunctionTool, ToolMetadata
 from pydantic import BaseModel, Field, create_model
-
-import minilm
 
 
 class _Local(BaseEmbedding):

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import minilm
 from toolhunch import BM25Retriever, ToolCard, ToolCatalog, ToolSearchPipeline
 from toolhunch.retrieval import DenseRetriever, EmbeddingBatch, HybridRetriever
-
-import minilm
 
 
 class _Embedder:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import minilm
 import numpy as np
 from toolrank.adapters.bm25 import BM25Scorer
 from toolrank.adapters.dense import DenseScorer
 from toolrank.adapters.hybrid import HybridScorer
 from toolrank.domain import Query, Tool
-
-import minilm
 
 
 class BM25:
