@@ -45,6 +45,6 @@ SYSTEMS: Final[Mapping[str, System]] = {
     "toolrank dense (MiniLM)": System("toolrank", "Dense"),
     "toolrank hybrid (MiniLM)": System("toolrank", "Hybrid"),
     "toolhunch hybrid (MiniLM)": System("toolhunch", "Hybrid"),
-    "toolrank BM25, no stemming": System("toolrank", "BM25AsPublished", only="livemcp"),
-    "toolrank dense (MiniLM), whole definition": System("toolrank", "DenseAsPublished", only="livemcp"),
+    "toolrank BM25 without stemming": System("toolrank", "BM25AsPublished", only="livemcp"),
+    "toolrank dense on whole definitions (MiniLM)": System("toolrank", "DenseAsPublished", only="livemcp"),
 }
