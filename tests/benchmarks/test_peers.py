@@ -1,49 +1,147 @@
-"""The benchmark of peers: names that they take, tools of all sets as one catalogue, and figures that are kept."""
+"""The benchmark of peers: how a system is asked in its own environment, how it is judged, and what its row says."""
 
+import ast
+import importlib.util
 import json
-from collections.abc import Iterator
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from benchmarks import peers
 from benchmarks.labelled import LabelledQuery, LabelledSet
-from benchmarks.peer_adapters import legal_names, load_adapters, peer_system, probe
-from benchmarks.results import FIGURES, read_figures
+from benchmarks.peers import __main__ as peers
+from benchmarks.peers import asking, environments
+from benchmarks.peers.asking import Means, ask
+from benchmarks.peers.catalogues import as_one, as_requested, catalogues, sized
+from benchmarks.peers.environments import ENVIRONMENTS, OURS, Environment, NotInstalledError, packages_of, python_of
+from benchmarks.peers.names import legal_names
+from benchmarks.peers.published import Published
+from benchmarks.peers.systems import SYSTEMS, System
+from benchmarks.peers.verdicts import published_verdict, verdict
+from benchmarks.results import read_figures
 
-_BENCHMARKS = Path(peers.__file__).parent
+INSIDE = Path(asking.__file__).parent / "inside"
 
-ADAPTERS = """
+FAKE = """
 class Last:
     def index(self, tools): self.names = [tool["name"] for tool in tools]
-    def search(self, query, k): return self.names[::-1][:k]
+    def search(self, query, limit): return self.names[::-1]
 
-class Absent:
-    def index(self, tools): import no_such_package
-
-REGISTRY = {"fastmcp-bm25": Last, "ratel-bm25": Absent}
-
-def make(name): return REGISTRY[name]()
-"""
-
-PROBES = """
-import logging, sys
-from adapters import make
-logging.disable(logging.WARNING)
-rows = {}
-for name in sys.argv[1:]:
-    adapter = make(name)
-    adapter.index([{"name": n, "description": "", "input_schema": {}} for n in ("lock", "open_door", "paint")])
-    rows[name] = {"a part of the name": "1" if adapter.search("door", 5)[:1] == ["open_door"] else "-"}
-open("probes.json", "w").close()
+class Choosy(Last):
+    def index(self, tools):
+        if len(tools) > 1: raise ValueError("too many tools")
+        super().index(tools)
 """
 
 
 @pytest.fixture
-def adapters_file(tmp_path: Path) -> Path:
-    path = tmp_path / "adapters.py"
-    path.write_text(ADAPTERS, "utf-8")
-    return path
+def means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Means:
+    """With which ``fake`` is asked, by the interpreter at hand."""
+    (tmp_path / "systems").mkdir()
+    (tmp_path / "systems" / "fake.py").write_text(FAKE, "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(asking, "python_of", lambda *_: Path(sys.executable))
+    return Means(tmp_path)
+
+
+def test_a_system_sees_legal_names_and_is_judged_by_the_ids_they_stand_for(means: Means) -> None:
+    catalogue = LabelledSet("two", [_tool("s/a"), _tool("s/b")], [_query("b", "s/b"), _query("a", "s/a")])
+
+    row = ask(System("fake", "Last"), [catalogue], means)["two"]
+
+    assert (row["recall_1"], row["recall_5"]) == (0.5, 1.0)
+    assert row["versions"] == {}
+    assert row["query_ms"] >= 0
+    assert row["index_s"] >= 0
+
+
+def test_what_a_system_has_answered_before_it_fails_counts(means: Means) -> None:
+    one = LabelledSet("one", [_tool("a")], [_query("a", "a")])
+    two = LabelledSet("two", [_tool("a"), _tool("b")], [_query("a", "a")])
+
+    rows = ask(System("fake", "Choosy"), [one, two], means)
+
+    assert rows["one"]["recall_1"] == 1.0
+    assert rows["two"] == {"missing": "fails: ValueError: too many tools"}
+
+
+def test_a_system_that_takes_too_long_is_given_up(means: Means) -> None:
+    impatient = Means(means.environments, limit_s=0)
+
+    rows = ask(System("fake", "Last"), [LabelledSet("one", [_tool("a")], [_query("a", "a")])], impatient)
+
+    assert rows == {"one": {"missing": "takes more than 0 minutes"}}
+
+
+def test_a_peer_that_cannot_be_installed_has_rows_that_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environments.shutil, "which", lambda _: None)
+    monkeypatch.setitem(ENVIRONMENTS, "fake", Environment(("fake==1",), python="0.0"))
+
+    rows = ask(System("fake", "Last"), [LabelledSet("one", [_tool("a")], [])], Means(tmp_path))
+
+    assert rows == {"one": {"missing": "could not be installed: there is no python0.0"}}
+
+
+def test_an_environment_is_made_again_only_if_it_lacks_what_is_wanted_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments.shutil, "which", lambda _: None)
+    monkeypatch.setitem(ENVIRONMENTS, "fake", Environment(("fake==1", "model==2"), python="0.0"))
+    (tmp_path / "fake").mkdir()
+    made = tmp_path / "fake" / "requires.txt"
+
+    made.write_text("0.0\nfake==1\nmodel==2")
+    assert python_of("fake", tmp_path) == tmp_path / "fake" / "bin" / "python"
+    made.write_text("0.0\nfake==1\nmodel==1")
+    with pytest.raises(NotInstalledError):
+        python_of("fake", tmp_path)
+
+
+def test_ours_is_asked_in_the_environment_at_hand() -> None:
+    assert python_of(OURS, Path("nowhere")) == Path(sys.executable)
+    assert packages_of(OURS) == []
+    assert packages_of("litellm")[:2] == ["litellm", "mcp"]
+
+
+def test_each_file_of_a_system_has_one_environment_and_each_class_is_there() -> None:
+    files = {path.stem: path.read_text("utf-8") for path in (INSIDE / "systems").glob("*.py")}
+
+    assert set(files) == {*ENVIRONMENTS, OURS} == {system.file for system in SYSTEMS.values()}
+    for system in SYSTEMS.values():
+        assert f"class {system.of}" in files[system.file]
+    for environment in ENVIRONMENTS.values():
+        assert all("==" in each for each in environment.requires)
+
+
+@pytest.mark.parametrize("path", sorted(INSIDE.rglob("*.py")), ids=lambda path: path.stem)
+def test_what_runs_in_a_peers_environment_imports_nothing_of_this_project(path: Path) -> None:
+    imported = {
+        name.partition(".")[0] for node in ast.walk(ast.parse(path.read_text("utf-8"))) for name in _imported(node)
+    }
+
+    assert not imported & {"benchmarks", "toolsearch"}
+    assert "toolsearch_indexes" not in imported or path.stem == OURS
+
+
+def test_kept_vectors_are_charged_what_they_took_and_not_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numpy = pytest.importorskip("numpy")
+    embedded: list[str] = []
+
+    def encode(texts: list[str], **_: object) -> object:
+        embedded.extend(texts)
+        return numpy.array([[len(text), 0] for text in texts], dtype="float32")
+
+    for run in (_minilm(), _minilm()):
+        monkeypatch.setattr(run, "model", lambda: SimpleNamespace(encode=encode))
+        run.keep_in(str(tmp_path / "vectors.sqlite"))
+        vectors = run.embed_tools(["abc", "a", "abc"])
+        assert vectors[:, 0].tolist() == [3, 1, 3]
+
+    assert embedded == ["a", "abc"]
+    assert run.borrowed_s() > 0
 
 
 def test_a_legal_id_is_kept_and_another_gets_a_name_of_its_own() -> None:
@@ -51,151 +149,152 @@ def test_a_legal_id_is_kept_and_another_gets_a_name_of_its_own() -> None:
     assert [len(name) for name in legal_names(["x" * 128, "x" * 129])] == [128, 123]
 
 
-def test_a_peer_sees_legal_names_and_is_judged_by_the_ids_they_stand_for() -> None:
-    class Peer:
-        def index(self, tools: list[dict[str, object]]) -> None:
-            self.names = [tool["name"] for tool in tools]
-            self.schemas = [tool["input_schema"] for tool in tools]
+def test_a_tool_is_given_with_its_server_and_a_schema_that_says_it_is_one() -> None:
+    given = as_requested([{**_tool("s/a"), "name": "a", "server": "s"}])
 
-        def search(self, query: str, k: int) -> list[str]:
-            return self.names[:k] if query in self.names else []
-
-    peer = Peer()
-    search = peer_system(lambda: peer, with_schemas=False)([_tool("s/b", {"type": "object"}), _tool("a")])
-
-    assert (peer.names, peer.schemas) == (["s_b", "a"], [{}, {}])
-    assert search("s_b") == ["s/b", "a"]
+    assert given == [
+        {
+            "name": "s_a",
+            "local_name": "a",
+            "server": "s",
+            "description": "",
+            "input_schema": {"type": "object", "properties": {}},
+        }
+    ]
 
 
-def test_as_one_catalogue_an_id_that_an_earlier_set_has_gets_its_sets_name() -> None:
-    one = LabelledSet("one", [_tool("sum"), _tool("cd")], [LabelledQuery("add", frozenset({"sum"}))])
-    two = LabelledSet("two", [_tool("sum")], [LabelledQuery("total", frozenset({"sum"}))])
+def test_as_one_catalogue_sets_take_turns_and_an_id_that_an_earlier_one_has_gets_its_sets_name() -> None:
+    one = LabelledSet("one", [_tool("sum"), _tool("cd")], [_query("add", "sum"), _query("go", "cd")])
+    two = LabelledSet("two", [_tool("sum")], [_query("total", "sum")])
 
-    both = peers.union([one, two])
+    both = as_one([one, two])
 
     assert [tool["id"] for tool in both.tools] == ["sum", "cd", "sum@two"]
-    assert {(query.text, query.relevant) for query in both.queries} == {
-        ("add", frozenset({"sum"})),
-        ("total", frozenset({"sum@two"})),
-    }
+    assert [(query.text, *query.relevant) for query in both.queries] == [
+        ("add", "sum"),
+        ("total", "sum@two"),
+        ("go", "cd"),
+    ]
 
 
-def test_a_system_that_would_take_too_long_is_judged_by_few_queries(monkeypatch) -> None:
-    """Two queries of 3 s foretell 12 s for four and 1 s of indexing, 13 s; 2.5 s each foretell 11."""
-    monkeypatch.setattr(peers, "FEW", 2)
-    monkeypatch.setattr(peers, "CPU_LIMIT_S", 12)
-    labelled = LabelledSet("set", [_tool("a")], [LabelledQuery("a", frozenset("a"))] * 4)
+def test_each_size_holds_the_right_tools_of_its_queries_and_all_of_a_smaller_one() -> None:
+    names = [f"tool{number}" for number in range(20)]
+    union = LabelledSet("union", [_tool(name) for name in names], [_query(name, name) for name in names[::3]])
 
-    slow = peers.measure(_always_a, labelled, _clock(1, 3, 3))
-    fast = peers.measure(_always_a, labelled, _clock(1, 2.5, 2.5, 2.5, 2.5))
+    small, large = sized(union, 3), sized(union, 12)
 
-    assert (slow["queries"], slow["query_ms"], slow["index_s"], slow["recall_1"]) == (2, 3_000, 1, 1)
-    assert fast["queries"] == 4
+    assert [query.text for query in small.queries] == ["tool0", "tool3", "tool6"]
+    assert len(large.queries) == 7
+    assert (len(small.tools), len(large.tools)) == (3, 12)
+    ids = [{tool["id"] for tool in each.tools} for each in (small, large)]
+    assert ids[0] < ids[1]
+    assert all(query.relevant <= ids[1] for query in large.queries)
 
 
-def test_a_peer_that_embeds_slowly_is_not_asked_to_embed_a_large_catalogue(
-    tmp_path: Path, adapters_file: Path, monkeypatch, capsys
+def test_catalogues_are_those_that_the_sets_suffice_for_the_smallest_first() -> None:
+    livemcp = LabelledSet("livemcp", [_tool("a"), _tool("b")], [_query("a", "a")])
+    names_only = LabelledSet("clinc", [_tool("c")], [_query("c", "c")])
+
+    assert [each.name for each in catalogues([livemcp, names_only], sizes=(1, 2, 3))] == ["1", "2", "livemcp"]
+
+
+ROWS = {
+    "keyword": {"recall_5": 0.6, "ndcg_10": 0.5, "query_ms": 0.2},
+    "hybrid": {"recall_5": 0.7, "ndcg_10": 0.6, "query_ms": 1.0},
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ((0.5, 0.4, 0.3), "ahead: keyword"),
+        ((0.5, 0.4, 2.0), "ahead: keyword, hybrid"),
+        ((0.6, 0.4, 2.0), "ahead: hybrid"),
+        ((0.5, 0.4, 0.1), "faster: 0.10 ms against 0.20 of keyword, which finds more. It is small."),
+        ((0.6, 0.4, 0.9), "faster: 0.90 ms against 1.00 of hybrid, which finds more. It is small."),
+        ((0.7, 0.4, 9.0), "finds more. It is small."),
+    ],
+)
+def test_a_row_says_which_of_ours_find_more_in_less_time_or_why_none_does(
+    row: tuple[float, float, float], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(peers, "MOST_TOOLS", {"fastmcp-bm25": 1})
-    sets = _small_set(tmp_path)
+    monkeypatch.setitem(SYSTEMS, "peer", System("fake", "Last", about="It is small."))
 
-    assert peers.main(["--adapters", str(adapters_file), "--sets", str(sets), "--systems", "fastmcp-bm25"]) == 0
-    assert "fastmcp-bm25 has no figures for small: it takes too long to embed 2 tools" in capsys.readouterr().out
+    assert verdict("peer", {**ROWS, "peer": dict(zip(ROWS["hybrid"], row, strict=True))}) == said
 
 
-def test_the_average_is_over_the_sets_with_descriptions_of_systems_measured_on_all_of_them() -> None:
-    figures = {
-        "bfcl": {"ours": _row(0.5), "peer": _row(0.4)},
-        "clinc": {"ours": _row(0.9), "peer": _row(0.9)},
-        "tldr": {"ours": _row(0.2), "peer": {"missing": "not installed"}},
-        "union": {"ours": _row(0.1)},
-    }
-
-    assert peers.averages(figures) == {"ours": _row(0.35)}
+def test_a_row_without_figures_says_why_there_are_none() -> None:
+    assert verdict("ratel BM25", {**ROWS, "ratel BM25": {"missing": "takes more than 9 minutes"}}) == (
+        "takes more than 9 minutes"
+    )
 
 
-def test_a_peer_that_is_not_there_is_a_row_that_says_so_and_figures_of_others_are_kept(
-    tmp_path: Path, adapters_file: Path, capsys
-) -> None:
-    sets, report = _small_set(tmp_path), tmp_path / "peers.json"
-    command = ["--adapters", str(adapters_file), "--sets", str(sets), "--json", str(report), "--systems"]
+def test_a_published_row_is_compared_by_what_is_found() -> None:
+    weak, strong = Published("BM25", 0.5, 0.6, 0.4, ""), Published("8B", 0.65, 0.8, 0.7, "")
 
-    assert peers.main([*command, "fastmcp-bm25,ratel-bm25"]) == 0
+    assert published_verdict(weak, ROWS) == "ahead: keyword, hybrid"
+    assert published_verdict(strong, ROWS).startswith("finds more, with a model of 8 billion")
+
+
+def test_ours_is_measured_and_figures_of_others_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "peers.json"
+    command = ["--sets", str(_small_set(tmp_path)), "--environments", str(tmp_path), "--json", str(report), "--only"]
+
+    assert peers.main([*command, "hybrid"]) == 0
     assert peers.main([*command, "keyword"]) == 0
 
-    rows = read_figures(report)["sets"]["small"]
-    assert [(name, row.get("recall_1")) for name, row in rows.items()] == [
-        ("fastmcp-bm25", 1.0),
-        ("ratel-bm25", None),
-        ("keyword", 1.0),
-    ]
-    out = capsys.readouterr().out
-    assert "ratel-bm25 has no figures for small: not installed: No module named 'no_such_package'" in out
+    measured = read_figures(report)["catalogues"]["livemcp"]
+    assert (measured["tools"], measured["queries"]) == (2, 1)
+    assert {name: row["recall_1"] for name, row in measured["systems"].items()} == {"keyword": 1.0, "hybrid": 1.0}
+    assert list(measured["systems"]) == ["keyword", "hybrid"]
+    assert "livemcp: 2 tools, 1 queries" in capsys.readouterr().out
 
 
 def test_a_system_that_does_not_exist_is_an_error_that_names_those_that_do(
-    tmp_path: Path, adapters_file: Path, capsys
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["--adapters", str(adapters_file), "--sets", str(_small_set(tmp_path)), "--systems"]
-
-    assert peers.main([*command, "keywords"]) == 2
+    with pytest.raises(SystemExit):
+        peers.main(["--sets", str(_small_set(tmp_path)), "--only", "keywords"])
     assert "no system keywords; there are" in capsys.readouterr().err
 
 
-def test_without_labelled_sets_there_is_nothing_to_measure(tmp_path: Path, adapters_file: Path, capsys) -> None:
-    assert peers.main(["--adapters", str(adapters_file), "--sets", str(tmp_path)]) == 2
+def test_systems_are_chosen_by_their_names_or_by_their_files() -> None:
+    assert list(peers.chosen_systems("toolhunch,keyword")) == ["keyword", "toolhunch hybrid (MiniLM)"]
+    assert peers.chosen_systems("") == SYSTEMS
+
+
+def test_without_labelled_sets_there_is_nothing_to_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert peers.main(["--sets", str(tmp_path)]) == 2
     assert "no labelled sets" in capsys.readouterr().err
 
 
-def test_the_probes_run_on_our_systems_beside_the_peers(tmp_path: Path, adapters_file: Path) -> None:
-    script = tmp_path / "probes.py"
-    script.write_text(PROBES, "utf-8")
-    ours = {"keyword": peers.systems_to_measure(None)["keyword"]}
-
-    rows = probe(script, load_adapters(adapters_file), ours, ["fastmcp-bm25"])
-
-    assert rows == {"keyword": {"a part of the name": "1"}, "fastmcp-bm25": {"a part of the name": "-"}}
-
-
-def test_the_figures_that_are_told_are_those_that_were_stored() -> None:
-    told = (_BENCHMARKS / "README.md").read_text("utf-8")
-    stored = read_figures(FIGURES / "peers.json")
-
-    assert stored["average"] == peers.averages(stored["sets"])
-    for system, row in stored["average"].items():
-        figures = " | ".join(f"{row[key]:.3f}" for key in ("recall_1", "recall_5", "recall_10", "ndcg_10"))
-        as_one = stored["sets"][peers.UNION].get(system, {}).get("recall_5")
-        assert f"| {system} | {figures} | {'-' if as_one is None else f'{as_one:.3f}'} |" in told
-
-
 def _small_set(tmp_path: Path) -> Path:
-    folder = tmp_path / "sets" / "small"
+    folder = tmp_path / "sets" / "livemcp"
     folder.mkdir(parents=True)
     (folder / "tools.jsonl").write_text("\n".join(json.dumps(_tool(name)) for name in ("open", "shut")))
     (folder / "queries.test.jsonl").write_text('{"id": "1", "query": "shut", "relevant": ["shut"]}\n')
     return folder.parent
 
 
-def _always_a(tools):
-    return lambda query: ["a", query]
+def _tool(given: str) -> dict[str, object]:
+    return {"id": given, "name": given, "description": "", "input_schema": {}}
 
 
-def _tool(given: str, schema: dict[str, object] | None = None) -> dict[str, object]:
-    return {"id": given, "name": given, "description": "", "input_schema": schema or {}}
+def _query(text: str, *relevant: str) -> LabelledQuery:
+    return LabelledQuery(text, frozenset(relevant))
 
 
-def _row(value: float) -> dict[str, float]:
-    return dict.fromkeys(("recall_1", "recall_5", "recall_10", "ndcg_10", "mrr_10"), value)
+def _minilm() -> ModuleType:
+    """Another one each time, as in another process."""
+    spec = importlib.util.spec_from_file_location("minilm", INSIDE / "minilm.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def _clock(*spent_s: float):
-    """Seconds of CPU as they stand before and after each piece of work, which takes *spent_s*."""
-
-    def readings() -> Iterator[float]:
-        now_s = 0.0
-        for each in spent_s:
-            yield now_s
-            now_s += each
-            yield now_s
-
-    return readings().__next__
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) else []
