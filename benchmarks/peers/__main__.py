@@ -23,7 +23,7 @@ from benchmarks.peers.environments import ENVIRONMENTS
 from benchmarks.peers.published import PUBLISHED
 from benchmarks.peers.systems import SYSTEMS, System
 from benchmarks.peers.tables import COLUMNS, page_tables, with_published
-from benchmarks.results import ROOT, read_figures, write_figures
+from benchmarks.results import FIGURES, ROOT, read_figures, write_figures
 
 _CACHE = ROOT / "benchmarks" / ".cache"
 
@@ -52,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_table(COLUMNS, with_published(name, measured), title=title)
     if options.page:
         page = options.page.read_text(encoding="utf-8")
-        options.page.write_text(filled(page, page_tables(report)), encoding="utf-8")
+        options.page.write_text(
+            filled(page, page_tables(report, read_figures(FIGURES / "recall.json"))), encoding="utf-8"
+        )
     return 0
 
 
@@ -101,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", default="", help="these systems, or files of them, by comma: 'keyword,ratel'")
     parser.add_argument("--catalogues", default="", help="only these, by comma: '100,livemcp'")
     parser.add_argument(
-        "--environments", type=Path, default=_CACHE / "peers", help="a folder for the peers' environments, some 9 GB"
+        "--environments", type=Path, default=_CACHE / "peers", help="a folder for the peers' environments, some 7 GB"
     )
     parser.add_argument("--minutes", type=int, default=60, help="after which a system is given up")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too; others' in it are kept")

@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Of the same 94 tasks over 525 tools; here there are 527, of a later state of the data."""
+    """Of the same 94 tasks over 525 tools; here there are 527, of another state of the data."""
 
     name: str
     recall_5: float

@@ -28,23 +28,28 @@ class System:
         return self.file == OURS
 
 
+_GOES_THROUGH_ALL: Final = "It goes through all tools for each request, which is quick while they are few."
+_COUNTS: Final = "It counts the words that a tool shares with a request, and weighs none of them."
+_COMPILED: Final = "It ranks in compiled Rust; its time grows with the tools, and ours hardly does."
+_READY_SCORES: Final = "It adds up ready scores of whole words; parts of identifiers and misspelt words find nothing."
+
 SYSTEMS: Final[Mapping[str, System]] = {
     "keyword": System(OURS, "Keyword"),
     "semantic": System(OURS, "Semantic"),
     "hybrid": System(OURS, "Hybrid"),
-    "FastMCP BM25": System("fastmcp", "BM25"),
-    "pydantic-ai default": System("pydantic_ai", "Default"),
-    "Haystack SearchableToolset": System("haystack", "Searchable"),
-    "ratel BM25": System("ratel", "BM25"),
+    "FastMCP BM25": System("fastmcp", "BM25", about=_GOES_THROUGH_ALL),
+    "pydantic-ai default": System("pydantic_ai", "Default", about=_COUNTS),
+    "Haystack SearchableToolset": System("haystack", "Searchable", about=_GOES_THROUGH_ALL),
+    "ratel BM25": System("ratel", "BM25", about=_COMPILED),
     "ratel hybrid (MiniLM)": System("ratel", "Hybrid"),
-    "LiteLLM keyword search": System("litellm", "Keyword"),
+    "LiteLLM keyword search": System("litellm", "Keyword", about=_COUNTS),
     "LiteLLM semantic filter (MiniLM)": System("litellm", "SemanticFilter"),
     "langgraph-bigtool (MiniLM)": System("langgraph_bigtool", "Default"),
     "LlamaIndex ObjectIndex (MiniLM)": System("llama_index", "Retriever"),
-    "toolrank BM25": System("toolrank", "BM25"),
+    "toolrank BM25": System("toolrank", "BM25", about=_READY_SCORES),
     "toolrank dense (MiniLM)": System("toolrank", "Dense"),
     "toolrank hybrid (MiniLM)": System("toolrank", "Hybrid"),
     "toolhunch hybrid (MiniLM)": System("toolhunch", "Hybrid"),
-    "toolrank BM25 without stemming": System("toolrank", "BM25AsPublished", only="livemcp"),
+    "toolrank BM25 without stemming": System("toolrank", "BM25AsPublished", only="livemcp", about=_READY_SCORES),
     "toolrank dense on whole definitions (MiniLM)": System("toolrank", "DenseAsPublished", only="livemcp"),
 }
