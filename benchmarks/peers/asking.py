@@ -102,8 +102,14 @@ def _answers(
             check=False,
             timeout=limit_s,
         )
-        told = ended.stderr.strip().splitlines()
-        problem = f"fails: {told[-1] if told else f'exit code {ended.returncode}'}"
+        problem = _problem(ended)
     except subprocess.TimeoutExpired as error:
         problem = f"takes more than {error.timeout / 60:,.0f} minutes"
     return [json.loads(line) for line in answer.read_text(encoding="utf-8").splitlines()], problem
+
+
+def _problem(ended: subprocess.CompletedProcess[str]) -> str:
+    if ended.returncode < 0:
+        return f"was ended by signal {-ended.returncode}"
+    told = ended.stderr.strip().splitlines()
+    return f"fails: {told[-1] if told else f'exit code {ended.returncode}'}"

@@ -26,6 +26,8 @@ from benchmarks.results import FIGURES, ROOT, read_figures
 INSIDE = Path(asking.__file__).parent / "inside"
 
 FAKE = """
+import os, signal
+
 class Last:
     def index(self, tools): self.names = [tool["name"] for tool in tools]
     def search(self, query, limit): return self.names[::-1]
@@ -34,6 +36,9 @@ class Choosy(Last):
     def index(self, tools):
         if len(tools) > 1: raise ValueError("too many tools")
         super().index(tools)
+
+class Killed(Last):
+    def search(self, query, limit): os.kill(os.getpid(), signal.SIGTERM)
 """
 
 
@@ -66,6 +71,12 @@ def test_what_a_system_has_answered_before_it_fails_counts(means: Means) -> None
 
     assert rows["one"]["recall_1"] == 1.0
     assert rows["two"] == {"missing": "fails: ValueError: too many tools"}
+
+
+def test_a_system_that_is_killed_has_a_row_that_says_so(means: Means) -> None:
+    rows = ask(System("fake", "Killed"), [LabelledSet("one", [_tool("a")], [_query("a", "a")])], means)
+
+    assert rows == {"one": {"missing": "was ended by signal 15"}}
 
 
 def test_a_system_that_takes_too_long_is_given_up(means: Means) -> None:
