@@ -51,6 +51,12 @@ def ask(system: System, catalogues: Sequence[LabelledSet], means: Means) -> dict
         python = python_of(system.file, means.environments)
     except NotInstalledError as error:
         return {each.name: {"missing": f"could not be installed: {error}"} for each in catalogues}
+    fit = [each for each in catalogues if not system.most or len(each.tools) <= system.most]
+    too_large = {"missing": f"not asked over more than {system.most:,} tools: it embeds them itself, two a second"}
+    return {each.name: too_large for each in catalogues} | _rows(system, fit, python, means)
+
+
+def _rows(system: System, catalogues: Sequence[LabelledSet], python: Path, means: Means) -> dict[str, Row]:
     requested = [as_requested(each.tools) for each in catalogues]
     request = {
         "system": f"{system.file}:{system.of}",

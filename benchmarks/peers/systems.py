@@ -16,12 +16,14 @@ class System:
     of     the class in it
     only   the one catalogue that it is for; empty for all
     about  what explains a row in which ours is not ahead
+    most   tools that it is asked over; 0 for any number. More would take hours
     """
 
     file: str
     of: str
     only: str = ""
     about: str = ""
+    most: int = 0
 
     @property
     def is_ours(self) -> bool:
@@ -41,7 +43,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
     "pydantic-ai default": System("pydantic_ai", "Default", about=_COUNTS),
     "Haystack SearchableToolset": System("haystack", "Searchable", about=_GOES_THROUGH_ALL),
     "ratel BM25": System("ratel", "BM25", about=_COMPILED),
-    "ratel hybrid (MiniLM)": System("ratel", "Hybrid"),
+    "ratel hybrid (MiniLM)": System("ratel", "Hybrid", most=1_000),
     "LiteLLM keyword search": System("litellm", "Keyword", about=_COUNTS),
     "LiteLLM semantic filter (MiniLM)": System("litellm", "SemanticFilter"),
     "langgraph-bigtool (MiniLM)": System("langgraph_bigtool", "Default"),

@@ -79,6 +79,16 @@ def test_a_system_that_is_killed_has_a_row_that_says_so(means: Means) -> None:
     assert rows == {"one": {"missing": "was ended by signal 15"}}
 
 
+def test_a_system_that_embeds_slowly_is_not_asked_over_a_large_catalogue(means: Means) -> None:
+    one = LabelledSet("one", [_tool("a")], [_query("a", "a")])
+    two = LabelledSet("two", [_tool("a"), _tool("b")], [_query("a", "a")])
+
+    rows = ask(System("fake", "Last", most=1), [one, two], means)
+
+    assert rows["one"]["recall_1"] == 1.0
+    assert rows["two"]["missing"].startswith("not asked over more than 1 tools")
+
+
 def test_a_system_that_takes_too_long_is_given_up(means: Means) -> None:
     impatient = Means(means.environments, limit_s=0)
 
