@@ -52,7 +52,7 @@ def ask(system: System, catalogues: Sequence[LabelledSet], means: Means) -> dict
     except NotInstalledError as error:
         return {each.name: {"missing": f"could not be installed: {error}"} for each in catalogues}
     fit = [each for each in catalogues if not system.most or len(each.tools) <= system.most]
-    too_large = {"missing": f"not asked over more than {system.most:,} tools: it embeds them itself, two a second"}
+    too_large = {"missing": f"not asked over more than {system.most:,} tools. {system.about}"}
     return {each.name: too_large for each in catalogues} | _rows(system, fit, python, means)
 
 
