@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from statistics import fmean
-from typing import Any, Final
+from typing import Any
 
 from benchmarks.agent_queries import STYLES
 from benchmarks.figure_tables import markdown_table
 
 Tables = dict[str, list[str]]
-
-_QUALITIES: Final = ("recall_1", "recall_5", "recall_10", "ndcg_10")
 
 
 def recall(figures: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Tables:
@@ -47,21 +45,6 @@ def abstention(figures: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Tables
     asked = [kind.replace("_", " ") for kind in kinds]
     head = ["search", "answered", *asked, "with high confidence", "refused", "with low confidence"]
     return {"abstention": markdown_table(head, rows)}
-
-
-def peers(figures: Mapping[str, Any]) -> Tables:
-    """Averages over the sets, and over all sets as one catalogue."""
-    union = figures["sets"].get("union", {})
-    rows = [
-        [system, *(f"{row[name]:.3f}" for name in _QUALITIES), _of_union(union.get(system, {}))]
-        for system, row in figures["average"].items()
-    ]
-    head = ["system", "recall@1", "recall@5", "recall@10", "nDCG@10", "recall@5, union"]
-    return {"peers": markdown_table(head, rows)}
-
-
-def _of_union(row: Mapping[str, Any]) -> str:
-    return f"{row['recall_5']:.3f}" if "recall_5" in row else "-"
 
 
 def usage(figures: Mapping[str, Any]) -> Tables:

@@ -8,12 +8,13 @@ from typing import Any, Final
 from benchmarks import published_savings, savings, service_load, service_scaling
 from benchmarks.pages import costs, quality
 from benchmarks.pages.quality import Tables
+from benchmarks.peers.tables import learnt_tables, page_tables
 
 OF_FILE: Final[Mapping[str, Callable[[Any], Tables]]] = {
-    "recall": quality.recall,
+    "recall": lambda figures: quality.recall(figures) | learnt_tables(figures),
     "agent_queries": quality.agent_queries,
     "abstention": quality.abstention,
-    "peers": quality.peers,
+    "peers": page_tables,
     "usage": quality.usage,
     "answers": costs.answers,
     "prompt_cache": costs.prompt_caches,

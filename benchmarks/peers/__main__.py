@@ -15,15 +15,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figure_tables import filled, print_table
+from benchmarks.datasets import add_sets_option, set_folders
+from benchmarks.figure_tables import print_table
 from benchmarks.labelled import LabelledSet, read_set
 from benchmarks.peers.asking import Means, Row, ask
 from benchmarks.peers.catalogues import SEED, catalogues
 from benchmarks.peers.environments import ENVIRONMENTS
 from benchmarks.peers.published import PUBLISHED
 from benchmarks.peers.systems import SYSTEMS, System
-from benchmarks.peers.tables import COLUMNS, page_tables, with_published
-from benchmarks.results import FIGURES, ROOT, read_figures, write_figures
+from benchmarks.peers.tables import COLUMNS, with_published
+from benchmarks.results import ROOT, read_figures, write_figures
 
 _CACHE = ROOT / "benchmarks" / ".cache"
 
@@ -31,7 +32,7 @@ _CACHE = ROOT / "benchmarks" / ".cache"
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    sets = [read_set(path.parent) for path in sorted(options.sets.glob("*/queries.test.jsonl"))]
+    sets = list(map(read_set, set_folders(options.sets)))
     if not sets:
         print(f"no labelled sets in {options.sets}: folders with tools.jsonl and queries.test.jsonl", file=sys.stderr)
         return 2
@@ -50,11 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, measured in report["catalogues"].items():
         title = f"{name}: {measured['tools']:,} tools, {measured['queries']} queries"
         print_table(COLUMNS, with_published(name, measured), title=title)
-    if options.page:
-        page = options.page.read_text(encoding="utf-8")
-        options.page.write_text(
-            filled(page, page_tables(report, read_figures(FIGURES / "recall.json"))), encoding="utf-8"
-        )
     return 0
 
 
@@ -99,7 +95,7 @@ def _stored(path: Path | None) -> dict[str, Any]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--sets", type=Path, default=ROOT.parent / "shared" / "eval", help="a folder of labelled sets")
+    add_sets_option(parser)
     parser.add_argument("--only", default="", help="these systems, or files of them, by comma: 'keyword,ratel'")
     parser.add_argument("--catalogues", default="", help="only these, by comma: '100,livemcp'")
     parser.add_argument(
@@ -107,7 +103,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--minutes", type=int, default=60, help="after which a system is given up")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too; others' in it are kept")
-    parser.add_argument("--page", type=Path, help="fill the tables of this page, as docs/peers.md")
     return parser
 
 

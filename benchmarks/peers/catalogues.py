@@ -2,7 +2,9 @@
 
 Three sizes are cut from the labelled sets together, each within the next larger one. A smaller one is no easier by its
 queries, which are the first ones of the same mixed order, but has fewer of them, as each brings its right tools along.
-The fourth is LiveMCPBench as toolrank measures it: 94 tasks, and the server's name in each tool's text.
+
+Three sets are asked by themselves, too: LiveMCPBench as toolrank measures it, 94 tasks with the server's name in each
+tool's text, and two of short requests to assistants, where sentence models are strong: metatool and clinc's intents.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from benchmarks.labelled import LabelledQuery, LabelledSet
 from benchmarks.peers.names import legal_names
 
 SIZES = (100, 1_000, 10_000)
-QUERIES = 200  # at most; 28 or 29 of each set
+QUERIES = 200  # at most; of the union 28 or 29 of each set
 LIVEMCP = "livemcp"
-NAMES_ONLY = {"clinc"}  # its tools have no descriptions, so that most systems have nothing to search
+NAMES_ONLY = {"clinc"}  # its tools have no descriptions, so that most systems have little to search
+BY_THEMSELVES = (LIVEMCP, "metatool", "clinc")
 SEED = 0
 
 
@@ -26,7 +29,8 @@ def catalogues(sets: Sequence[LabelledSet], sizes: Sequence[int] = SIZES) -> lis
     """Those that the sets are large enough for, the smallest first."""
     union = as_one([labelled for labelled in sets if labelled.name not in NAMES_ONLY])
     cut = [sized(union, size) for size in sizes if size <= len(union.tools)]
-    return sorted([*cut, *(each for each in sets if each.name == LIVEMCP)], key=lambda each: len(each.tools))
+    alone = [LabelledSet(each.name, each.tools, each.queries[:QUERIES]) for each in sets if each.name in BY_THEMSELVES]
+    return sorted([*cut, *alone], key=lambda each: len(each.tools))
 
 
 def sized(union: LabelledSet, size: int) -> LabelledSet:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.peers.catalogues import LIVEMCP, NAMES_ONLY
+from benchmarks.figure_tables import markdown_table
+from benchmarks.peers.catalogues import BY_THEMSELVES, LIVEMCP, NAMES_ONLY
 from benchmarks.peers.published import PUBLISHED
 from benchmarks.peers.systems import SYSTEMS
 from benchmarks.peers.verdicts import published_verdict, verdict
@@ -49,28 +50,44 @@ def with_published(name: str, catalogue: Mapping[str, Any]) -> list[list[str]]:
     return rows_of(catalogue) + (published_rows(catalogue) if name == LIVEMCP else [])
 
 
-def page_tables(figures: Mapping[str, Any], recall: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The rows of the page's tables, by their names. *recall* is what `benchmarks.recall` has stored."""
+def page_tables(figures: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The tables of the pages, by their names."""
+    catalogues = figures["catalogues"]
     tables = {
-        name: [_line(row) for row in with_published(name, catalogue)]
-        for name, catalogue in figures["catalogues"].items()
+        f"peers, {name}": markdown_table(COLUMNS, with_published(name, catalogue))
+        for name, catalogue in catalogues.items()
     }
-    tables["learnt"] = [_line(row) for row in _learnt(recall)]
-    tables["versions"] = [_line(row) for row in _versions(figures)]
+    tables["peers, recall@5"] = markdown_table(("", *map(_title, catalogues)), _compared(catalogues))
+    tables["peers, versions"] = markdown_table(("package", "Python", "and for its vectors"), _versions(figures))
     return tables
 
 
-def _learnt(recall: Mapping[str, Any]) -> list[list[str]]:
-    """What ours finds with encoders that have learnt more or less from the sets."""
-    sets = [systems for name, systems in recall.items() if name not in NAMES_ONLY]
+def _title(catalogue: str) -> str:
+    return f"{int(catalogue):,} tools" if catalogue.isdecimal() else catalogue
+
+
+def _compared(catalogues: Mapping[str, Any]) -> list[list[str]]:
+    """Of the systems that more than one catalogue was asked with."""
+    asked = [catalogue["systems"] for catalogue in catalogues.values()]
     return [
+        [name, *(_cell(systems.get(name, {}), "recall_5", "{:.3f}") for systems in asked)]
+        for name in SYSTEMS
+        if sum(name in systems for systems in asked) > 1
+    ]
+
+
+def learnt_tables(recall: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What ours finds with encoders that have learnt more or less of the sets, by what `benchmarks.recall` has stored."""
+    sets = [systems for name, systems in recall.items() if name not in NAMES_ONLY]
+    rows = [
         [
             system,
             f"{statistics.mean(each[system]['recall_5'] for each in sets):.3f}",
-            f"{recall[LIVEMCP][system]['recall_5']:.3f}",
+            *(f"{recall[name][system]['recall_5']:.3f}" for name in BY_THEMSELVES),
         ]
         for system in LEARNT
     ]
+    return {"learnt": markdown_table(("system", "mean of seven sets", *BY_THEMSELVES), rows)}
 
 
 def _versions(figures: Mapping[str, Any]) -> list[list[str]]:
@@ -86,7 +103,3 @@ def _versions(figures: Mapping[str, Any]) -> list[list[str]]:
 
 def _cell(row: Mapping[str, Any], name: str, form: str) -> str:
     return form.format(row[name]) if name in row else "-"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

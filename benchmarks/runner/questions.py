@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks.datasets import MCP_SERVERS, OCTOKIT, SETS, TEST
-from benchmarks.results import ROOT
 from benchmarks.runner.question import Compared, Question, asked_for, package, program, there
 
 _LABELLED: Final = there("labelled sets", SETS, f"put a folder for each set into {SETS}", holds=f"*/{TEST}")
