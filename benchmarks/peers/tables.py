@@ -77,7 +77,7 @@ def _compared(catalogues: Mapping[str, Any]) -> list[list[str]]:
 
 
 def learnt_tables(recall: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What ours finds with encoders that have learnt more or less of the sets, by what `benchmarks.recall` has stored."""
+    """What ours finds with encoders that have learnt more or less of the sets, as `benchmarks.recall` has stored it."""
     sets = [systems for name, systems in recall.items() if name not in NAMES_ONLY]
     rows = [
         [
