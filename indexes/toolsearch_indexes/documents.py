@@ -16,6 +16,8 @@ class ToolDocument:
     local_name        the name without its server's prefix (``git_status``); empty means *name* itself
     parameter_names   every property name of the input schema, at any depth, in schema order
     parameter_text    titles, descriptions and enum values of the parameters, at any depth
+    requests          what users ask when they need this tool, one text each; searched by keyword and by meaning, never
+                      by pattern, and never shown
     """
 
     name: str
@@ -26,6 +28,7 @@ class ToolDocument:
     server: str = ""
     tags: tuple[str, ...] = ()
     local_name: str = ""
+    requests: tuple[str, ...] = ()
 
     @property
     def own_name(self) -> str:

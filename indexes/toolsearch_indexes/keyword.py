@@ -31,7 +31,8 @@ FloatArray = NDArray[np.float32]
 Weighted: TypeAlias = tuple[IntArray, FloatArray]  # rows, distinct, and the saturated weight of one term in each
 WeightsOf: TypeAlias = Callable[[int], Weighted | None]  # by term; None where no row holds it
 
-FIELDS = ("name", "title", "description", "parameters", "tags", "server")
+FIELDS = ("name", "title", "description", "parameters", "tags", "server", "requests")
+_REQUESTS = FIELDS.index("requests")
 
 
 def field_texts(document: ToolDocument) -> tuple[str, ...]:
@@ -43,6 +44,7 @@ def field_texts(document: ToolDocument) -> tuple[str, ...]:
         "\n".join((*document.parameter_names, document.parameter_text)),
         "\n".join(document.tags),
         document.server,
+        "\n".join(document.requests),
     )
 
 
@@ -59,8 +61,8 @@ class KeywordParameters:
     b        length normalisation by field, from 0 (none) to 1 (full)
     """
 
-    weights: tuple[float, ...] = (3.0, 1.5, 1.5, 0.8, 1.0, 1.0)
-    b: tuple[float, ...] = (0.75, 0.5, 0.75, 0.75, 0.3, 0.3)
+    weights: tuple[float, ...] = (3.0, 1.5, 1.5, 0.8, 1.0, 1.0, 1.5)
+    b: tuple[float, ...] = (0.75, 0.5, 0.75, 0.75, 0.3, 0.3, 0.75)
     k1: float = 1.5
     idf: Callable[[int, int], float] = lucene_idf  # of the number of documents and of those that hold a term
 
@@ -161,7 +163,7 @@ class KeywordPart:
     offsets    (t + 1,) where each term's postings begin
     rows       (p,) the rows that hold the term, ascending within a term
     counts     (p, fields) how often, by field, at most 255
-    lengths    (n, fields) terms in each field
+    lengths    (n, fields) terms in each field; of requests, those of one on average
     surface_offsets (n + 1,), surface_ids: the distinct surfaces of each row, for taking it out of the statistics again
     """
 
@@ -192,6 +194,7 @@ class KeywordPart:
         surfaces = np.asarray(flat, np.int64)
         row_of = np.repeat(np.arange(len(documents)), lengths.sum(axis=1))
         field_of = np.repeat(np.tile(np.arange(len(FIELDS)), len(documents)), lengths.ravel())
+        lengths[:, _REQUESTS] = _length_of_one(lengths[:, _REQUESTS], documents)
         distinct = np.unique(row_of * len(lexicon.surfaces) + surfaces)
         surface_rows, surface_ids = np.divmod(distinct, max(1, len(lexicon.surfaces)))
         terms = lexicon.terms_of(surfaces)
@@ -336,6 +339,15 @@ class KeywordPart:
 
 
 _ARRAYS = ("terms", "offsets", "rows", "counts", "lengths", "surface_offsets", "surface_ids")
+
+
+def _length_of_one(lengths: IntArray, documents: Sequence[ToolDocument]) -> IntArray:
+    """The mean length of one request of each tool, rounded up, given that of all: having more of them costs nothing.
+
+    lengths  (n,) terms in all requests of a tool
+    """
+    requests = np.array([max(1, len(document.requests)) for document in documents], np.int32)
+    return -(-lengths // requests)
 
 
 def _saturated(tf: FloatArray, parameters: KeywordParameters) -> FloatArray:

@@ -31,6 +31,7 @@ def document_from_schema(
     server: str = "",
     tags: tuple[str, ...] = (),
     local_name: str = "",
+    requests: tuple[str, ...] = (),
 ) -> ToolDocument:
     """Return the document of a tool whose arguments *input_schema* describes; parts of it that are no schema are passed
     over, never raised.
@@ -46,6 +47,7 @@ def document_from_schema(
         server=server,
         tags=tags,
         local_name=local_name,
+        requests=requests,
     )
 
 

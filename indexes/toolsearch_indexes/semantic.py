@@ -25,6 +25,9 @@ DoubleArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 FIELDS = 3
+# Of all requests of a tool together, where each field has 1. Chosen on the agent queries of the benchmarks and on tasks
+# for live MCP servers: 1 finds up to .055 less in the first five, and 3 at most .012 more.
+REQUESTS_WEIGHT = 2.0
 _SEPARATORS = re.compile(r"[_\W]+")
 _FIRST_SENTENCE = re.compile(r".+?[.!?\u3002\uff01\uff1f](?=\s|$)|.+", re.DOTALL)
 
@@ -77,12 +80,27 @@ class SemanticArm:
         self._cache = cache or VectorCache(None)
 
     def document_vectors(self, documents: Sequence[ToolDocument]) -> FloatArray:
-        """Return (n, d) unit rows, each the mean of a tool's fields; what was embedded before comes from the cache."""
+        """Return (n, d) unit rows, each the direction of the mean of a tool's fields and, with their own weight, its
+        requests; what was embedded before comes from the cache.
+        """
         texts = [text for document in documents for text in semantic_fields(document)]
         total: FloatArray = self._embedded(texts).reshape(len(documents), FIELDS, -1).sum(axis=1)
-        lengths = np.linalg.norm(total, axis=1, keepdims=True)
-        np.divide(total, lengths, out=total, where=lengths > 0)
-        return total
+        self._add_requests(total, documents)
+        return _unit(total)
+
+    def _add_requests(self, total: FloatArray, documents: Sequence[ToolDocument]) -> None:
+        """Add to the rows of *total* the direction of the tools' requests, however many they are.
+
+        They are embedded apart from the fields: some encoders give a text slightly other numbers in another batch, and
+        a tool without requests is to have the vector that it has where no tool has any.
+        """
+        rows = [row for row, document in enumerate(documents) if document.requests]
+        if not rows:
+            return
+        counts = [len(documents[row].requests) for row in rows]
+        vectors = self._embedded([request for row in rows for request in documents[row].requests])
+        sums = np.add.reduceat(vectors, np.cumsum([0, *counts[:-1]]), axis=0)
+        total[rows] += REQUESTS_WEIGHT * _unit(sums)
 
     def meaning(self, request: str) -> Meaning:
         texts = [request, *clauses(request)]
@@ -107,6 +125,13 @@ class SemanticArm:
         if isinstance(self.encoder, StaticEncoder):
             return self.encoder.encode_documents(texts)  # quicker than any cache
         return self._cache.embed(self.encoder, texts)
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    """Scale *rows* (n, d) to unit length, in place; zero rows stay."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    np.divide(rows, lengths, out=rows, where=lengths > 0)
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.explanation import WordMatch
 from toolsearch_indexes.index import ToolSearchIndex
-from toolsearch_indexes.keyword import KeywordParameters
+from toolsearch_indexes.keyword import FIELDS, KeywordParameters
 
 SEND = ToolDocument("mail__send", "Send an email message", parameter_names=("recipient",), local_name="send")
 READ = ToolDocument("mail__read", "Read an email", local_name="read")
@@ -46,7 +46,7 @@ def test_place_and_score_are_those_of_the_search(index: ToolSearchIndex, query: 
 
 def test_words_are_told_with_their_fields_and_what_they_are_worth() -> None:
     """With an idf of 1 and no length normalisation, a term in the description has tf 1.5, and 1.5 * 2.5 / 3 = 1.25."""
-    exact = KeywordParameters(b=(0.0,) * 6, idf=lambda _documents, _df: 1.0)
+    exact = KeywordParameters(b=(0.0,) * len(FIELDS), idf=lambda _documents, _df: 1.0)
     index = ToolSearchIndex([SEND, READ, PLOT], parameters=exact)
 
     explained = index.explain("email the recipient numbers", "mail__send")

@@ -17,9 +17,9 @@ from toolsearch_indexes.store import FORMAT, MANIFEST, load_index, save_index
 TOOLS = [
     ToolDocument("mail__send", "Send an email message", parameter_names=("to",), server="mail", local_name="send"),
     ToolDocument("cal__list", "List the events of a calendar", server="cal", local_name="list", tags=("read",)),
-    ToolDocument("日程", "查询用户的日程安排"),
+    ToolDocument("日程", "查询用户的日程安排", requests=("what is on today", "am I free")),
 ]  # fmt: skip
-QUERIES = ("send an email", "calender", "日程", "/^list$/", "select:send,日程", "event")
+QUERIES = ("send an email", "calender", "日程", "/^list$/", "select:send,日程", "event", "free today")
 ENCODER = HashingEncoder(32)
 
 
@@ -140,6 +140,7 @@ def test_a_missing_file_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
+        ({"format": FORMAT - 1}, f"has format {FORMAT - 1}, this version reads {FORMAT}"),
         ({"format": 0}, f"has format 0, this version reads {FORMAT}"),
         ({"format": None}, "has format None"),
         ({"fields": ["name"]}, f"has format {FORMAT}"),

@@ -20,7 +20,7 @@ from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.space import AllTerms
 
 PLAIN = KeywordParameters(
-    weights=(0, 0, 1, 0, 0, 0), b=(0, 0, 0.75, 0, 0, 0), k1=1.5,
+    weights=(0, 0, 1, 0, 0, 0, 0), b=(0, 0, 0.75, 0, 0, 0, 0), k1=1.5,
     idf=lambda documents, df: math.log((documents - df + 0.5) / (df + 0.5)),  # Okapi's, as rank-bm25 has it
 )  # fmt: skip
 
@@ -59,7 +59,7 @@ def test_the_score_is_the_published_formula() -> None:
         ToolDocument(name="a", local_name="mail box", description="mail goes"),
         ToolDocument(name="b", local_name="x", description="reads"),
     ]
-    parameters = KeywordParameters(weights=(3, 0, 1, 0, 0, 0), b=(0.5, 0, 0.75, 0, 0, 0), k1=1.2)
+    parameters = KeywordParameters(weights=(3, 0, 1, 0, 0, 0, 0), b=(0.5, 0, 0.75, 0, 0, 0, 0), k1=1.2)
 
     tf = 3 / (1 - 0.5 + 0.5 * 2 / 1.5) + 1 / (1 - 0.75 + 0.75 * 2 / 1.5)
     idf = math.log(1 + (2 - 1 + 0.5) / (1 + 0.5))
@@ -77,7 +77,10 @@ def test_a_query_term_counts_once_however_often_it_is_said() -> None:
     st.data(),
 )
 def test_merged_parts_equal_one_part_built_of_the_kept_rows(texts: list[list[str]], data: st.DataObject) -> None:
-    documents = [ToolDocument(name=f"t{i}", description=" ".join(words)) for i, words in enumerate(texts)]
+    documents = [
+        ToolDocument(name=f"t{i}", description=" ".join(words), requests=tuple(words[2:]))
+        for i, words in enumerate(texts)
+    ]
     keep = [np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)), np.bool_) for n in _halves(documents)]
     cut = len(keep[0])
     lexicon = Lexicon()

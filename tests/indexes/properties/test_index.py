@@ -22,17 +22,20 @@ STRATEGIES = ("keyword", "semantic", "hybrid", "regex")
 
 Change: TypeAlias = tuple[list[ToolDocument], list[str]]  # what to add or replace, and what to remove
 
+requests = st.lists(st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join), max_size=3)
 documents = st.builds(
-    lambda name, words, parameters: ToolDocument(
+    lambda name, words, parameters, requests: ToolDocument(
         name,
         " ".join(words),
         parameter_names=tuple(parameters),
         server=name.partition("__")[0],
         local_name=name.partition("__")[2],
+        requests=tuple(requests),
     ),
     st.sampled_from(NAMES),
     st.lists(st.sampled_from(WORDS), max_size=5),
     st.lists(st.sampled_from(WORDS), max_size=2),
+    requests,
 )
 changes = st.tuples(st.lists(documents, max_size=3), st.lists(st.sampled_from(NAMES), max_size=3))
 

@@ -32,18 +32,21 @@ STRATEGIES = ("keyword", "semantic", "hybrid", "regex")
 
 Change: TypeAlias = tuple[list[ToolDocument], list[str]]  # what to add or replace, and what to remove
 
+requests = st.lists(st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join), max_size=3)
 documents = st.builds(
-    lambda name, words, repeats, parameters: ToolDocument(
+    lambda name, words, repeats, parameters, requests: ToolDocument(
         name,
         " ".join(words * repeats),
         parameter_names=tuple(parameters),
         server=name.partition("__")[0],
         local_name=name.partition("__")[2],
+        requests=tuple(requests),
     ),
     st.sampled_from(NAMES),
     st.lists(st.sampled_from(WORDS), max_size=5),
     st.sampled_from([1, 1, 1, 9]),  # some are long, which moves the mean length
     st.lists(st.sampled_from(WORDS), max_size=2),
+    requests,
 )
 changes = st.tuples(st.lists(documents, max_size=4), st.lists(st.sampled_from(NAMES), max_size=2))
 
