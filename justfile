@@ -48,6 +48,10 @@ errors:
 openapi:
     python -m toolsearch.service.openapi_page > docs/openapi.json
 
+# Pack the requests that ship anew, after a change of indexes/training/data/requests.
+requests:
+    PYTHONPATH=.:indexes python -m training.request_packs
+
 # The documentation site, in build/site; needs the docs extra, and no network.
 site:
     NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --config-file docs/site/mkdocs.yml

@@ -20,6 +20,7 @@ from toolsearch.catalog.generation import Generation
 from toolsearch.catalog.index_keeper import IndexKeeper
 from toolsearch.catalog.index_opening import IndexOpener, own_cache
 from toolsearch.catalog.indexing import CatalogIndex
+from toolsearch.catalog.request_packs import NO_REQUESTS, shipped_requests
 from toolsearch.catalog.taking import ToolLike
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.discovery.discovered import Budget
@@ -72,6 +73,7 @@ class EngineOptions(TypedDict, total=False):
     cache: VectorCache | None
     usage: UsageLog | None
     index: ToolIndex | None
+    requests: bool
 
 
 class ToolSearch:
@@ -87,6 +89,7 @@ class ToolSearch:
     cache      of vectors, to share with other engines; whoever made it closes it. None: one of its own
     usage      lets searches learn from what sessions call; None, the default, learns nothing
     index      an index of your own (see `ToolIndex`), in place of the built-in one and its encoder
+    requests   index with widely used tools what their users ask for, which ships with the package
 
     If an encoder cannot be loaded, or fails, that is an error (MissingExtraError or EncoderError). Under "auto" the
     engine searches by keyword instead, and `notes` says why.
@@ -108,6 +111,7 @@ class ToolSearch:
         cache: VectorCache | None = None,
         usage: UsageLog | None = None,
         index: ToolIndex | None = None,
+        requests: bool = True,
         _keeper: IndexKeeper | None = None,  # for the service, which keeps indexes beside its store
     ) -> None:
         strategy = read_strategy(strategy)
@@ -132,8 +136,10 @@ class ToolSearch:
         keeper = IndexDirectory(Path(index_dir)) if index_dir is not None else _keeper
         self._owns_cache = cache is None
         self._cache = cache or own_cache(keeper, encoder)
-        self._opener = IndexOpener(self.catalog, strategy, encoder, keeper, self._cache, self._note)
-        self._followed = self._opener.open(stored) if index is None else CatalogIndex(self.catalog, index)
+        asked = shipped_requests() if requests else NO_REQUESTS
+        self._opener = IndexOpener(self.catalog, strategy, encoder, keeper, self._cache, self._note, asked)
+        own = None if index is None else CatalogIndex(self.catalog, index, requests=asked)
+        self._followed = own or self._opener.open(stored)
         self.vocabulary = vocabulary_of(self.index)
         self._views = ViewCache(self.catalog, self.counter)
         self._open: WeakKeyDictionary[SessionState, Session] = WeakKeyDictionary()  # each counts the calls of its turn
@@ -143,12 +149,13 @@ class ToolSearch:
     def open(cls, index_dir: str | Path, **options: Unpack[EngineOptions]) -> Self:
         """Open the index that `save` or ``toolsearch index`` wrote to *index_dir*.
 
-        *options* are those of the constructor. If no encoder is given, the one that the index was made with is used.
-        Raises IndexStoreError if there is no usable index.
+        *options* are those of the constructor. If no encoder is given, the one that the index was made with is used;
+        so it is with *requests*. Raises IndexStoreError if there is no usable index.
         """
         stored = IndexDirectory(Path(index_dir)).read()
         if options.get("encoder") is None:
             options["encoder"] = stored.encoder_spec
+        options.setdefault("requests", stored.wants_requests)
         return cls(stored, index_dir=index_dir, **options)
 
     @property

@@ -58,6 +58,10 @@ class RankingSettings(SettingsSection):
         default=BUILT_IN,
         description="built-in, a folder, or the name of a sentence-transformers model; hybrid and semantic need one.",
     )
+    requests: bool = Field(
+        default=True,
+        description="Find widely used tools also by what their users ask for, which ships with the package.",
+    )
 
 
 class IndexSettings(RankingSettings):

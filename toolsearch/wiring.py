@@ -117,13 +117,15 @@ def build_engine(
 
 
 def open_engine(settings: Settings, index_dir: str | Path) -> ToolSearch:
-    """Open the index in *index_dir*, with the encoder that it was made with unless *settings* name another one.
+    """Open the index in *index_dir*, with the encoder and requests that it was made with unless *settings* name others.
 
     Raises IndexStoreError.
     """
     options = _engine_options(settings)
     if "encoder" not in settings.index.model_fields_set:
         del options["encoder"]
+    if "requests" not in settings.index.model_fields_set:
+        del options["requests"]
     return ToolSearch.open(index_dir, **options)
 
 
@@ -138,6 +140,7 @@ def _engine_options(
     return EngineOptions(
         strategy=settings.index.strategy,
         encoder=settings.index.encoder,
+        requests=settings.index.requests,
         sessions=build_sessions(settings, persistence, clock=clock),
         options=build_session_options(settings),
         manager=manager or build_manager(settings, telemetry=telemetry),
@@ -174,6 +177,7 @@ def build_tool_advisor(
         options=build_session_options(settings),
         strategy=own.strategy,
         encoder=own.encoder,
+        requests=own.requests,
         sessions=build_sessions(settings) if engine is None else None,
         telemetry=telemetry,
         manager=manager,

@@ -69,7 +69,8 @@ def test_the_wheel_holds_both_packages_and_their_data_and_nothing_else(tmp_path:
     trust = {f"toolsearch/gateway/trust/{name}.toml" for name in ("languages", "phrases")}
     pages = {name for name in names if name.startswith("toolsearch/service/pages/") and not name.endswith(".py")}
     gateway = {"toolsearch/gateway/reports/page.html"} | trust
-    data = {"toolsearch/data/NOTICE", "toolsearch/data/o200k_base.tiktoken.xz"} | encoder | gateway | pages
+    shipped = {f"toolsearch/data/{name}" for name in ("NOTICE", "o200k_base.tiktoken.xz", "requests.jsonl.xz")}
+    data = shipped | encoder | gateway | pages
     typed = {"toolsearch/py.typed", "toolsearch_indexes/py.typed"}
     modules = {name for name in names if name.endswith(".py")}
     metadata = {name for name in names if ".dist-info/" in name}

@@ -1,6 +1,6 @@
 """One generation of an index directory: a catalog, its index, and the text that opens its encoder.
 
-    generation.json   the encoder, and a digest of each of the two files below
+    generation.json   the encoder, the id of the requests, and a digest of each of the two files below
     catalog.sqlite    the catalog
     manifest.json     the index, with a digest of each of its arrays
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsearch.catalog.catalog import Catalog, StoredCatalog
+from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.stored import CATALOG_FILE, StoredTools, save_catalog
 from toolsearch.errors import IndexStoreError
@@ -36,16 +37,23 @@ class Generation:
     """What one generation holds. All of it is read at once, so that it works after its folder has been removed.
 
     encoder_spec  the text that opens the encoder of the index; None if there is no encoder, or it was no text
+    requests_id   of the `RequestSource` that the index was made with; None: by a version that had none
     stored_index  the index, or the error for which it cannot be used. The tools can be used in both cases
     """
 
     tools: StoredTools
     encoder_spec: str | None
+    requests_id: str | None
     stored_index: StoredIndex | IndexStoreError
 
     @property
     def is_whole(self) -> bool:
         return isinstance(self.stored_index, StoredIndex)
+
+    @property
+    def wants_requests(self) -> bool:
+        """Whether the index was made with requests, or could not be."""
+        return self.requests_id != NO_REQUESTS.id
 
     def __iter__(self) -> Iterator[Tool]:
         """The stored tools, so that an engine takes a generation as it takes a list."""
@@ -77,16 +85,18 @@ def write_generation(
     *,
     refused: Iterable[Refusal],
     encoder_spec: str | None,
+    requests: RequestSource,
 ) -> str:
     """Write *index*, which holds *snapshot*, into the empty *folder*, and return the digest by which to read it again.
 
-    Raises IndexStoreError or OSError.
+    *requests* are those that it was made with. Raises IndexStoreError or OSError.
     """
     save_catalog(snapshot, folder, refused=refused)
     save_index(index, folder)
     seal = {
         "format": _FORMAT,
         "encoder": encoder_spec if index.arm else None,
+        "requests": requests.id,
         "files": {name: file_digest(folder / name) for name in _SEALED_FILES},
     }
     (folder / _SEAL).write_text(json.dumps(seal, indent=1))
@@ -105,7 +115,8 @@ def read_generation(folder: Path, digest: str) -> Generation:
             )
         if file_digest(folder / CATALOG_FILE) != seal["files"][CATALOG_FILE]:
             raise _damaged(folder, CATALOG_FILE)
-        return Generation(StoredTools(folder), seal["encoder"], _read_index(folder, seal["files"][MANIFEST]))
+        index = _read_index(folder, seal["files"][MANIFEST])
+        return Generation(StoredTools(folder), seal["encoder"], seal.get("requests"), index)
     except OSError as error:
         raise IndexStoreError(
             f"the index in {folder} is incomplete ({error.strerror or error}); index it again"

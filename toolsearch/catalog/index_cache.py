@@ -9,6 +9,7 @@ from pathlib import Path
 
 from toolsearch.catalog.generation_folders import GenerationFolders
 from toolsearch.catalog.indexing import bring_up_to_date
+from toolsearch.catalog.request_packs import RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.errors import IndexStoreError
 from toolsearch.tools.refusal import Refusal
@@ -20,7 +21,8 @@ from toolsearch_indexes.vector_cache import VectorCache
 
 logger = logging.getLogger(__name__)
 
-_CONTENTS = "contents.json"  # the digest of the index's manifest, and the fingerprint of each definition in the index
+# The digest of the index's manifest, the fingerprint of each definition in the index, and the id of their requests.
+_CONTENTS = "contents.json"
 
 
 class IndexCache:
@@ -45,16 +47,18 @@ class IndexCache:
         encoder: Encoder | None,
         encoder_spec: str | None,  # noqa: ARG002  the index knows the encoder's id
         cache: VectorCache | None,
+        requests: RequestSource,
     ) -> tuple[ToolSearchIndex, bool]:
         """As `IndexKeeper`. A stored index that cannot be used is logged."""
         try:
-            stored, fingerprints = self._folders.read(_read)
+            stored, fingerprints, requests_id = self._folders.read(_read)
             index = stored.open(encoder=encoder, cache=cache)
+            fingerprints = fingerprints if requests_id == requests.id else {}
         except IndexStoreError as error:
             if not self._folders.is_empty:
                 logger.warning("the stored index is not used, a new one is built: %s", error)
             fingerprints, index = {}, ToolSearchIndex(encoder=encoder, cache=cache)
-        is_changed = bring_up_to_date(index, snapshot, fingerprints)
+        is_changed = bring_up_to_date(index, snapshot, fingerprints, requests)
         self._moment = index.state.moment if fingerprints and not is_changed else None
         return index, True
 
@@ -65,27 +69,32 @@ class IndexCache:
         *,
         refused: Iterable[Refusal],  # noqa: ARG002  kept with the catalog
         encoder_spec: str | None,  # noqa: ARG002
+        requests: RequestSource,
     ) -> None:
         """As `IndexKeeper`."""
         moment = index.state.moment
-        self._folders.write(lambda folder: _write(folder, snapshot, index))
+        self._folders.write(lambda folder: _write(folder, snapshot, index, requests))
         self._moment = moment
 
 
-def _write(folder: Path, snapshot: CatalogSnapshot, index: ToolSearchIndex) -> str:
+def _write(folder: Path, snapshot: CatalogSnapshot, index: ToolSearchIndex, requests: RequestSource) -> str:
     save_index(index, folder)
-    contents = {"manifest": file_digest(folder / MANIFEST), "fingerprints": snapshot.tool_fingerprints()}
+    contents = {
+        "manifest": file_digest(folder / MANIFEST),
+        "fingerprints": snapshot.tool_fingerprints(),
+        "requests": requests.id,
+    }
     (folder / _CONTENTS).write_text(json.dumps(contents))
     return file_digest(folder / _CONTENTS)
 
 
-def _read(folder: Path, digest: str) -> tuple[StoredIndex, dict[str, str]]:
+def _read(folder: Path, digest: str) -> tuple[StoredIndex, dict[str, str], str | None]:
     try:
         if file_digest(folder / _CONTENTS) != digest:
             raise IndexStoreError(f"the index in {folder} is damaged: {_CONTENTS} has changed")
         contents = json.loads((folder / _CONTENTS).read_bytes())
         if file_digest(folder / MANIFEST) != contents["manifest"]:
             raise IndexStoreError(f"the index in {folder} is damaged: {MANIFEST} has changed")
-        return read_index(folder), contents["fingerprints"]
+        return read_index(folder), contents["fingerprints"], contents.get("requests")
     except (OSError, ValueError, KeyError) as error:
         raise IndexStoreError(f"the index in {folder} is incomplete ({type(error).__name__})") from error

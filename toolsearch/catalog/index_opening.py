@@ -10,6 +10,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.generation import Generation
 from toolsearch.catalog.index_keeper import IndexKeeper
 from toolsearch.catalog.indexing import CatalogIndex
+from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.errors import EncoderError, IndexStoreError, MissingExtraError
@@ -27,7 +28,8 @@ class IndexOpener:
     An encoder that cannot be loaded, or that fails, is an error (MissingExtraError, EncoderError), except under the
     strategy "auto": there the index is one of words alone. *note* is told so.
 
-    keeper  keeps the index between starts; None: it is in memory only
+    keeper    keeps the index between starts; None: it is in memory only
+    requests  what users ask for when they need a tool
     """
 
     catalog: Catalog
@@ -36,6 +38,7 @@ class IndexOpener:
     keeper: IndexKeeper | None
     cache: VectorCache
     note: Callable[[str], None]
+    requests: RequestSource = NO_REQUESTS
 
     def open(self, stored: Generation | None = None) -> CatalogIndex:
         """Return an index that follows the catalog. *stored* is what the catalog was read from, if it was."""
@@ -50,7 +53,13 @@ class IndexOpener:
 
     def save(self, keeper: IndexKeeper, snapshot: CatalogSnapshot, index: ToolSearchIndex) -> None:
         """Write *index*, which holds *snapshot*. Raises IndexStoreError."""
-        keeper.save(snapshot, index, refused=self.catalog.refused, encoder_spec=self._encoder_spec)
+        keeper.save(
+            snapshot,
+            index,
+            refused=self.catalog.refused,
+            encoder_spec=self._encoder_spec,
+            requests=self.requests,
+        )
 
     @property
     def _encoder_spec(self) -> str | None:
@@ -71,7 +80,7 @@ class IndexOpener:
 
     def _following(self, encoder: Encoder | None, stored: Generation | None) -> CatalogIndex:
         index, indexed = self._index(encoder, stored)
-        return CatalogIndex(self.catalog, index, indexed=indexed)
+        return CatalogIndex(self.catalog, index, indexed=indexed, requests=self.requests)
 
     def _index(
         self, encoder: Encoder | None, stored: Generation | None
@@ -82,12 +91,17 @@ class IndexOpener:
         snapshot = self.catalog.snapshot()
         if stored is not None:
             try:
-                return stored.index(encoder=encoder, cache=self.cache), snapshot
+                index = stored.index(encoder=encoder, cache=self.cache)
             except IndexStoreError as error:
                 self.note(f"the stored index is not used, a new one is built: {error}")
                 return ToolSearchIndex(encoder=encoder, cache=self.cache), None
+            return index, snapshot if stored.requests_id == self.requests.id else None
         index, is_saved = self.keeper.index_for(
-            snapshot, encoder=encoder, encoder_spec=self._encoder_spec, cache=self.cache
+            snapshot,
+            encoder=encoder,
+            encoder_spec=self._encoder_spec,
+            cache=self.cache,
+            requests=self.requests,
         )
         if not is_saved:
             self.save(self.keeper, snapshot, index)

@@ -6,11 +6,13 @@ import logging
 import threading
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
+from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
-from toolsearch.tools.definition import ToolDefinition, ToolReference
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch.tools.summaries import summary_of
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
@@ -22,8 +24,8 @@ from toolsearch_indexes.tool_index import ToolIndex
 logger = logging.getLogger(__name__)
 
 
-def document_of(definition: ToolDefinition) -> ToolDocument:
-    return document_from_schema(
+def document_of(definition: ToolDefinition, requests: RequestSource = NO_REQUESTS) -> ToolDocument:
+    document = document_from_schema(
         name=definition.name,
         description=definition.description,
         input_schema=definition.input_schema,
@@ -32,16 +34,20 @@ def document_of(definition: ToolDefinition) -> ToolDocument:
         tags=definition.tags,
         local_name=definition.local_name,
     )
+    asked = requests.requests_for(definition)
+    return replace(document, requests=asked) if asked else document
 
 
-def bring_up_to_date(index: ToolSearchIndex, snapshot: CatalogSnapshot, indexed: Mapping[str, str]) -> bool:
+def bring_up_to_date(
+    index: ToolSearchIndex, snapshot: CatalogSnapshot, indexed: Mapping[str, str], requests: RequestSource = NO_REQUESTS
+) -> bool:
     """Change *index*, which holds the definitions of the fingerprints *indexed*, by what differs in *snapshot*.
 
-    Returns whether anything did. Raises EncoderError.
+    They have to have been indexed with the same *requests*. Returns whether anything did differ. Raises EncoderError.
     """
     prints, names = snapshot.tool_fingerprints(), list(index.names())
     current = {name for name in names if indexed.get(name, "") == prints.get(name)}
-    changed = [document_of(snapshot.tools[name].definition) for name in prints if name not in current]
+    changed = [document_of(snapshot.tools[name].definition, requests) for name in prints if name not in current]
     gone = [name for name in names if name not in prints]
     if changed or gone:
         index.update(changed, gone)
@@ -55,13 +61,21 @@ class CatalogIndex:
     catalog at once. If the encoder fails, the failure is logged, and the change is indexed with the next one.
     """
 
-    def __init__(self, catalog: Catalog, index: ToolIndex, *, indexed: CatalogSnapshot | None = None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        index: ToolIndex,
+        *,
+        indexed: CatalogSnapshot | None = None,
+        requests: RequestSource = NO_REQUESTS,
+    ) -> None:
         """*indexed* is the snapshot that *index* already holds, if it was read from a store.
 
-        Raises EncoderError if the tools cannot be embedded.
+        *requests* says what users ask for when they need a tool. Raises EncoderError if the tools cannot be embedded.
         """
         self.catalog = catalog
         self.index = index
+        self._requests = requests
         self._outdated: dict[str, None] = {}  # names of tools whose changes are not indexed yet, in order
         self._lock = threading.Lock()
         with self._lock:  # a change that comes meanwhile waits until the index is complete
@@ -111,10 +125,13 @@ class CatalogIndex:
             self._catch_up(snapshot)
             yield snapshot
 
+    def _document(self, tool: Tool) -> ToolDocument:
+        return document_of(tool.definition, self._requests)
+
     def _catch_up(self, snapshot: CatalogSnapshot) -> None:
         if snapshot.version != self._version or self._outdated:
             gone = [name for name in self.index.names() if name not in snapshot.tools]
-            self.index.update((document_of(tool.definition) for tool in snapshot.tools.values()), gone)
+            self.index.update((self._document(tool) for tool in snapshot.tools.values()), gone)
             self._outdated.clear()
             self._version = snapshot.version
 
@@ -123,7 +140,7 @@ class CatalogIndex:
         with self._lock:
             self._outdated |= dict.fromkeys((*(tool.name for tool in change.added), *change.removed))
             found = {name: self.catalog.find(name) for name in self._outdated}
-            documents = [document_of(tool.definition) for tool in found.values() if tool is not None]
+            documents = [self._document(tool) for tool in found.values() if tool is not None]
             self.index.update(documents, [name for name, tool in found.items() if tool is None])
             self._outdated.clear()
             self._version = max(self._version, change.version)

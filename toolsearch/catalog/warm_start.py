@@ -14,6 +14,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.generation import Generation, read_generation, write_generation
 from toolsearch.catalog.generation_folders import LOCK_TIMEOUT_S, GenerationFolders
 from toolsearch.catalog.indexing import bring_up_to_date
+from toolsearch.catalog.request_packs import RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.errors import IndexStoreError
 from toolsearch.tools.refusal import Refusal
@@ -47,20 +48,28 @@ class IndexDirectory:
         return self.read().catalog()
 
     def index_for(
-        self, snapshot: CatalogSnapshot, *, encoder: Encoder | None, encoder_spec: str | None, cache: VectorCache | None
+        self,
+        snapshot: CatalogSnapshot,
+        *,
+        encoder: Encoder | None,
+        encoder_spec: str | None,
+        cache: VectorCache | None,
+        requests: RequestSource,
     ) -> tuple[ToolSearchIndex, bool]:
         """As `IndexKeeper`; if the stored index is damaged, older, or another encoder's, that is logged."""
         try:
             generation = self.read()
             index = generation.index(encoder=encoder, cache=cache)
-            stored, specs = generation.tools.tool_fingerprints(), generation.tools.specs()
+            specs, stored = generation.tools.specs(), generation.tools.tool_fingerprints()
+            stored = stored if generation.requests_id == requests.id else {}
             is_stored = generation.was_made_with(encoder, encoder_spec)
+            is_stored &= generation.requests_id == requests.id
             is_stored &= generation.tools.purposes == dict(snapshot.purposes)
         except IndexStoreError as error:
             if not self._folders.is_empty:
                 logger.warning("the stored index is not used, a new one is built: %s", error)
             stored, specs, index, is_stored = {}, {}, ToolSearchIndex(encoder=encoder, cache=cache), False
-        is_stored &= not bring_up_to_date(index, snapshot, stored)
+        is_stored &= not bring_up_to_date(index, snapshot, stored, requests)
         is_stored &= bool(stored) and specs == {name: tool.spec for name, tool in snapshot.tools.items()}
         return index, is_stored
 
@@ -71,8 +80,11 @@ class IndexDirectory:
         *,
         refused: Iterable[Refusal],
         encoder_spec: str | None,
+        requests: RequestSource,
     ) -> None:
         """As `IndexKeeper`. *refused* is as in `save_catalog`."""
         self._folders.write(
-            lambda folder: write_generation(folder, snapshot, index, refused=refused, encoder_spec=encoder_spec)
+            lambda folder: write_generation(
+                folder, snapshot, index, refused=refused, encoder_spec=encoder_spec, requests=requests
+            )
         )

@@ -63,8 +63,8 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
     """Takes the place of the plain `ToolCallingAdvisor`, with which it shares *manager* to *max_rounds*.
 
     What is searched is the catalog of *engine*; the tools of a request are then always shown. Without an engine it is
-    the tools of the request themselves, indexed once for all conversations that bring the same: *strategy* and
-    *encoder* are those of `ToolSearch`, *sessions* is where sessions are kept, with its eviction strategy. A catalog of
+    the tools of the request themselves, indexed once for all conversations that bring the same: *strategy*,
+    *encoder* and *requests* are those of `ToolSearch`, *sessions* is where sessions are kept, with its eviction strategy. A catalog of
     a few tools is shown whole.
 
     What a conversation has discovered is kept in its session, not read out of its messages, so any memory will do. The
@@ -100,6 +100,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         mode: RevealSetting = "auto",
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,
+        requests: bool = True,
         sessions: SessionStore | None = None,
         telemetry: Telemetry | None = None,
         manager: ToolCallingManager | None = None,
@@ -115,8 +116,10 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             eligibility=eligibility,
             max_rounds=max_rounds,
         )
-        if engine is not None and (strategy != "auto" or encoder != BUILT_IN or sessions is not None):
-            raise BadSettingError("strategy, encoder and sessions are the engine's: give them to it, not here")
+        if engine is not None and (strategy != "auto" or encoder != BUILT_IN or not requests or sessions is not None):
+            raise BadSettingError(
+                "strategy, encoder, requests and sessions are the engine's: give them to it, not here"
+            )
         if not session_id_key.strip():
             raise BadSettingError("session_id_key must name the context key of the conversation's id; it is blank")
         self._options = _options(options or (engine.options if engine else SessionOptions()), limit, budget, mode)
@@ -136,6 +139,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
                 catalog,
                 strategy=strategy,
                 encoder=encoder,
+                requests=requests,
                 sessions=self.sessions,
                 options=self._options,
                 telemetry=telemetry,

@@ -200,7 +200,8 @@ def opened_catalog(
 
     stored = IndexDirectory(index_folder(settings)).read()
     encoder = settings.index.encoder if "encoder" in settings.index.model_fields_set else stored.encoder_spec
-    in_memory = settings.index.model_copy(update={"index_dir": None, "encoder": encoder})
+    requests = settings.index.requests if "requests" in settings.index.model_fields_set else stored.wants_requests
+    in_memory = settings.index.model_copy(update={"index_dir": None, "encoder": encoder, "requests": requests})
     with closing(stored.catalog()) as catalog:
         yield catalog, settings.model_copy(update={"index": in_memory})
 
