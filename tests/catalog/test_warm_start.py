@@ -13,6 +13,7 @@ import pytest
 from tests.kit.index_directories import answers, definition, flip, generation, tools
 from toolsearch import Catalog, SessionOptions, Tool, ToolDefinition, ToolSearch, UsageLog
 from toolsearch.catalog import generation as generation_module
+from toolsearch.catalog.request_packs import NO_REQUESTS
 from toolsearch.catalog.stored import StoredTools
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.engine import EngineOptions
@@ -321,7 +322,7 @@ def test_a_save_never_removes_what_another_process_is_writing(
         written = tmp_path / line_of(other_writer)
         with pytest.raises(IndexStoreError, match=r"another process has been writing to .* for 0 s"):
             IndexDirectory(tmp_path, lock_timeout_s=0).save(
-                engine.catalog.snapshot(), engine.index, refused=(), encoder_spec=None
+                engine.catalog.snapshot(), engine.index, refused=(), encoder_spec=None, requests=NO_REQUESTS
             )
     other_writer.communicate("go on\n")
 

@@ -8,8 +8,11 @@ import pytest
 
 from tests.kit.poisoned_tools import tool
 from tests.kit.trust import OTHER, PLAIN, POISON, config, judge, listed, pin, why
+from tests.test_own_index import SubstringIndex
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.indexing import CatalogIndex
+from toolsearch.catalog.request_packs import shipped_requests
 from toolsearch.errors import BadSettingError, BadToolError, PinStoreError
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
@@ -239,6 +242,24 @@ async def test_every_way_into_the_catalog_leads_through_the_gate(tmp_path, is_ca
     PinStore.of(config(tmp_path)).revoke("sums", "add", "ann")
     await registry.review("sums")
     assert list(catalog.snapshot().tools) == ["sums__mul"]
+
+
+async def test_requests_that_ship_are_looked_up_only_for_what_was_admitted(tmp_path):
+    """A held tool is not indexed, whatever requests its name and description have."""
+    catalog, index = Catalog(), SubstringIndex()
+    followed = CatalogIndex(catalog, index, requests=shipped_requests())
+    registry = Registry(catalog, make_gate(config(tmp_path, {"firstSeen": "quarantine"})), Reach())
+    known = tool("Convert time between timezones", name="convert_time")
+
+    outcome = await registry.publish(Listing("sums", (listed(known),)))
+    assert (outcome.admitted, index.documents) == ((), {})
+    PinStore.of(config(tmp_path)).approve("sums", "convert_time", outcome.held[0].pin, "ann")
+    await registry.review("sums")
+    assert index.documents["sums__convert_time"].requests != ()
+    PinStore.of(config(tmp_path)).revoke("sums", "convert_time", "ann")
+    await registry.review("sums")
+    assert index.documents == {}
+    followed.close()
 
 
 async def test_what_is_held_is_logged_with_its_reasons(tmp_path, caplog):

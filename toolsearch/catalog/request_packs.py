@@ -129,12 +129,12 @@ def read_tool(line: str) -> PackedTool:
 
 
 def definition_hash(local_name: str, description: str) -> str:
-    return hashlib.sha256(f"{local_name}\n{description}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{local_name}\n{_one_line(description)}".encode()).hexdigest()[:16]
 
 
 def sketch_of(description: str) -> frozenset[str]:
     """Return a few short hashes that stand for the words of *description*: always the same few of the same words."""
-    words = set(_CONTENT_WORD.findall(description[:_DESCRIPTION_CHARACTERS].casefold()))
+    words = set(_CONTENT_WORD.findall(_one_line(description)[:_DESCRIPTION_CHARACTERS].casefold()))
     hashes = {f"{zlib.crc32(word.encode()) & 0xFFFF:04x}" for word in words}
     return frozenset(sorted(hashes)[:_SKETCH_WORDS])
 
@@ -154,9 +154,13 @@ def cleaned_requests(texts: Iterable[str]) -> tuple[str, ...]:
     """Return *texts* each as one printable line, without doubles; too long ones and those beyond the eighth are left
     out, since half a request asks for something else.
     """
-    lines = (" ".join("".join(c if c.isprintable() else " " for c in text).split()) for text in texts)
+    lines = (_one_line("".join(c if c.isprintable() else " " for c in text)) for text in texts)
     kept = dict.fromkeys(line for line in lines if 0 < len(line) <= _MAX_CHARACTERS)
     return tuple(kept)[:_MAX_REQUESTS]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _plain(name: str) -> str:

@@ -64,8 +64,8 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
     What is searched is the catalog of *engine*; the tools of a request are then always shown. Without an engine it is
     the tools of the request themselves, indexed once for all conversations that bring the same: *strategy*,
-    *encoder* and *requests* are those of `ToolSearch`, *sessions* is where sessions are kept, with its eviction strategy. A catalog of
-    a few tools is shown whole.
+    *encoder* and *requests* are those of `ToolSearch`, *sessions* is where sessions are kept, with its eviction
+    strategy. A catalog of a few tools is shown whole.
 
     What a conversation has discovered is kept in its session, not read out of its messages, so any memory will do. The
     session's id is in the context of a request under *session_id_key*; without it, a request with tools is refused

@@ -1,0 +1,235 @@
+"""Requests that ship: which tools they are found for, what they may not do, and that stored indexes notice them."""
+
+import lzma
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.kit.index_directories import answers, tools
+from tests.test_own_index import SubstringIndex
+from toolsearch import Catalog, PassThrough, Reach, SessionOptions, ToolDefinition, ToolSearch
+from toolsearch.catalog.index_cache import IndexCache
+from toolsearch.catalog.index_keeper import IndexKeeper
+from toolsearch.catalog.indexing import document_of
+from toolsearch.catalog.request_packs import (
+    NO_REQUESTS,
+    PackedTool,
+    RequestPacks,
+    cleaned_requests,
+    definition_hash,
+    near,
+    read_tool,
+    shipped_requests,
+    sketch_of,
+)
+from toolsearch.catalog.warm_start import IndexDirectory
+from toolsearch_indexes.documents import Hit
+from training.request_packs import PACKED, SOURCES, source_text
+
+READ = (
+    "Read the complete contents of a file from the file system as text. Handles various text encodings and provides "
+    "detailed error messages if the file cannot be read."
+)
+READ_LATER = f"{READ} Gives the first or the last lines if it is asked to."
+
+
+def packed(server: str, name: str, description: str) -> PackedTool:
+    written = definition_hash(name, description)
+    return PackedTool(server, name, written, sketch_of(description), (f"{server}: {description[:9]}",))
+
+
+def packs(*tools: PackedTool) -> RequestPacks:
+    return RequestPacks(tools, version="test")
+
+
+def of(server: str, name: str, description: str) -> ToolDefinition:
+    return ToolDefinition(f"{server}__{name}", description, server=server)
+
+
+FILES = packed("filesystem", "read_text_file", READ)
+
+
+@pytest.mark.parametrize(
+    ("server", "name", "description"),
+    [
+        ("filesystem", "read_text_file", READ),
+        ("filesystem", "read_text_file", READ_LATER),
+        ("FileSystem", "Read-Text-File", READ),
+        ("fs", "read_text_file", READ),
+        ("fs", "read_text_file", READ_LATER),
+        ("fs", "read_text_file", READ.replace(" ", "\n  ")),
+    ],
+)
+def test_a_tool_has_the_requests_of_its_name_and_a_definition_that_is_the_same_or_near(server, name, description):
+    assert packs(FILES).requests_for(of(server, name, description)) == ("filesystem: Read the ",)
+
+
+@pytest.mark.parametrize(
+    ("server", "name", "description"),
+    [
+        ("filesystem", "read_text_file", "Recognizes letters on scanned pages of old books."),
+        ("filesystem", "read_file", READ),
+        ("fs", "read_text_file", "Reads text out of a picture, with detailed confidence for every recognized letter."),
+        ("fs", "read_text_file", ""),
+        ("", "read_text_file", "Read a file"),
+    ],
+)
+def test_a_tool_of_another_name_or_an_altogether_different_definition_has_none(server, name, description):
+    assert packs(FILES).requests_for(of(server, name, description)) == ()
+
+
+def test_of_two_packs_that_know_the_name_the_nearer_one_is_taken_and_none_where_both_are_as_near():
+    guesses = "Read the complete contents of a file from the file system; encodings are guessed."
+    disk = packed("disk", "read_text_file", guesses)
+    copy = packed("copy", "read_text_file", READ)
+
+    assert packs(disk, FILES).requests_for(of("fs", "read_text_file", READ_LATER)) == FILES.requests
+    assert packs(disk, FILES).requests_for(of("disk", "read_text_file", READ_LATER)) == disk.requests
+    assert packs(copy, FILES).requests_for(of("fs", "read_text_file", READ_LATER)) == ()
+    assert packs(copy, FILES).requests_for(of("fs", "read_text_file", READ)) == ()
+
+
+def test_a_short_description_has_to_be_the_very_same_under_another_servers_name():
+    branch = packed("git", "git_branch", "List Git branches")
+
+    assert packs(branch).requests_for(of("vcs", "git_branch", "List Git branches")) == branch.requests
+    assert packs(branch).requests_for(of("vcs", "git_branch", "List all branches")) == ()
+    assert packs(branch).requests_for(of("git", "git_branch", "List all branches")) == branch.requests
+
+
+def test_nearness_is_the_share_of_common_words():
+    one = sketch_of("alpha beta gamma delta")
+
+    assert near(one, one) == 1.0
+    assert near(one, sketch_of("beta, gamma; Delta! of the and epsilon")) == 3 / 5
+    assert near(one, frozenset()) == 0.0
+    assert near(frozenset(), frozenset()) == 1.0
+
+
+def test_requests_are_printable_lines_of_bounded_length_and_number():
+    given = [
+        "  two\n lines\t",
+        "two lines",
+        "",
+        "\x00\u202e ",
+        "x" * 201,
+        "hid\u200bden",
+        *(f"r{n}" for n in range(20)),
+    ]
+
+    assert cleaned_requests(given) == ("two lines", "hid den", "r0", "r1", "r2", "r3", "r4", "r5")
+
+
+def test_the_packed_file_holds_its_sources():
+    """Else run 'just requests'."""
+    assert lzma.decompress(PACKED.read_bytes()).decode() == source_text()
+    assert PACKED.stat().st_size < 300_000
+
+
+def test_every_shipped_tool_has_four_clean_requests_of_its_own():
+    for source in SOURCES.glob("*.jsonl"):
+        read = [read_tool(line) for line in source.read_text(encoding="utf-8").splitlines()]
+        keys = [(tool.server, re.sub("[^a-z0-9_]", "_", tool.name.lower())) for tool in read]
+        assert len(set(keys)) == len(keys)
+        assert [tool for tool in read if len(tool.requests) != 4] == []
+        within = [(tool.server, request.casefold()) for tool in read for request in tool.requests]
+        assert len(set(within)) == len(within)
+
+
+def test_the_demos_functions_and_the_reference_servers_have_requests():
+    source = shipped_requests()
+    median = Catalog.from_module("statistics").get("statistics__median").definition
+
+    assert document_of(median, source).requests == source.requests_for(median) != ()
+    assert document_of(median).requests == ()
+    assert "what is 3pm Berlin in Tokyo" in source.requests_for(
+        of("clock", "convert_time", "Convert time between timezones")
+    )
+
+
+class EverythingIndex(SubstringIndex):
+    """Finds the tools whose requests hold the query, those out of reach too."""
+
+    def search(self, query: str, **options: object) -> list[Hit]:  # type: ignore[override]  # noqa: ARG002
+        return [Hit(each.name, 0.5) for each in self.documents.values() if query in " ".join(each.requests)]
+
+
+CONVERT = of("clock", "convert_time", "Convert time between timezones")
+
+
+def test_requests_find_a_tool_and_are_shown_nowhere():
+    index = EverythingIndex()
+    options = SessionOptions(pass_through=PassThrough(max_tools=0))
+    with ToolSearch([CONVERT], index=index, options=options) as engine:
+        session = engine.session("s")
+        before = session.tools("openai")
+        answer, found = session.search("Berlin"), engine.search("Berlin")
+        after = session.tools("openai")
+
+    assert "Berlin" in " ".join(index.documents["clock__convert_time"].requests)
+    assert len(after) == len(before) + 1
+    assert "Berlin" not in f"{before} {answer} {found} {after}"
+
+
+def test_requests_bring_no_tool_into_reach_and_none_that_the_catalog_no_longer_has():
+    with ToolSearch([CONVERT], index=EverythingIndex()) as engine:
+        assert engine.search("Berlin") != []
+        assert engine.search("Berlin", reach=Reach.parse(deny=["server:clock"])) == []
+        engine.catalog.remove("clock__convert_time")
+        assert engine.search("Berlin") == []
+
+
+def test_requests_can_be_switched_off():
+    index = EverythingIndex()
+    with ToolSearch([CONVERT], index=index, requests=False) as engine:
+        engine.catalog.add(of("watch", "convert_time", "Convert time between timezones"))
+        assert [each.requests for each in index.documents.values()] == [(), ()]
+
+
+class AskedRequests:
+    """Notes for which tools it is asked."""
+
+    def __init__(self, version: str) -> None:
+        self.id = version
+        self.asked: list[str] = []
+
+    def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]:
+        self.asked.append(definition.name)
+        return (f"{self.id} {definition.name}",)
+
+
+def opened(keeper: IndexKeeper, catalog: Catalog, version: str) -> Iterable[str]:
+    """Open and save the index of *catalog*, and return the tools that were indexed anew."""
+    source, snapshot = AskedRequests(version), catalog.snapshot()
+    index, is_saved = keeper.index_for(snapshot, encoder=None, encoder_spec=None, cache=None, requests=source)
+    if isinstance(keeper, IndexCache) or not is_saved:
+        keeper.save(snapshot, index, refused=(), encoder_spec=None, requests=source)
+    return sorted(source.asked)
+
+
+@pytest.mark.parametrize("kind", [IndexDirectory, IndexCache])
+def test_a_stored_index_is_made_anew_for_other_requests_and_taken_as_it_is_for_the_same(tmp_path, kind):
+    everything = sorted(tools().snapshot().tools)
+    assert opened(kind(tmp_path), tools(), "1") == everything
+    assert opened(kind(tmp_path), tools(), "1") == []
+    assert opened(kind(tmp_path), tools(), "2") == everything
+    assert opened(kind(tmp_path), tools(), "2") == []
+
+    with tools() as catalog:
+        catalog.remove("send_mail")
+        catalog.add(ToolDefinition("send_fax", "Send a fax"))
+        assert opened(kind(tmp_path), catalog, "2") == ["send_fax"]
+
+
+def test_an_index_is_opened_with_requests_only_if_it_was_made_with_them_unless_it_is_said(tmp_path: Path) -> None:
+    for made, said, used in [(True, {}, True), (False, {}, False), (False, {"requests": True}, True)]:
+        with ToolSearch(tools(), encoder=None, index_dir=tmp_path, requests=made) as engine:
+            expected = answers(engine)
+        assert IndexDirectory(tmp_path).read().wants_requests is made
+
+        with ToolSearch.open(tmp_path, **said) as reopened:
+            assert answers(reopened) == expected
+            reopened.save()
+        assert IndexDirectory(tmp_path).read().requests_id == (shipped_requests() if used else NO_REQUESTS).id
