@@ -41,7 +41,7 @@ def packed(server: str, name: str, description: str) -> PackedTool:
 
 
 def packs(*tools: PackedTool) -> RequestPacks:
-    return RequestPacks(tools, version="test")
+    return RequestPacks(lambda: tools, version="test")
 
 
 def of(server: str, name: str, description: str) -> ToolDefinition:

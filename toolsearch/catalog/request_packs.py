@@ -12,9 +12,9 @@ import json
 import lzma
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any, Final, Protocol
 
@@ -74,46 +74,54 @@ class PackedTool:
 
 
 class RequestPacks:
-    """Finds the requests of *tools*. *version* is any text that differs where they do."""
+    """Finds the requests of the tools that *read* gives when they are first needed.
 
-    def __init__(self, tools: Iterable[PackedTool], *, version: str) -> None:
+    *version* is any text that differs where they do.
+    """
+
+    def __init__(self, read: Callable[[], Iterable[PackedTool]], *, version: str) -> None:
         self.id = f"{_RULES}:{version}"
-        self._by_name: dict[str, list[PackedTool]] = {}
-        for tool in tools:
-            self._by_name.setdefault(_plain(tool.name), []).append(tool)
+        self._read = read
 
     def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]:
         candidates = self._by_name.get(_plain(definition.local_name))
         if not candidates:  # so it is for nearly all tools, at the cost of one look into a dictionary
             return ()
-        words, server = sketch_of(definition.description), _plain(definition.server)
+        written = definition_hash(definition.local_name, definition.description)
+        server = _plain(definition.server)
         for tool in candidates:
             if _plain(tool.server) == server:
-                return tool.requests if near(words, tool.words) >= _NEAR_OF_SERVER else ()
-        return _of_another_server(definition, words, candidates)
+                return tool.requests if tool.definition == written or _is_near(tool, definition) else ()
+        same = [tool for tool in candidates if tool.definition == written]
+        found = same or _nearest(candidates, sketch_of(definition.description))
+        return found[0].requests if len(found) == 1 else ()
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[PackedTool]]:
+        by_name: dict[str, list[PackedTool]] = {}
+        for tool in self._read():
+            by_name.setdefault(_plain(tool.name), []).append(tool)
+        return by_name
 
 
-def _of_another_server(
-    definition: ToolDefinition, words: frozenset[str], candidates: Sequence[PackedTool]
-) -> tuple[str, ...]:
-    """The requests of the one candidate that has the same definition, or else of the one that is nearest."""
-    own = definition_hash(definition.local_name, definition.description)
-    same = [tool for tool in candidates if tool.definition == own]
-    if same:
-        return same[0].requests if len(same) == 1 else ()
+def _is_near(tool: PackedTool, definition: ToolDefinition) -> bool:
+    return near(sketch_of(definition.description), tool.words) >= _NEAR_OF_SERVER
+
+
+def _nearest(candidates: Sequence[PackedTool], words: frozenset[str]) -> list[PackedTool]:
+    """The tools of other servers that are near enough and nearest: none, one, or several that are as near."""
     if len(words) < _TELLING_WORDS:
-        return ()
+        return []
     best = max(near(words, tool.words) for tool in candidates)
-    nearest = [tool for tool in candidates if near(words, tool.words) == best]
-    return nearest[0].requests if best >= _NEAR_OF_ANOTHER and len(nearest) == 1 else ()
+    return [tool for tool in candidates if near(words, tool.words) == best >= _NEAR_OF_ANOTHER]
 
 
 @cache
 def shipped_requests() -> RequestSource:
-    """The packs that ship with the package, read when they are first asked for."""
+    """The packs that ship with the package, unpacked when a tool is first looked up."""
     packed = (files("toolsearch") / "data" / PACKS_FILE).read_bytes()
-    lines = lzma.decompress(packed).decode().splitlines()
-    return RequestPacks(map(read_tool, lines), version=hashlib.sha256(packed).hexdigest()[:16])
+    version = hashlib.sha256(packed).hexdigest()[:16]
+    return RequestPacks(lambda: map(read_tool, lzma.decompress(packed).decode().splitlines()), version=version)
 
 
 def read_tool(line: str) -> PackedTool:
@@ -154,15 +162,20 @@ def cleaned_requests(texts: Iterable[str]) -> tuple[str, ...]:
     """Return *texts* each as one printable line, without doubles; too long ones and those beyond the eighth are left
     out, since half a request asks for something else.
     """
-    lines = (_one_line("".join(c if c.isprintable() else " " for c in text)) for text in texts)
+    lines = (_one_line(text if text.isprintable() else _printable(text)) for text in texts)
     kept = dict.fromkeys(line for line in lines if 0 < len(line) <= _MAX_CHARACTERS)
     return tuple(kept)[:_MAX_REQUESTS]
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+@lru_cache(maxsize=1024)  # mostly of servers, which many tools have in common
 def _plain(name: str) -> str:
     """*name* as far as spelling does not matter: ``brave-search``, ``Brave Search`` and ``brave_search`` are one."""
     return legal_name(name).replace("-", "_").casefold()
