@@ -12,6 +12,7 @@ from tests.kit.telemetry_recorder import Recorder
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.resolvers import StaticToolCallbackResolver
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
@@ -92,6 +93,21 @@ def test_an_engine_searches_as_it_was_set():
         assert engine.strategies[0] == "regex"
         assert engine.options.limit == 2
         assert engine.options.budget.max_tools == 9
+
+
+def test_requests_that_ship_are_indexed_unless_the_settings_say_no_or_the_index_has_none(tmp_path: Path) -> None:
+    catalog, without = (
+        Catalog.from_module("textwrap"),
+        settings(INDEX__REQUESTS="false", INDEX__INDEX_DIR=str(tmp_path)),
+    )
+    build_engine(without, catalog).close()
+    assert not IndexDirectory(tmp_path).read().wants_requests
+
+    for chosen, wanted in [(settings(), False), (settings(INDEX__REQUESTS="true"), True)]:
+        with open_engine(chosen, tmp_path) as engine:
+            engine.save()
+        assert IndexDirectory(tmp_path).read().wants_requests is wanted
+    catalog.close()
 
 
 def test_a_strategy_without_the_encoder_that_it_needs_is_refused():

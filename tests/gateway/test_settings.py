@@ -98,6 +98,7 @@ def test_the_gateway_has_the_settings_of_the_library_with_three_defaults_of_its_
     assert (engine.search, PassThrough(**asdict(engine.pass_through))) == changed
     assert engine.eviction.max_sessions == 10_000
     assert (engine.index, engine.budget) == (library.index, library.budget)
+    assert not settings({"requests": False}).engine_settings.index.requests
 
 
 def test_a_time_is_a_duration():
