@@ -111,7 +111,7 @@ class ToolSearch:
         cache: VectorCache | None = None,
         usage: UsageLog | None = None,
         index: ToolIndex | None = None,
-        requests: bool = True,
+        requests: bool = False,
         _keeper: IndexKeeper | None = None,  # for the service, which keeps indexes beside its store
     ) -> None:
         strategy = read_strategy(strategy)

@@ -59,7 +59,7 @@ class RankingSettings(SettingsSection):
         description="built-in, a folder, or the name of a sentence-transformers model; hybrid and semantic need one.",
     )
     requests: bool = Field(
-        default=True,
+        default=False,
         description="Find widely used tools also by what their users ask for, which ships with the package.",
     )
 

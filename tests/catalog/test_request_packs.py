@@ -162,7 +162,7 @@ CONVERT = of("clock", "convert_time", "Convert time between timezones")
 def test_requests_find_a_tool_and_are_shown_nowhere():
     index = EverythingIndex()
     options = SessionOptions(pass_through=PassThrough(max_tools=0))
-    with ToolSearch([CONVERT], index=index, options=options) as engine:
+    with ToolSearch([CONVERT], index=index, options=options, requests=True) as engine:
         session = engine.session("s")
         before = session.tools("openai")
         answer, found = session.search("Berlin"), engine.search("Berlin")
@@ -174,16 +174,16 @@ def test_requests_find_a_tool_and_are_shown_nowhere():
 
 
 def test_requests_bring_no_tool_into_reach_and_none_that_the_catalog_no_longer_has():
-    with ToolSearch([CONVERT], index=EverythingIndex()) as engine:
+    with ToolSearch([CONVERT], index=EverythingIndex(), requests=True) as engine:
         assert engine.search("Berlin") != []
         assert engine.search("Berlin", reach=Reach.parse(deny=["server:clock"])) == []
         engine.catalog.remove("clock__convert_time")
         assert engine.search("Berlin") == []
 
 
-def test_requests_can_be_switched_off():
+def test_requests_are_looked_up_only_where_that_is_said():
     index = EverythingIndex()
-    with ToolSearch([CONVERT], index=index, requests=False) as engine:
+    with ToolSearch([CONVERT], index=index) as engine:
         engine.catalog.add(of("watch", "convert_time", "Convert time between timezones"))
         assert [each.requests for each in index.documents.values()] == [(), ()]
 

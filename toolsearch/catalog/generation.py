@@ -37,13 +37,13 @@ class Generation:
     """What one generation holds. All of it is read at once, so that it works after its folder has been removed.
 
     encoder_spec  the text that opens the encoder of the index; None if there is no encoder, or it was no text
-    requests_id   of the `RequestSource` that the index was made with; None: by a version that had none
+    requests_id   of the `RequestSource` that the index was made with; empty: with none
     stored_index  the index, or the error for which it cannot be used. The tools can be used in both cases
     """
 
     tools: StoredTools
     encoder_spec: str | None
-    requests_id: str | None
+    requests_id: str
     stored_index: StoredIndex | IndexStoreError
 
     @property
@@ -52,7 +52,7 @@ class Generation:
 
     @property
     def wants_requests(self) -> bool:
-        """Whether the index was made with requests, or could not be."""
+        """Whether the index was made with requests."""
         return self.requests_id != NO_REQUESTS.id
 
     def __iter__(self) -> Iterator[Tool]:
@@ -116,7 +116,7 @@ def read_generation(folder: Path, digest: str) -> Generation:
         if file_digest(folder / CATALOG_FILE) != seal["files"][CATALOG_FILE]:
             raise _damaged(folder, CATALOG_FILE)
         index = _read_index(folder, seal["files"][MANIFEST])
-        return Generation(StoredTools(folder), seal["encoder"], seal.get("requests"), index)
+        return Generation(StoredTools(folder), seal["encoder"], seal.get("requests", NO_REQUESTS.id), index)
     except OSError as error:
         raise IndexStoreError(
             f"the index in {folder} is incomplete ({error.strerror or error}); index it again"

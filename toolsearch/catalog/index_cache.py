@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toolsearch.catalog.generation_folders import GenerationFolders
 from toolsearch.catalog.indexing import bring_up_to_date
-from toolsearch.catalog.request_packs import RequestSource
+from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.errors import IndexStoreError
 from toolsearch.tools.refusal import Refusal
@@ -88,13 +88,13 @@ def _write(folder: Path, snapshot: CatalogSnapshot, index: ToolSearchIndex, requ
     return file_digest(folder / _CONTENTS)
 
 
-def _read(folder: Path, digest: str) -> tuple[StoredIndex, dict[str, str], str | None]:
+def _read(folder: Path, digest: str) -> tuple[StoredIndex, dict[str, str], str]:
     try:
         if file_digest(folder / _CONTENTS) != digest:
             raise IndexStoreError(f"the index in {folder} is damaged: {_CONTENTS} has changed")
         contents = json.loads((folder / _CONTENTS).read_bytes())
         if file_digest(folder / MANIFEST) != contents["manifest"]:
             raise IndexStoreError(f"the index in {folder} is damaged: {MANIFEST} has changed")
-        return read_index(folder), contents["fingerprints"], contents.get("requests")
+        return read_index(folder), contents["fingerprints"], contents.get("requests", NO_REQUESTS.id)
     except (OSError, ValueError, KeyError) as error:
         raise IndexStoreError(f"the index in {folder} is incomplete ({type(error).__name__})") from error

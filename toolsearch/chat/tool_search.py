@@ -100,7 +100,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         mode: RevealSetting = "auto",
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,
-        requests: bool = True,
+        requests: bool = False,
         sessions: SessionStore | None = None,
         telemetry: Telemetry | None = None,
         manager: ToolCallingManager | None = None,
@@ -116,7 +116,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             eligibility=eligibility,
             max_rounds=max_rounds,
         )
-        if engine is not None and (strategy != "auto" or encoder != BUILT_IN or not requests or sessions is not None):
+        if engine is not None and (strategy != "auto" or encoder != BUILT_IN or requests or sessions is not None):
             raise BadSettingError(
                 "strategy, encoder, requests and sessions are the engine's: give them to it, not here"
             )
