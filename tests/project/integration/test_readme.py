@@ -110,7 +110,7 @@ def pages(tmp_path_factory) -> Iterator[Pages]:
 
 
 @pytest.fixture(scope="module")
-def workplace(tmp_path_factory, page) -> Path:
+def workspace(tmp_path_factory, page) -> Path:
     """A folder with the examples, as a checkout has them."""
     folder = tmp_path_factory.mktemp(page.stem)
     shutil.copytree(ROOT / "examples", folder / "examples")
@@ -127,13 +127,13 @@ class Typed:
 
 
 @pytest.fixture(scope="module")
-def typed(workplace, pages, blocks) -> list[Typed]:
+def typed(workspace, pages, blocks) -> list[Typed]:
     """The commands of the page, then its blocks of Python."""
     shown = [("command", command, says) for command, says in _commands(blocks)]
     for block, following in pairwise([*blocks, Block("", "", "")]):
         if _is_run_here(block):
             shown.append(("python", block.text, following.text if following.language == "text" else None))
-    printed = pages.typed(workplace, [(kind, text) for kind, text, _ in shown]) if shown else []
+    printed = pages.typed(workspace, [(kind, text) for kind, text, _ in shown]) if shown else []
     return [Typed(text, says, prints) for (_, text, says), prints in zip(shown, printed, strict=True)]
 
 
@@ -172,9 +172,9 @@ def test_what_is_typed_prints_what_the_page_shows(typed):
             _assert_shows(each.says, each.prints, each.text)
 
 
-def test_what_is_typed_leaves_only_files_behind_that_git_ignores(workplace, typed):
+def test_what_is_typed_leaves_only_files_behind_that_git_ignores(workspace, typed):
     ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()]
-    left = {path.name for path in workplace.iterdir()} - {"examples"}
+    left = {path.name for path in workspace.iterdir()} - {"examples"}
 
     assert [name for name in sorted(left) if not any(fnmatchcase(name, pattern) for pattern in ignored)] == []
 
