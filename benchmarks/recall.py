@@ -22,6 +22,7 @@ from benchmarks.datasets import add_sets_option, set_folders
 from benchmarks.figure_tables import print_table
 from benchmarks.labelled import SEED, LabelledSet, Quality, quality, read_set
 from benchmarks.results import write_figures
+from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
@@ -124,7 +125,12 @@ def _vectors() -> VectorCache:
 
 
 def index_of(tools: Tools, encoder: Encoder | None) -> ToolSearchIndex:
-    documents = [
+    return ToolSearchIndex(documents_of(tools), encoder=encoder, cache=_vectors())
+
+
+def documents_of(tools: Tools) -> list[ToolDocument]:
+    """As an index gets them, by their ids."""
+    return [
         document_from_schema(
             name=tool["id"],
             description=tool["description"],
@@ -134,7 +140,6 @@ def index_of(tools: Tools, encoder: Encoder | None) -> ToolSearchIndex:
         )
         for tool in tools
     ]
-    return ToolSearchIndex(documents, encoder=encoder, cache=_vectors())
 
 
 def _plain(results: Mapping[str, Mapping[str, Quality]]) -> dict[str, dict[str, dict[str, float]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from benchmarks import published_savings, savings, service_load, service_scaling
+from benchmarks import enrichment, published_savings, savings, service_load, service_scaling
 from benchmarks.pages import costs, quality
 from benchmarks.pages.quality import Tables
 from benchmarks.peers.tables import learnt_tables, page_tables
@@ -13,6 +13,7 @@ from benchmarks.peers.tables import learnt_tables, page_tables
 OF_FILE: Final[Mapping[str, Callable[[Any], Tables]]] = {
     "recall": lambda figures: quality.recall(figures) | learnt_tables(figures),
     "agent_queries": quality.agent_queries,
+    "enrichment": enrichment.page_tables,
     "abstention": quality.abstention,
     "peers": page_tables,
     "usage": quality.usage,

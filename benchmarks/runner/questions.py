@@ -42,6 +42,17 @@ QUESTIONS: Final[Sequence[Question]] = (
         compared=(Compared("*", "higher", is_exact=True),),
     ),
     Question(
+        "enrichment",
+        "What do requests of users bring to a search, and what do they cost it?",
+        cpu_minutes=1,
+        needs=(*_REAL_TOOLS, *_MCP_SERVERS, _LABELLED),
+        keys=("catalogue", "requests", "search"),
+        compared=(
+            *(Compared(f"*/{name}", "higher", is_exact=True) for name in ("recall_1", "recall_5", "ndcg_10")),
+            *(Compared(f"*/{name}", is_exact=True) for name in ("answered", "sure")),
+        ),
+    ),
+    Question(
         "answers",
         "What do the search tool and its answers cost, and does one call serve a task of three steps?",
         cpu_minutes=2,
