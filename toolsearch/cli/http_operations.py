@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import http.client
 import json
 import re
 import urllib.error
@@ -18,6 +19,7 @@ from toolsearch.documents.json_values import as_object, is_object
 from toolsearch.errors import BadSettingError, SourceError, ToolExecutionError
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.upstreams.secrets import as_secrets, redacted
 
 if TYPE_CHECKING:
     from toolsearch.catalog.sources.openapi_request import HttpRequest
@@ -27,6 +29,7 @@ _MOST_BYTES: Final = 20_000_000
 _MOST_SHOWN: Final = 2_000  # characters of an answer that is an error
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REDIRECTS: Final = range(300, 400)
+_CUT_OFF: Final = "the API's answer broke off; the call may have had its effect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,11 @@ class HttpCalls:
     def is_given(self) -> bool:
         return bool(self.base_url or self.headers or self.keys)
 
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What no error may show."""
+        return as_secrets(self.headers.values(), self.keys.values())
+
 
 def from_environment(given: Sequence[str], option: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Read each ``NAME=VARIABLE``. Raises BadSettingError, which shows no value: it might be the secret itself."""
@@ -59,6 +67,8 @@ def from_environment(given: Sequence[str], option: str, environment: Mapping[str
             )
         if variable not in environment:
             raise BadSettingError(f"{option}: the environment has no variable {variable}")
+        if not environment[variable].isprintable():  # http.client would show the value in its error
+            raise BadSettingError(f"{option}: the value of {variable} has a line break or a control character")
         read[name] = environment[variable]
     return read
 
@@ -106,19 +116,25 @@ def _send(request: HttpRequest, calls: HttpCalls, schemes: JsonObject) -> Json:
     opener = urllib.request.build_opener(_NoRedirects)
     try:
         with opener.open(made, timeout=TIMEOUT_S) as answer:
-            return _read(answer.read(_MOST_BYTES + 1), answer.headers.get_content_type())
+            content = answer.read(_MOST_BYTES + 1)
+            if answer.length and len(content) <= _MOST_BYTES:  # bytes that were promised and never came
+                raise ToolExecutionError(_CUT_OFF)
+            return _read(content, answer.headers.get_content_type())
     except urllib.error.HTTPError as error:
         with error:
             text = error.read(_MOST_BYTES).decode("utf-8", "replace")
             if error.code in _REDIRECTS:
                 raise ToolExecutionError(f"the API answers {error.code}, a redirect, which is not followed") from None
-            raise ToolExecutionError(f"the API answers {error.code} {error.reason}: {text[:_MOST_SHOWN]}") from None
+            said = redacted(f"{error.reason}: {text}", calls.secrets)
+            raise ToolExecutionError(f"the API answers {error.code} {said[:_MOST_SHOWN]}") from None
     except TimeoutError:
         raise ToolExecutionError(
             f"the API did not answer within {TIMEOUT_S:g} s; the call may have had its effect"
         ) from None
     except urllib.error.URLError as error:
         raise ToolExecutionError(f"the API cannot be reached: {error.reason}") from None
+    except (OSError, http.client.HTTPException):
+        raise ToolExecutionError(_CUT_OFF) from None
 
 
 def _request(request: HttpRequest, calls: HttpCalls, schemes: JsonObject) -> urllib.request.Request:

@@ -38,6 +38,7 @@ DOCUMENT = {
         },
         "/moved": {"get": {"operationId": "moved"}},
         "/broken": {"get": {"operationId": "broken"}},
+        "/short": {"get": {"operationId": "short"}},
     },
 }
 
@@ -52,6 +53,8 @@ class Handler(BaseHTTPRequestHandler):
         if status == 302:
             self.send_header("location", "/elsewhere")
         self.send_header("content-type", "application/json")
+        if self.path == "/v1/short":
+            self.send_header("content-length", "100000")
         self.end_headers()
         seen = {name: self.headers.get(name) for name in ("X-Api-Key", "X-Team", "Authorization")}
         asked = {"method": self.command, "path": self.path, "body": body, **seen}
@@ -141,6 +144,33 @@ def test_what_cannot_be_sent_is_told(run, base_url, arguments, code, message):
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith(message)
     assert "hunter" not in ran.err
+
+
+def test_an_answer_that_breaks_off_is_refused(run, base_url):
+    ran = run("call", "orders__short", "--base-url", base_url, "--source", "orders.json")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert "broke off; the call may have had its effect" in ran.err
+
+
+def test_an_error_of_the_api_shows_no_credential(run, base_url):
+    options = ["--base-url", base_url, "--key", "key=ORDERS_KEY", "--source", "orders.json"]
+
+    ran = run("call", "orders__broken", *options)
+
+    assert ran.err.startswith("error [tool_failed]: the API answers 500")
+    assert '"X-Api-Key": "***"' in ran.err
+    assert "s3cret" not in ran.err
+
+
+def test_a_value_that_no_header_can_hold_is_refused_unseen(run, base_url, monkeypatch):
+    monkeypatch.setenv("ORDERS_KEY", "s3cret\r")
+
+    ran = run("call", "orders__broken", "--base-url", base_url, "--key", "key=ORDERS_KEY", "--source", "orders.json")
+
+    assert ran.code == 2
+    assert "the value of ORDERS_KEY has a line break" in ran.err
+    assert "s3cret" not in ran.err
 
 
 def test_other_tools_are_not_sent_anywhere(run):
