@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 from toolsearch.documents.json_values import as_object, is_object
 from toolsearch.errors import BadSettingError, SourceError, ToolExecutionError
@@ -51,8 +51,9 @@ class HttpCalls:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """What no error may show."""
-        return as_secrets(self.headers.values(), self.keys.values())
+        """What no error may show, in every form in which it is sent."""
+        texts = [*self.headers.values(), *self.keys.values()]
+        return as_secrets(texts, map(quote, texts), map(quote_plus, texts), map(_base64, self.keys.values()))
 
 
 def from_environment(given: Sequence[str], option: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -166,9 +167,13 @@ def _add(
         else:
             headers[name] = key
     elif str(scheme.get("scheme", "")).lower() == "basic":  # user:password
-        headers["authorization"] = f"Basic {base64.b64encode(key.encode()).decode()}"
+        headers["authorization"] = f"Basic {_base64(key)}"
     else:  # http bearer, oauth2, openIdConnect
         headers["authorization"] = f"Bearer {key}"
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def _encoded(body: Json, content_type: str) -> tuple[bytes | None, str]:

@@ -153,13 +153,16 @@ def test_an_answer_that_breaks_off_is_refused(run, base_url):
     assert "broke off; the call may have had its effect" in ran.err
 
 
-def test_an_error_of_the_api_shows_no_credential(run, base_url):
-    options = ["--base-url", base_url, "--key", "key=ORDERS_KEY", "--source", "orders.json"]
+@pytest.mark.parametrize(
+    ("scheme", "shown"), [("key", '"X-Api-Key": "***"'), ("login", '"Authorization": "Basic ***"')]
+)
+def test_an_error_of_the_api_shows_no_credential(run, base_url, scheme, shown):
+    options = ["--base-url", base_url, "--key", f"{scheme}=ORDERS_KEY", "--source", "orders.json"]
 
     ran = run("call", "orders__broken", *options)
 
     assert ran.err.startswith("error [tool_failed]: the API answers 500")
-    assert '"X-Api-Key": "***"' in ran.err
+    assert shown in ran.err
     assert "s3cret" not in ran.err
 
 
