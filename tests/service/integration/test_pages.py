@@ -196,8 +196,10 @@ def test_one_signs_in_searches_and_opens_an_explanation_by_keyboard_alone(browse
         expect(page.get_by_label("API key")).to_be_focused()
         page.keyboard.type(site.key)
         page.keyboard.press("Enter")
-        page.wait_for_url("**/pages/playground")
+        expect(page.get_by_label("What the agent wants to do")).to_be_focused()  # else what is typed goes nowhere
         page.keyboard.type("send a message")
+        asked = "q=send+a+message&corpus=catalog%2Fdefault&limit=5"
+        expect(page).to_have_url(f"{site.url}/pages/playground?{asked}")  # no later results take the place of these
         expect(page.get_by_role("heading", name="Hybrid")).to_be_visible()
         expect(page.get_by_role("status")).to_contain_text("hybrid: 5")
         second = page.locator("#results details").nth(1)
@@ -205,7 +207,6 @@ def test_one_signs_in_searches_and_opens_an_explanation_by_keyboard_alone(browse
         page.keyboard.press("Enter")
 
         expect(second.get_by_text("Place 2")).to_be_visible()
-        expect(page).to_have_url(f"{site.url}/pages/playground?q=send+a+message&corpus=catalog%2Fdefault&limit=5")
         looked.require_nothing_wrong()
 
 
