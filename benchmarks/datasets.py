@@ -14,6 +14,7 @@ from benchmarks.results import ROOT
 SETS: Final = ROOT.parent / "shared" / "eval"  # a folder for each set; of others' data, so that it is not in ours
 TEST, TRAIN = "queries.test.jsonl", "queries.train.jsonl"  # in each of them; not all have the latter
 AGENT_QUERIES: Final = ROOT / "benchmarks" / "agent_queries"  # a file for each catalogue
+LANGUAGES: Final = ROOT / "benchmarks" / "languages"  # some of them in other languages
 REQUESTS: Final = ROOT / "benchmarks" / "requests"  # what users ask of the tools of a set; a file for each
 UNANSWERABLE: Final = ROOT / "benchmarks" / "unanswerable.jsonl"
 OCTOKIT: Final = ROOT / "benchmarks" / "node_modules" / "@octokit" / "openapi"

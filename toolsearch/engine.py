@@ -82,8 +82,8 @@ class ToolSearch:
     catalog    a Catalog, or a list of what a Catalog takes. The engine follows every change of a Catalog; whoever made
                it closes it
     strategy   what ranks unless a search says otherwise: "auto" is hybrid with an encoder, and keyword without one
-    encoder    an Encoder, or what `open_encoder` takes: "built-in", a folder, or the name of a sentence-transformers
-               model; None searches without meaning
+    encoder    an Encoder, or what `open_encoder` takes: "built-in", "multilingual", a folder, or the name of a
+               sentence-transformers model; None searches without meaning
     index_dir  where the index is kept between starts; None keeps it in memory
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
     cache      of vectors, to share with other engines; whoever made it closes it. None: one of its own

@@ -56,7 +56,7 @@ class RankingSettings(SettingsSection):
     )
     encoder: str | None = Field(
         default=BUILT_IN,
-        description="built-in, a folder, or the name of a sentence-transformers model; hybrid and semantic need one.",
+        description="built-in, multilingual, a folder, or a sentence-transformers model; hybrid and semantic need one.",
     )
     requests: bool = Field(
         default=False,

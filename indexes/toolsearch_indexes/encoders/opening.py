@@ -1,4 +1,6 @@
-"""Which encoder a text means: ``built-in``, ``onnx:FOLDER``, a folder, or a sentence-transformers model's name."""
+"""Which encoder a text means: ``built-in``, ``multilingual``, ``onnx:FOLDER``, a folder, or the name of a
+sentence-transformers model.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder, is_static
 
 BUILT_IN = "built-in"
+MULTILINGUAL = "multilingual"
 _ONNX = "onnx:"
 
 
@@ -21,6 +24,10 @@ def open_encoder(spec: str | Path) -> Encoder:
     text = str(spec)
     if text == BUILT_IN:
         return _built_in()
+    if text == MULTILINGUAL:
+        from toolsearch_indexes.encoders.multilingual import MultilingualEncoder
+
+        return MultilingualEncoder()
     folder = Path(text.removeprefix(_ONNX))
     if is_static(folder):
         return StaticEncoder(folder)

