@@ -36,10 +36,11 @@ def test_a_row_says_for_how_many_tools_there_are_requests_and_what_is_answered_t
     assert (row.tools, row.with_requests, row.answered, row.sure) == (2, 1, 0.0, 0.0)
 
 
-def test_each_tool_of_a_set_has_four_requests_that_an_index_takes():
-    rows = [json.loads(line) for line in (REQUESTS / "livemcp.jsonl").read_text("utf-8").splitlines()]
+@pytest.mark.parametrize(("file", "tools"), [("livemcp.jsonl", 527), ("mcp_servers_8.jsonl", 50)])
+def test_each_tool_of_a_set_has_four_requests_that_an_index_takes(file, tools):
+    rows = [json.loads(line) for line in (REQUESTS / file).read_text("utf-8").splitlines()]
 
-    assert len({row["id"] for row in rows}) == len(rows) == 527
+    assert len({row["id"] for row in rows}) == len(rows) == tools
     assert all(cleaned_requests(row["requests"]) == tuple(row["requests"]) for row in rows)
     assert all(len(row["requests"]) == 4 for row in rows)
 
