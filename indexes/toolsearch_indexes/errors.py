@@ -53,7 +53,7 @@ class EncoderError(ToolSearchError):
 
     code = "encoder_error"
     status = 503
-    model_text = "searching by meaning does not work at the moment; search with strategy 'keyword'"
+    model_text = "searching by meaning does not work at the moment; search by a /pattern/, or by select:NAME"
 
 
 class IndexStoreError(ToolSearchError):

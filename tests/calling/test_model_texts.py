@@ -94,7 +94,7 @@ def test_a_search_by_meaning_whose_encoder_fails_tells_the_model_how_to_go_on() 
             raise EncoderError("the model in '/srv/model' cannot be loaded")
 
     told = answer(engine(encoder=Failing(32)), "toolSearchTool", query="anything", strategy="semantic")
-    assert told == "searching by meaning does not work at the moment; search with strategy 'keyword'"
+    assert told == "searching by meaning does not work at the moment; search by a /pattern/, or by select:NAME"
 
 
 @pytest.mark.parametrize("value", [asyncio.Lock, lambda: 10**5_000])

@@ -64,9 +64,7 @@ class SearchArguments:
         """
         unknown = sorted(arguments.keys() - set(_ARGUMENTS))
         if unknown:
-            raise BadQueryError(
-                f"unknown argument {shown_name(unknown[0])!r}; there are queries, strategy, limit and server"
-            )
+            raise BadQueryError(f"unknown argument {shown_name(unknown[0])!r}; there are queries, limit and server")
         queries = _queries(arguments.get("queries"), arguments.get("query"))
         strategy, server = _strategy(arguments.get("strategy")), _server(arguments.get("server"), servers)
         searches: list[AskedSearch] = []

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from toolsearch.discovery.search_arguments import DEFAULT_LIMIT, LIST_SERVERS, MAX_LIMIT, MAX_QUERIES
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.safety import OPEN_WORLD, READ_ONLY
-from toolsearch_indexes.strategies import RANKINGS, Ranking
 
 # Nothing of the catalog is in these texts: a definition that changed in the middle of a conversation would cost the
 # prompt cache. Asking for one short query per capability helps more than any ranking: such queries find 86 % of the
@@ -28,19 +25,17 @@ _QUERIES_DESCRIPTION = (
 
 def search_tool_definition(
     *,
-    strategies: Sequence[Ranking] = RANKINGS,
     default_limit: int = DEFAULT_LIMIT,
     max_limit: int = MAX_LIMIT,
     hint: str = "",
 ) -> ToolDefinition:
-    """Return the search tool's definition, under 250 tokens without a *hint*.
+    """Return the search tool's definition, at most 200 tokens without a *hint*. That is the operator's, and comes last.
 
-    *strategies* are those that the index can answer, the default first. *hint* is the operator's own, and comes last.
-    The schema bounds no limit: one out of range is clamped, not refused.
+    The schema bounds no limit: one out of range is clamped, not refused. It names no strategy, since which one ranks is
+    the application's choice; one that a model sends all the same is used.
     """
     properties: dict[str, Json] = {
         "queries": {"type": "array", "items": {"type": "string"}, "description": _QUERIES_DESCRIPTION},
-        "strategy": {"type": "string", "enum": list(strategies), "description": f"Default {strategies[0]}."},
         "limit": {"type": "integer", "description": f"Tools per query, 1-{max_limit}, default {default_limit}."},
         "server": {"type": "string", "description": "Only tools of this server."},
     }

@@ -255,7 +255,7 @@ class Conversation:
     def search(
         self, query: str, *, limit: int | None = None, strategy: Strategy | None = None, server: str | None = None
     ) -> Found:
-        """Search within reach, and expand what is found."""
+        """Search within reach, and expand what is found; for a tool's full name, that tool alone."""
         return search_in(self, query, limit=limit, strategy=strategy, server=server)
 
     def answers(self, asked: SearchArguments) -> list[AnsweredQuery]:
@@ -357,12 +357,9 @@ class Conversation:
         return self._new_search_definition() if known is None else known
 
     def _new_search_definition(self) -> ToolDefinition:
-        options, strategies = self.options, self.host.strategies
+        options = self.options
         return search_tool_definition(
-            strategies=strategies,
-            default_limit=options.limit,
-            max_limit=options.max_limit,
-            hint=options.search_hint,
+            default_limit=options.limit, max_limit=options.max_limit, hint=options.search_hint
         )
 
 

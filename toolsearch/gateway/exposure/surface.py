@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from toolsearch.access.reach import Reach
@@ -68,7 +69,6 @@ class Surface:
         self._unapproved = UnapprovedTools(registry)
         self._notes = AnswerNotes(states, registry, rules)
         self._is_split = settings.call_tools == "split"
-        self._own: tuple[tuple[str, ...], list[dict[str, Any]]] | None = None
         self._answers = AnswerWriter(self._shown, engine.options.answer_tokens, engine.counter, is_split=self._is_split)
 
     def entries(self, caller: Caller) -> list[dict[str, Any]]:
@@ -79,7 +79,7 @@ class Surface:
         """
         view = self._view(caller)
         exposure = self._exposure(caller, view)
-        own = self._own_entries() if exposure.is_searched else []
+        own = self._own_entries if exposure.is_searched else []
         tools = map(self._shown, self._listed(caller, view, exposure))
         return [*own, *(entry_for(tool, caller.era) for tool in tools if tool is not None)]
 
@@ -138,7 +138,7 @@ class Surface:
 
         The SDK's transport checks arguments against it before the call reaches the gateway.
         """
-        own = {tool_name(entry): schema_of(entry) for entry in self._own_entries()}
+        own = {tool_name(entry): schema_of(entry) for entry in self._own_entries}
         if name in own:
             return own[name]
         tool = self._registry.find(name) if self._engine.view(reach).allows(name) else None
@@ -208,18 +208,14 @@ class Surface:
         written = self._answers.write(exposure, answers, listed_before=listed, servers=servers, note=note)
         return SearchAnswer.of(written, exposure)
 
+    @cached_property
     def _own_entries(self) -> list[dict[str, Any]]:
-        """The search tool and the call tools as MCP lists them; written once, and again if the strategies change."""
-        strategies = self._engine.strategies
-        if self._own is None or self._own[0] != strategies:
-            search = search_tool_definition(
-                strategies=strategies,
-                default_limit=self._engine.options.limit,
-                max_limit=self._engine.options.max_limit,
-                hint=self._engine.options.search_hint,
-            )
-            self._own = strategies, [write_tool(search), *call_tool_entries(is_split=self._is_split)]
-        return self._own[1]
+        """The search tool and the call tools as MCP lists them."""
+        options = self._engine.options
+        search = search_tool_definition(
+            default_limit=options.limit, max_limit=options.max_limit, hint=options.search_hint
+        )
+        return [write_tool(search), *call_tool_entries(is_split=self._is_split)]
 
     def _view(self, caller: Caller) -> View:
         return self._engine.view(caller.principal.reach)
