@@ -182,6 +182,7 @@ class Session:
     ) -> list[ToolReference]:
         """Search as `ToolSearch.search` does, within reach, and expand what is found into this session.
 
+        Where *query* is a tool's full name, that tool alone is expanded.
         What the budget lets nobody be shown is left out; `ToolSearch.notes` says of what tool and why.
         """
         with self.conversation() as conversation:

@@ -132,5 +132,6 @@ class Search:
                 for found, rows in zip((literal, similar), segment.names.rows_named(candidate), strict=True):
                     found += [segment.names.names[row] for row in rows if allowed is None or allowed[row]]
             if literal or similar:
-                return sorted(literal or similar)
+                # What has the name in full comes before what has it under its server.
+                return sorted(literal or similar, key=lambda each: (each != name, each.casefold() != candidate, each))
         return []

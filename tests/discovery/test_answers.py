@@ -132,6 +132,8 @@ def test_a_limit_that_cuts_off_what_fits_is_told() -> None:
 def test_names_that_are_not_there_and_tools_that_are_too_long_are_named() -> None:
     selected = AnsweredQuery("select:nope,git__log,wide", [LOG], fitting=1, too_long=["wide"], missing=["nope"])
 
+    near = replace(selected, near={"nope": ["note", "note_all"]})
+    assert lines(near)[2] == "No tool is named nope (did you mean note, note_all?)."
     assert lines(selected)[2:] == ["No tool is named nope.", "Found as well, but too long to be shown: wide."]
 
 

@@ -66,6 +66,34 @@ async def test_several_queries_of_a_client_are_answered_in_one_call_and_every_lo
     assert gateway.ledger.last_searches[0].query == "bake bread; cut the grass"
 
 
+async def test_a_full_name_is_the_one_definition_of_an_answer_and_names_that_are_not_there_get_near_ones():
+    async with gateway_of("a", "b") as (gateway, servers):
+        await servers["a"].lists(
+            *(entry(f"dig_{what}", description="Digs a hole") for what in ("hole", "deep", "well"))
+        )
+        await servers["b"].lists(entry("bury", description="Buries a bone in a hole"))
+        for caller in (MODERN, HEDGED, EXPANDING):
+            alone = (await search(gateway, caller, "a__dig_well")).answer
+            missing = (await search(gateway, caller, "select:a__dig_well,a__dig_wel,nope")).answer
+
+            assert [tool["name"] for tool in alone.structured["tools"]] == ["a__dig_well"]
+            assert len(alone.structured["alsoFound"]) >= 2
+            assert [tool["name"] for tool in missing.structured["tools"]] == ["a__dig_well"]
+            told = "No tool is named a__dig_wel (did you mean a__dig_well?), nope."
+            assert told in missing.text
+            assert told in missing.structured["note"]
+
+
+async def test_the_search_tool_names_no_strategy_and_takes_one_all_the_same():
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists(entry("dig"), entry("dig_deep"))
+        own = (await gateway.list_tools(MODERN))[0]
+        found = (await gateway.search(MODERN, {"queries": ["^dig$|_dig$"], "strategy": "regex"})).answer
+
+    assert list(own["inputSchema"]["properties"]) == ["queries", "limit", "server"]
+    assert [tool["name"] for tool in found.structured["tools"]] == ["a__dig"]
+
+
 async def test_an_operators_hint_ends_the_search_tools_description():
     section = {"search": {"searchHint": "Gardens and kitchens."}, "passThrough": {"maxTools": 0}}
     async with Gateway(read_gateway_config({"mcpServers": {}, "toolsearch": section}, {}), gate=OpenGate()) as gateway:

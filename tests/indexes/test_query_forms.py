@@ -76,6 +76,15 @@ def test_what_tells_names_apart_stays_in_the_key(one: str, other: str) -> None:
     assert name_key(one) != name_key(other)
 
 
+def test_what_has_a_name_in_full_comes_before_what_has_it_under_a_server() -> None:
+    locals_ = [ToolDocument(f"{server}__send", local_name="send") for server in ("a", "mail")]
+    index = ToolSearchIndex([*locals_, ToolDocument("Send"), ToolDocument("send")])
+
+    assert [hit.name for hit in index.search("send")] == ["send", "Send", "a__send", "mail__send"]
+    assert [hit.name for hit in index.search("SEND")] == ["Send", "send", "a__send", "mail__send"]
+    assert [hit.name for hit in index.search("select:send")] == ["send"]
+
+
 def test_the_names_that_a_select_did_not_find_are_those_that_a_search_for_each_alone_does_not_find() -> None:
     index = ToolSearchIndex([ToolDocument("git__log", local_name="log"), ToolDocument("mail__send")])
 

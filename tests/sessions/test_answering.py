@@ -18,6 +18,14 @@ def lines(session: Session, *queries: str, **arguments: Any) -> list[str]:
     return ask(session, *queries, **arguments).splitlines()
 
 
+def two_servers() -> Catalog:
+    """Two servers with a tool ``send``, and one with a tool that is too wide for 200 tokens."""
+    properties: dict[str, Any] = {f"parameter_{number}": {"type": "string"} for number in range(60)}
+    wide = ToolDefinition("mail__wide", "Send a wide mail", {"type": "object", "properties": properties}, server="mail")
+    sends = [ToolDefinition(f"{server}__send", f"Send by {server}", server=server) for server in ("mail", "cal")]
+    return Catalog([*sends, wide, ToolDefinition("mail__list", "List the mail", server="mail")])
+
+
 def test_one_call_with_several_queries_loads_the_best_of_each() -> None:
     session = engine_of().session("a")
 
@@ -53,7 +61,91 @@ def test_a_query_that_cannot_be_searched_for_is_an_error_alone_and_a_line_among_
 def test_selecting_names_what_there_is_not() -> None:
     session = engine_of().session("a")
 
-    assert lines(session, "select:pay_bill,pay_bil,no_such_tool")[-1] == "No tool is named pay_bil, no_such_tool."
+    told = lines(session, "select:pay_bill,pay_bil,no_such_tool")
+    assert told[-1] == "No tool is named pay_bil (did you mean pay_bill?), no_such_tool."
+    assert session.discovered == ["pay_bill"]
+
+
+def test_near_names_are_in_reach_and_of_the_server_and_not_of_tools_that_cannot_be_shown() -> None:
+    engine = engine_of(catalog=two_servers(), budget=Budget(max_definition_tokens=200))
+    every, mail = engine.session("every"), engine.session("mail", deny=["cal__send"])
+    query = "select:mail__sent,cal__sent"
+
+    def told(session: Session, asked: str, **arguments: Any) -> str:
+        return lines(session, asked, **arguments)[-1].removeprefix("No tool is named ")
+
+    assert told(every, query) == "mail__sent (did you mean mail__send?), cal__sent (did you mean cal__send?)."
+    assert told(mail, query) == "mail__sent (did you mean mail__send?), cal__sent."
+    assert told(every, query, server="cal") == "mail__sent, cal__sent (did you mean cal__send?)."
+    assert told(mail, "select:mail__wid") == "mail__wid."
+
+
+def test_near_names_are_looked_for_for_the_first_few_missing_names_of_a_call() -> None:
+    told = lines(engine_of().session("a"), "select:pay_bila,pay_bilb,pay_bilc", "select:pay_bild,pay_bile,pay_bilf")[-1]
+
+    assert told.count("(did you mean pay_bill?)") == 5
+    assert told.endswith("pay_bile (did you mean pay_bill?), pay_bilf.")
+
+
+def test_a_name_that_several_servers_have_hides_no_missing_one() -> None:
+    told = lines(engine_of(catalog=two_servers()).session("a"), "select:send,nope")
+
+    assert told[-1] == "No tool is named nope."
+    assert [line.split("(")[0] for line in told if line.startswith("-")] == ["- cal__send", "- mail__send"]
+
+
+def test_selected_names_beyond_the_limit_are_counted() -> None:
+    assert lines(engine_of().session("a"), "select:pay_bill,send_mail", limit=1)[1] == "1 of 2 tools that fit."
+
+
+@pytest.mark.parametrize("exposure", ["append", "fixed", "deferred", "messages"])
+@pytest.mark.parametrize("query", ["mail__send", "`mail__send`", "functions.mail__send", "mail__send(to='Ann')"])
+def test_a_full_name_loads_that_tool_alone_in_every_mode(exposure: Any, query: str) -> None:
+    engine = engine_of(catalog=two_servers(), exposure=exposure)
+    asked, searched = engine.session("a"), engine.session("b")
+
+    ask(asked, query)
+    found = [each.name for each in searched.search(query)]
+
+    assert (asked.discovered, searched.discovered) == (["mail__send"], ["mail__send"])
+    assert found[0] == "mail__send"
+    assert len(found) > 1
+
+
+def test_a_full_name_that_servers_have_for_a_tool_of_theirs_as_well_loads_the_one_that_has_no_server() -> None:
+    catalog = two_servers()
+    catalog.add(ToolDefinition("send", "Send anything"))
+    asked, searched = engine_of(catalog=catalog).session("a"), engine_of(catalog=catalog).session("b")
+
+    ask(asked, "send")
+    found = [each.name for each in searched.search("send")]
+
+    assert (asked.discovered, searched.discovered) == (["send"], ["send"])
+    assert found[:3] == ["send", "cal__send", "mail__send"]
+
+
+def test_a_name_without_its_server_is_no_full_name() -> None:
+    session = engine_of(catalog=two_servers()).session("a")
+
+    ask(session, "send")
+    assert session.discovered == ["cal__send", "mail__send"]
+
+
+def test_the_full_name_of_a_tool_that_cannot_be_shown_loads_no_other() -> None:
+    engine = engine_of(catalog=two_servers(), budget=Budget(max_definition_tokens=200))
+    session = engine.session("a")
+
+    told = lines(session, "mail__wide")
+    session.search("mail__wide")
+
+    assert "Found as well, but too long to be shown: mail__wide." in told
+    assert session.discovered == []
+
+
+def test_a_strategy_that_is_sent_is_used_though_the_definition_names_none() -> None:
+    session = engine_of().session("a")
+
+    ask(session, "^pay_", strategy="regex")
     assert session.discovered == ["pay_bill"]
 
 

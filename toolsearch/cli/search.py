@@ -24,6 +24,8 @@ from toolsearch.cli.options import (
 from toolsearch.cli.output import line, print_json, stdout, table, tell
 from toolsearch.cli.rules import warn_of_idle_rules
 
+_MOST_MISSING = 5  # names that are told, with near ones
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -61,7 +63,9 @@ def search(
     """
     from toolsearch.access.reach import EVERY_TOOL, Reach
     from toolsearch.discovery.loading import is_weak
-    from toolsearch_indexes.query_forms import Words, read_form
+    from toolsearch.errors import shown_name
+    from toolsearch.tools.naming import did_you_mean
+    from toolsearch_indexes.query_forms import Words, read_form, select_missing
 
     reach = Reach.parse(allow or EVERY_TOOL, deny or ())
     options = {"index__strategy": strategy, "index__encoder": encoder, "search__limit": limit}
@@ -71,6 +75,7 @@ def search(
         is_ranked = isinstance(read_form(query), Words) and engine.strategies[0] != "regex"
         found = every if show_all or not is_ranked else near_the_best(every)
         names = dict.fromkeys([*(reference.name for reference in found if explain), *(tool or ())])
+        missing = select_missing(query, lambda name: engine.search(name, limit=1, reach=reach, server=server))
         explained = [engine.explain(query, name, reach=reach, server=server) for name in names]
         if as_json:
             results = [asdict(reference) for reference in found]
@@ -81,6 +86,8 @@ def search(
                 "results": results,
                 "left_out": len(every) - len(found),
             }
+            if missing:
+                answer["not_found"] = missing
             if names:
                 answer["explained"] = [{"name": one.tool, **asdict(one)} for one in explained]
             print_json(answer | {"notes": engine.notes})
@@ -95,6 +102,9 @@ def search(
             _tell_what_is_left_to_do(found, left_out=len(every) - len(found))
         else:
             tell("Nothing fits; try other words, one capability at a time, or a /pattern/.")
+        if not as_json:
+            for name in missing[:_MOST_MISSING]:
+                tell(f"No tool is named {shown_name(name)}{did_you_mean(name, engine.view(reach, server).names)}.")
         if explained and not as_json:
             _show(explained)
     return ExitCode.OK if found else ExitCode.NOTHING

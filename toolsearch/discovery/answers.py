@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from toolsearch.discovery.call_tools import call_tool_for
@@ -62,6 +62,7 @@ class AnsweredQuery:
               are even more
     too_long  names of what was found and cannot be shown
     missing   what was selected by name and does not exist
+    near      for those of *missing* for which there are any: names that may have been meant
     error     why there is no answer, written for the model
     """
 
@@ -73,6 +74,7 @@ class AnsweredQuery:
     too_long: Sequence[str] = ()
     missing: Sequence[str] = ()
     error: str = ""
+    near: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
     @property
     def loaded(self) -> list[str]:
@@ -274,7 +276,7 @@ class _Page:
 
     def _rest(self, size: _Size) -> list[str]:
         is_weak = any(answer.finding in ("weak", "nothing") for answer in self.answers if not answer.missing)
-        missing = [shown_name(name) for answer in self.answers for name in answer.missing]
+        missing = dict.fromkeys(_missing(name, answer.near) for answer in self.answers for name in answer.missing)
         too_long = dict.fromkeys(name for answer in self.answers for name in answer.too_long)
         return [
             f"No tool is named {', '.join(missing)}." if missing else "",
@@ -283,6 +285,11 @@ class _Page:
             self.servers if size.has_servers else "",
             self.note,
         ]
+
+
+def _missing(name: str, near: Mapping[str, Sequence[str]]) -> str:
+    meant = f" (did you mean {', '.join(near[name])}?)" if near.get(name) else ""
+    return f"{shown_name(name)}{meant}"
 
 
 def left_note(names: Sequence[str]) -> str:

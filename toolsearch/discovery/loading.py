@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Final, Literal, TypeAlias
 
 from toolsearch.tools.definition import ToolReference
-from toolsearch_indexes.query_forms import Pattern, Select, read_form
+from toolsearch_indexes.query_forms import Pattern, Select, Words, name_candidates, read_form
 
 Fit: TypeAlias = Literal["fits", "may fit", "related"]
 
@@ -27,6 +27,16 @@ _NEAR_THE_BEST = 0.5
 def is_weak(references: Sequence[ToolReference]) -> bool:
     """Whether requests that no tool serves often have as good an answer."""
     return not references or references[0].confidence == "low"
+
+
+def is_full_name(query: str, references: Sequence[ToolReference]) -> bool:
+    """Whether *query* is the full name of the best of *references*, so that this tool alone is meant.
+
+    It may have around it what models write there, such as ``functions.`` in front.
+    """
+    form = read_form(query)
+    is_name = isinstance(form, Words) and bool(references)
+    return is_name and references[0].name.casefold() in name_candidates(query.strip())
 
 
 def fits_of(references: Sequence[ToolReference]) -> list[Fit]:

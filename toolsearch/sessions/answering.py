@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Protocol
 
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, Finding, FoundTool, left_note
 from toolsearch.discovery.exposure import Exposure
-from toolsearch.discovery.loading import Fit, fits_of, is_weak, loaded
+from toolsearch.discovery.loading import Fit, fits_of, is_full_name, is_weak, loaded
 from toolsearch.discovery.search_arguments import AskedSearch, SearchArguments
 from toolsearch.discovery.servers import MOST_UNASKED, MOST_WHEN_ASKED, server_list
 from toolsearch.discovery.view import View
@@ -22,11 +23,13 @@ from toolsearch.sessions.state import SessionState
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.definition import Tool, ToolReference
 from toolsearch.tools.json_types import Json
+from toolsearch.tools.naming import near_names
 from toolsearch.tools.output import ToolOutput
 from toolsearch_indexes.query_forms import Select, Words, read_form, select_missing
 from toolsearch_indexes.strategies import Strategy
 
 _COUNTED = 50  # tools that fit are counted up to here
+_MOST_NEAR = 5  # missing names of a call that near ones are looked for: each is compared with every name in reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,10 @@ class Searcher:
         Raises BadQueryError or BadPatternError, written for the model, for a single query.
         """
         if len(asked.searches) == 1:
-            return [self._answered(asked.searches[0])]
-        return [self._answered_or_refused(each) for each in asked.searches]
+            answers = [self._answered(asked.searches[0])]
+        else:
+            answers = [self._answered_or_refused(each) for each in asked.searches]
+        return self._with_near_names(asked, answers)
 
     def servers(self, asked: SearchArguments, answers: Sequence[AnsweredQuery]) -> str:
         """Which servers there are: if the model asks for them, or if nothing that it asked for fits."""
@@ -105,31 +110,48 @@ class Searcher:
             return AnsweredQuery(asked.query, finding="nothing", error=str(error))
 
     def _answered(self, asked: AskedSearch) -> AnsweredQuery:
-        parted = self.split(self.find(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server))
+        found = self.find(asked.query, limit=asked.limit, strategy=asked.strategy, server=asked.server)
+        parted = self.split(found)
         references = parted.shown
         fits = fits_of(references)
         load = loaded(asked.query, references, by_pattern=asked.strategy == "regex")
+        names = _meant(asked.query, found, references[:load])
         count = _count(fits)
         total = self._total(asked) if 0 < count == asked.limit else count
         return AnsweredQuery(
             asked.query,
             [
-                FoundTool(reference, fit, place < load)
-                for place, (reference, fit) in enumerate(zip(references, fits, strict=True))
+                FoundTool(reference, fit, reference.name in names)
+                for reference, fit in zip(references, fits, strict=True)
             ],
             self._finding(asked.query, references),
             total,
             total == _COUNTED,
             parted.refused,
-            self._missing(asked, len(parted.shown) + len(parted.refused)),
+            self._missing(asked, found),
         )
 
-    def _missing(self, asked: AskedSearch, found: int) -> list[str]:
-        """What is selected by name and does not exist. Looked up once more only where something is missing."""
+    def _missing(self, asked: AskedSearch, found: Sequence[ToolReference]) -> list[str]:
+        """What is selected by name and does not exist. Looked up once more only if not all was found as it is written:
+        one name may mean the tools of several servers.
+        """
         form = read_form(asked.query)
-        if not isinstance(form, Select) or found >= len(form.names):
+        if not isinstance(form, Select) or {reference.name for reference in found}.issuperset(form.names):
             return []
         return select_missing(asked.query, lambda name: self._search(name, 1, None, asked.server))
+
+    def _with_near_names(self, asked: SearchArguments, answers: Sequence[AnsweredQuery]) -> list[AnsweredQuery]:
+        """*answers* with the names in reach that may have been meant by the first of those that are missing."""
+        servers = {
+            name: each.server for each, answer in zip(asked.searches, answers, strict=True) for name in answer.missing
+        }
+        near = {name: self._near(name, server) for name, server in islice(servers.items(), _MOST_NEAR)}
+        return [
+            replace(answer, near={name: near[name] for name in answer.missing if near.get(name)}) for answer in answers
+        ]
+
+    def _near(self, name: str, server: str | None) -> list[str]:
+        return [near for near in near_names(name, self.host.view(self.reach, server).names) if self.shown(near)]
 
     def _finding(self, query: str, references: Sequence[ToolReference]) -> Finding:
         if not is_weak(references):
@@ -142,8 +164,6 @@ class Searcher:
 
     def _total(self, asked: AskedSearch) -> int:
         """How many tools fit, also beyond the limit."""
-        if isinstance(read_form(asked.query), Select):
-            return asked.limit
         found = self._search(asked.query, max(asked.limit, _COUNTED), asked.strategy, asked.server)
         return _count(fits_of(found))
 
@@ -180,14 +200,15 @@ class Searching(Protocol):
 def search_in(
     conversation: Searching, query: str, *, limit: int | None, strategy: Strategy | None, server: str | None
 ) -> Found:
-    """Search within reach of *conversation*, and load all that is found."""
+    """Search within reach of *conversation*, and load all that is found; for a tool's full name, that tool alone."""
     searcher, counters = _searcher(conversation), conversation.state.counters
     limit = conversation.options.limit if limit is None else limit
-    found = searcher.split(searcher.find(query, limit=limit, strategy=strategy, server=server))
-    conversation.load([reference.name for reference in found.shown])
+    found = searcher.find(query, limit=limit, strategy=strategy, server=server)
+    parted = searcher.split(found)
+    conversation.load(_meant(query, found, parted.shown))
     counters.searches += 1
-    counters.empty_searches += not (found.shown or found.refused)
-    return found
+    counters.empty_searches += not (parted.shown or parted.refused)
+    return parted
 
 
 def answers_in(conversation: Searching, asked: SearchArguments) -> list[AnsweredQuery]:
@@ -243,6 +264,12 @@ def load_in(conversation: Searching, names: Collection[str]) -> list[Tool]:
     conversation.state.unused |= new
     conversation.host.telemetry.discovered(len(new))
     return tools
+
+
+def _meant(query: str, found: Sequence[ToolReference], fitting: Sequence[ToolReference]) -> list[str]:
+    """The names of *fitting*; of a query that is the full name of the best of *found*, that name alone."""
+    meant = found[:1] if is_full_name(query, found) else fitting
+    return [reference.name for reference in meant]
 
 
 def _count(fits: Sequence[Fit]) -> int:

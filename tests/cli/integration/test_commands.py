@@ -126,6 +126,18 @@ def test_a_search_takes_the_exact_forms_a_server_and_rules(indexed):
     assert names("/./", "--allow", "textwrap__f*", "--server", "textwrap") == ["textwrap__fill"]
 
 
+def test_a_search_by_name_says_which_names_mean_no_tool_with_near_ones_in_reach(indexed):
+    query = "select:statistics__mode,statistics__medan,nope"
+    allowed = ("--deny", "statistics__median", "--allow", "statistics__*")
+    told = indexed("search", query).err
+
+    assert "No tool is named statistics__medan; did you mean statistics__median" in told
+    assert "No tool is named nope." in told
+    assert "did you mean statistics__median?" not in indexed("search", query, *allowed).err
+    assert indexed("search", query, "--json").json["not_found"] == ["statistics__medan", "nope"]
+    assert "not_found" not in indexed("search", "select:statistics__mode", "--json").json
+
+
 def test_a_search_explains_what_it_found_and_tools_asked_about(indexed):
     ran = indexed("search", "median", "--limit", "1", "--explain", "--tool", "nobody", "--json")
 

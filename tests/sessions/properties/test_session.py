@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 from hypothesis import given, settings
@@ -36,12 +37,17 @@ queries = st.one_of(
 )
 
 
+NEAR = re.compile(r" \(did you mean ([^?]+)\?\)")
+
+
 def without_echo(answer: str, query: str) -> str:
-    """*answer* without the line that says of what *query* selects which names mean no tool."""
+    """*answer* without those names that *query* selects and that mean no tool; the near ones stay."""
     lines = answer.splitlines()
     echo = [line for line in lines if line.startswith("No tool is named ")]
-    assert all(name in query for line in echo for name in line[len("No tool is named ") : -1].split(", "))
-    return "\n".join(line for line in lines if line not in echo)
+    missing = [NEAR.sub("", line)[len("No tool is named ") : -1] for line in echo]
+    assert all(name in query for names in missing for name in names.split(", "))
+    near = [names for line in echo for names in NEAR.findall(line)]
+    return "\n".join([*(line for line in lines if line not in echo), *near])
 
 
 @settings(max_examples=40, deadline=None)
