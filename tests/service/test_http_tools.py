@@ -11,7 +11,7 @@ import pytest
 
 from tests.kit.imports import TENANT, ImportsKit, importing, petstore
 from toolsearch.errors import BadArgumentsError, ToolExecutionError
-from toolsearch.service.http_tools import HttpTools, encoded
+from toolsearch.service.http_tools import HttpTools
 from toolsearch.service.settings import HttpToolSettings
 from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.json_types import Json
@@ -135,15 +135,36 @@ async def test_of_several_ways_in_the_first_with_all_its_credentials_is_taken(ki
 
 
 async def test_an_operation_that_is_sent_elsewhere_gets_no_credentials(kit: ImportsKit) -> None:
+    """One that needs some is not sent at all, also where a header of the source could have let it in."""
     kit.web.pages["https://evil.example/dogs"] = httpx2.Response(200, json=[])
-    document: Any = petstore("cats", "dogs", **schemes(key={"type": "http", "scheme": "bearer"}))
-    document["paths"]["/dogs"]["get"]["servers"] = [{"url": "https://evil.example"}]
-    secrets = {"credentials": {"key": KEY}, "headers": {"x-also": KEY}}
+    kit.web.pages["https://evil.example/cows"] = httpx2.Response(200, json=[])
+    document: Any = petstore("cats", "dogs", "cows", **schemes(key={"type": "http", "scheme": "bearer"}))
+    for animal in ("dogs", "cows"):
+        document["paths"][f"/{animal}"]["get"]["servers"] = [{"url": "https://evil.example"}]
+    document["paths"]["/dogs"]["get"]["security"] = []
+    secrets = {"credentials": {"key": KEY}, "headers": {"x-also": KEY, "authorization": KEY}}
     await kit.add("pets", "openapi", document, secrets=secrets)
     await called(kit, "pets__dogs")
+    with pytest.raises(ToolExecutionError) as refused:
+        await called(kit, "pets__cows")
 
     (request,) = kit.web.asked
     assert not {"authorization", "x-also"} & set(request.headers)
+    assert str(refused.value) == (
+        "not sent: there is no credential for the security scheme key; "
+        "those of the source are for https://pets.example alone"
+    )
+
+
+async def test_an_operation_that_no_credential_lets_in_is_not_sent(kit: ImportsKit) -> None:
+    bearer, header = {"type": "http", "scheme": "bearer"}, {"type": "apiKey", "in": "header", "name": "X-Key"}
+    document: Any = petstore("cats", **schemes(oauth=bearer, key=header))
+    document["components"]["securitySchemes"]["other"] = bearer
+    await kit.add("pets", "openapi", document, secrets={"credentials": {"other": KEY}})
+    with pytest.raises(ToolExecutionError, match=r"there is no credential for the security scheme oauth, or key$"):
+        await called(kit, "pets__cats")
+
+    assert kit.web.asked == []
 
 
 async def test_arguments_cannot_set_the_headers_that_are_ours_or_replace_a_credential(kit: ImportsKit) -> None:
@@ -230,26 +251,3 @@ async def test_arguments_that_would_call_another_operation_are_refused(kit: Impo
     with pytest.raises(BadArgumentsError):
         await called(kit, "pets__cat", {"cat": ".."})
     assert kit.web.asked == []
-
-
-@pytest.mark.parametrize(
-    ("body", "content_type", "sent"),
-    [
-        ({"a": "ä"}, "application/vnd.pets+json", '{"a": "ä"}'),
-        ({"a": "x y", "b": [1]}, "application/x-www-form-urlencoded", "a=x+y&b=%5B1%5D"),
-        ("plain", "text/plain", "plain"),
-    ],
-)
-def test_a_body_is_encoded_by_its_content_type(body: Json, content_type: str, sent: str) -> None:
-    content, told = encoded(body, content_type)
-    assert (content or b"").decode() == sent
-    assert told == content_type
-
-
-def test_a_form_of_parts_says_what_parts_them() -> None:
-    content, told = encoded({"a": "x"}, "multipart/form-data")
-    boundary = told.removeprefix("multipart/form-data; boundary=")
-    assert (
-        f'--{boundary}\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n--{boundary}--\r\n'
-        == (content or b"").decode()
-    )

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import http.client
 import json
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, quote_plus, urlencode, urlsplit
+from urllib.parse import urlsplit
 
-from toolsearch.documents.json_values import as_object, is_object
+from toolsearch.documents.json_values import as_object
 from toolsearch.errors import BadSettingError, SourceError, ToolExecutionError
 from toolsearch.tools.definition import Tool
-from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.upstreams.secrets import as_secrets, redacted
+from toolsearch.tools.json_types import Json
+from toolsearch.upstreams.secrets import redacted
 
 if TYPE_CHECKING:
     from toolsearch.catalog.sources.openapi_request import HttpRequest
+    from toolsearch.catalog.sources.openapi_sending import Credentials, SentRequest
 
 TIMEOUT_S: Final = 60.0
 _MOST_BYTES: Final = 20_000_000
@@ -48,12 +48,6 @@ class HttpCalls:
     @property
     def is_given(self) -> bool:
         return bool(self.base_url or self.headers or self.keys)
-
-    @property
-    def secrets(self) -> frozenset[str]:
-        """What no error may show, in every form in which it is sent."""
-        texts = [*self.headers.values(), *self.keys.values()]
-        return as_secrets(texts, map(quote, texts), map(quote_plus, texts), map(_base64, self.keys.values()))
 
 
 def from_environment(given: Sequence[str], option: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -81,6 +75,7 @@ def http_tool(tool: Tool, calls: HttpCalls) -> Tool:
     """
     from toolsearch.catalog.loading import is_openapi
     from toolsearch.catalog.sources.openapi import OpenApiSource
+    from toolsearch.catalog.sources.openapi_sending import Credentials
     from toolsearch.documents.files import read_document
 
     place = tool.source.rpartition("#")[0]
@@ -95,8 +90,10 @@ def http_tool(tool: Tool, calls: HttpCalls) -> Tool:
         known = ", ".join(schemes) or "none"
         raise BadSettingError(f"--key: {place} has no security scheme {', '.join(unknown)}; it has: {known}")
 
+    credentials = Credentials(schemes, calls.keys, calls.headers)
+
     async def send(request: HttpRequest) -> object:
-        return await asyncio.to_thread(_send, request, calls, schemes)
+        return await asyncio.to_thread(_send, _sent(request, credentials, calls.base_url), credentials.secrets)
 
     source = OpenApiSource(fields, server=tool.definition.server, caller=send, description=place)
     for each in source.load().tools:
@@ -112,8 +109,10 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _send(request: HttpRequest, calls: HttpCalls, schemes: JsonObject) -> Json:
-    made = _request(request, calls, schemes)
+def _send(request: SentRequest, hidden: Collection[str]) -> Json:
+    made = urllib.request.Request(  # noqa: S310  http or https, as checked
+        request.url, request.content, dict(request.headers), method=request.method
+    )
     opener = urllib.request.build_opener(_NoRedirects)
     try:
         with opener.open(made, timeout=TIMEOUT_S) as answer:
@@ -126,7 +125,7 @@ def _send(request: HttpRequest, calls: HttpCalls, schemes: JsonObject) -> Json:
             text = error.read(_MOST_BYTES).decode("utf-8", "replace")
             if error.code in _REDIRECTS:
                 raise ToolExecutionError(f"the API answers {error.code}, a redirect, which is not followed") from None
-            said = redacted(f"{error.reason}: {text}", calls.secrets)
+            said = redacted(f"{error.reason}: {text}", hidden)
             raise ToolExecutionError(f"the API answers {error.code} {said[:_MOST_SHOWN]}") from None
     except TimeoutError:
         raise ToolExecutionError(
@@ -138,59 +137,16 @@ def _send(request: HttpRequest, calls: HttpCalls, schemes: JsonObject) -> Json:
         raise ToolExecutionError(_CUT_OFF) from None
 
 
-def _request(request: HttpRequest, calls: HttpCalls, schemes: JsonObject) -> urllib.request.Request:
-    base_url = calls.base_url or request.base_url
-    parts = urlsplit(base_url)
+def _sent(request: HttpRequest, credentials: Credentials, base_url: str) -> SentRequest:
+    from toolsearch.catalog.sources.openapi_sending import sent_request
+
+    there = replace(request, base_url=base_url or request.base_url)
+    parts = urlsplit(there.base_url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ToolExecutionError(f"the document says no address to send this to ({base_url!r}); give one by --base-url")
-    body, content_type = _encoded(request.body, request.content_type)
-    headers = dict(request.headers) | ({"content-type": content_type} if content_type else {}) | dict(calls.headers)
-    query, cookies = list(request.query), dict(request.cookies)
-    way = next((way for way in request.security if way and all(name in calls.keys for name in way)), tuple(calls.keys))
-    for name in way:
-        _add(as_object(schemes.get(name)) or {}, calls.keys[name], headers, query, cookies)
-    if cookies:
-        headers["cookie"] = "; ".join(f"{name}={quote(value, safe='')}" for name, value in cookies.items())
-    url = replace(request, base_url=base_url, query=tuple(query)).url
-    return urllib.request.Request(url, body, headers, method=request.method)  # noqa: S310  http or https, as checked above
-
-
-def _add(
-    scheme: JsonObject, key: str, headers: dict[str, str], query: list[tuple[str, str]], cookies: dict[str, str]
-) -> None:
-    name = str(scheme.get("name", ""))
-    if scheme.get("type") == "apiKey":
-        if scheme.get("in") == "query":
-            query.append((name, key))
-        elif scheme.get("in") == "cookie":
-            cookies[name] = key
-        else:
-            headers[name] = key
-    elif str(scheme.get("scheme", "")).lower() == "basic":  # user:password
-        headers["authorization"] = f"Basic {_base64(key)}"
-    else:  # http bearer, oauth2, openIdConnect
-        headers["authorization"] = f"Bearer {key}"
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
-
-
-def _encoded(body: Json, content_type: str) -> tuple[bytes | None, str]:
-    kind = content_type.partition(";")[0].strip().lower()
-    if not content_type:
-        return None, ""
-    if kind == "application/json" or kind.endswith("+json"):
-        return json.dumps(body).encode(), content_type
-    if kind == "application/x-www-form-urlencoded" and is_object(body):
-        return urlencode({name: _text(value) for name, value in body.items()}).encode(), content_type
-    if kind.startswith("text/"):
-        return _text(body).encode(), content_type
-    raise ToolExecutionError(f"a body of the type {kind} cannot be sent from the command line")
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+        raise ToolExecutionError(
+            f"the document says no address to send this to ({there.base_url!r}); give one by --base-url"
+        )
+    return sent_request(there, credentials, hint="; give it by --key")
 
 
 def _read(content: bytes, media_type: str) -> Json:

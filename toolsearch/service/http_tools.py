@@ -1,19 +1,18 @@
-"""Runs operations of OpenAPI documents: builds the request, authorises it, sends it, and reads the answer."""
+"""Runs operations of OpenAPI documents: sends the request, with the credentials of its source, and reads the answer."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import quote, quote_plus, urlencode, urljoin
+from urllib.parse import urljoin
 
 import httpx2
 
 from toolsearch.catalog.sources.openapi_request import Argument, HttpRequest, OpenApiCallback, Operation
+from toolsearch.catalog.sources.openapi_sending import Credentials, SentRequest, sent_request
 from toolsearch.documents.json_values import as_object, is_list, is_object
 from toolsearch.errors import ToolExecutionError
 from toolsearch.service.imports.fetching import OpenClient
@@ -24,12 +23,9 @@ from toolsearch.tools.blocks import text_block
 from toolsearch.tools.definition import ToolCallback
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.output import ToolOutput
-from toolsearch.upstreams.secrets import as_secrets, redacted, secrets_of_headers
+from toolsearch.upstreams.secrets import redacted
 
 _MOST_REDIRECTS: Final = 3
-_OURS: Final = frozenset(  # headers that no argument of a model may set, whatever the document says
-    {"host", "cookie", "connection", "content-length", "proxy-authorization", "te", "transfer-encoding", "upgrade"}
-)
 _FOLLOWED: Final = ("GET", "HEAD")  # a redirected POST may have had its effect
 
 
@@ -51,12 +47,11 @@ class HttpTools:
         return OpenApiCallback(operation_of(execution), send)
 
     async def _send(self, request: HttpRequest, source: CatalogSource) -> object:
-        secrets = self.sources.secrets_of(source)
-        authorised = authorise(request, source, secrets)
-        hidden = _hidden(authorised, secrets)
+        credentials = credentials_of(source, self.sources.secrets_of(source))
+        made, hidden = authorised(request, source, credentials), credentials.secrets
         try:
             async with asyncio.timeout(self.settings.timeout_s), self.open_client() as client:
-                status, media_type, body = await self._answer(client, request, authorised)
+                status, media_type, body = await self._answer(client, made)
         except TimeoutError:
             raise ToolExecutionError(
                 f"the API did not answer within {self.settings.timeout_s:g} s; the call may have had its effect"
@@ -65,18 +60,12 @@ class HttpTools:
             raise ToolExecutionError(redacted(f"the API cannot be called: {error}", hidden)) from None
         return read_answer(status, media_type, body, hidden)
 
-    async def _answer(
-        self, client: httpx2.AsyncClient, request: HttpRequest, authorised: Authorised
-    ) -> tuple[int, str, bytes]:
+    async def _answer(self, client: httpx2.AsyncClient, request: SentRequest) -> tuple[int, str, bytes]:
         """Follow redirects within the same origin, and only where that repeats no effect."""
-        url = authorised.url
-        content, content_type = encoded(request.body, request.content_type)
-        headers = authorised.headers.copy()
-        if content_type:
-            headers["content-type"] = content_type
+        url = request.url
         for _ in range(_MOST_REDIRECTS + 1):
             async with client.stream(
-                request.method, url, headers=headers, content=content, follow_redirects=False
+                request.method, url, headers=request.headers, content=request.content, follow_redirects=False
             ) as response:
                 if not response.has_redirect_location:
                     return response.status_code, response.headers.get("content-type", ""), await self._body(response)
@@ -105,98 +94,17 @@ def operation_of(execution: JsonObject) -> Operation:
     return Operation(**values)
 
 
-@dataclass(frozen=True, slots=True)
-class Authorised:
-    """Where a request goes, with what lets it in."""
-
-    url: str
-    headers: httpx2.Headers
+def credentials_of(source: CatalogSource, secrets: SourceSecrets) -> Credentials:
+    keys = {name: ":".join(key) if is_list(key) else str(key) for name, key in secrets.credentials.items()}
+    return Credentials(source.schemes, keys, secrets.headers)
 
 
-def authorise(request: HttpRequest, source: CatalogSource, secrets: SourceSecrets) -> Authorised:
-    """Add the credentials of *source*, if the request goes where they were given for."""
-    cookies = {name: quote(value, safe="") for name, value in request.cookies.items()}
-    headers = httpx2.Headers({name: value for name, value in request.headers.items() if name.lower() not in _OURS})
-    if origin_of(request.base_url) != source.origin:
-        return Authorised(request.url, _with_cookies(headers, cookies))
-    headers.update(secrets.headers)
-    query: list[tuple[str, str]] = []
-    for name in _way_in(request, secrets):
-        scheme = as_object(source.schemes.get(name)) or {}
-        _add(scheme, secrets.credentials[name], headers=headers, query=query, cookies=cookies)
-    url = request.url
-    if query:
-        url += ("&" if "?" in url else "?") + urlencode(query)
-    return Authorised(url, _with_cookies(headers, cookies))
-
-
-def _way_in(request: HttpRequest, secrets: SourceSecrets) -> tuple[str, ...]:
-    """The first of the ways in for which all credentials are there."""
-    return next((way for way in request.security if all(name in secrets.credentials for name in way)), ())
-
-
-def _add(
-    scheme: JsonObject,
-    credential: str | list[str],
-    *,
-    headers: httpx2.Headers,
-    query: list[tuple[str, str]],
-    cookies: dict[str, str],
-) -> None:
-    user_and_password = ":".join(credential) if is_list(credential) else str(credential)
-    name = str(scheme.get("name", ""))
-    if scheme.get("type") == "apiKey":
-        match scheme.get("in"):
-            case "header":
-                headers[name] = user_and_password
-            case "query":
-                query.append((name, user_and_password))
-            case "cookie":
-                cookies[name] = user_and_password
-            case _:
-                pass
-    elif str(scheme.get("scheme", "")).lower() == "basic":
-        headers["authorization"] = f"Basic {base64.b64encode(user_and_password.encode()).decode()}"
-    else:  # http bearer, oauth2, openIdConnect
-        headers["authorization"] = f"Bearer {user_and_password}"
-
-
-def _with_cookies(headers: httpx2.Headers, cookies: Mapping[str, str]) -> httpx2.Headers:
-    if cookies:
-        headers["cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
-    return headers
-
-
-def _hidden(authorised: Authorised, secrets: SourceSecrets) -> frozenset[str]:
-    """What no answer and no error may show."""
-    credentials = [part for each in secrets.credentials.values() for part in (each if is_list(each) else [each])]
-    texts = [*secrets_of_headers(secrets.headers), *map(str, credentials), *_authorization(authorised)]
-    return as_secrets(texts, map(quote, texts), map(quote_plus, texts))
-
-
-def _authorization(authorised: Authorised) -> list[str]:
-    value = authorised.headers.get("authorization", "")
-    return [value, *value.split()[1:]]
-
-
-def encoded(body: Json, content_type: str) -> tuple[bytes | None, str]:
-    """The bytes of *body*, and the content type to send with them. Raises ToolExecutionError for a type not known."""
-    kind = content_type.partition(";")[0].strip().lower()
-    if not content_type:
-        return None, ""
-    if kind == "application/json" or kind.endswith("+json"):
-        return json.dumps(body, ensure_ascii=False).encode(), content_type
-    if kind == "application/x-www-form-urlencoded" and is_object(body):
-        return urlencode({name: _text(value) for name, value in body.items()}).encode(), content_type
-    if kind == "multipart/form-data" and is_object(body):
-        parts = {name: (None, _text(value)) for name, value in body.items()}
-        request = httpx2.Request("POST", "http://nowhere", files=parts)
-        return request.read(), request.headers["content-type"]
-    return _text(body).encode(), content_type
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def authorised(request: HttpRequest, source: CatalogSource, credentials: Credentials) -> SentRequest:
+    """Add *credentials*, if the request goes where they were given for."""
+    if origin_of(request.base_url) == source.origin:
+        return sent_request(request, credentials)
+    hint = f"; those of the source are for {source.origin} alone" if credentials.keys or credentials.headers else ""
+    return sent_request(request, Credentials(source.schemes), hint=hint)
 
 
 def read_answer(status: int, media_type: str, body: bytes, hidden: frozenset[str]) -> object:

@@ -36,9 +36,14 @@ DOCUMENT = {
                 },
             }
         },
-        "/moved": {"get": {"operationId": "moved"}},
-        "/broken": {"get": {"operationId": "broken"}},
-        "/short": {"get": {"operationId": "short"}},
+        **{
+            f"/by/{scheme}": {"get": {"operationId": f"by_{scheme}", "security": [{scheme: []}]}}
+            for scheme in ("query", "login", "bearer")
+        },
+        "/open": {"get": {"operationId": "open", "security": []}},
+        "/moved": {"get": {"operationId": "moved", "security": []}},
+        "/broken": {"get": {"operationId": "broken", "security": [{}, {"key": []}, {"login": []}]}},
+        "/short": {"get": {"operationId": "short", "security": []}},
     },
 }
 
@@ -105,7 +110,7 @@ def test_an_operation_is_sent_with_key_and_headers_of_the_environment(run, base_
 @pytest.mark.parametrize(
     ("scheme", "sees"),
     [
-        ("query", ("path", "/v1/orders/7?token=s3cret")),
+        ("query", ("path", "/v1/by/query?token=s3cret")),
         ("login", ("Authorization", "Basic czNjcmV0")),
         ("bearer", ("Authorization", "Bearer s3cret")),
     ],
@@ -113,15 +118,40 @@ def test_an_operation_is_sent_with_key_and_headers_of_the_environment(run, base_
 def test_a_key_goes_where_its_scheme_says(run, base_url, scheme, sees):
     options = ["--base-url", base_url, "--key", f"{scheme}=ORDERS_KEY", "--source", "orders.json"]
 
-    ran = run("call", "orders__getOrder", "id=7", *options)
+    ran = run("call", f"orders__by_{scheme}", *options)
 
     assert ran.json[sees[0]] == sees[1]
+
+
+def test_an_operation_gets_only_the_keys_that_it_asks_for(run, base_url):
+    keys = ["--key", "key=ORDERS_KEY", "--key", "bearer=ORDERS_KEY", "--key", "query=ORDERS_KEY"]
+    options = ["--base-url", base_url, *keys, "--source", "orders.json"]
+
+    by_bearer, open_to_all = (run("call", f"orders__{name}", *options).json for name in ("by_bearer", "open"))
+
+    assert (by_bearer["path"], by_bearer["X-Api-Key"]) == ("/v1/by/bearer", None)
+    assert by_bearer["Authorization"] == "Bearer s3cret"
+    assert (open_to_all["path"], open_to_all["X-Api-Key"], open_to_all["Authorization"]) == ("/v1/open", None, None)
+
+
+@pytest.mark.parametrize("keys", [[], ["--key", "bearer=ORDERS_KEY"], ["--header", "X-Team=TEAM"]])
+def test_an_operation_without_the_key_that_it_asks_for_is_not_sent(run, base_url, keys):
+    ran = run("call", "orders__getOrder", "id=7", "--base-url", base_url, *keys, "--source", "orders.json")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert "not sent: there is no credential for the security scheme key; give it by --key" in ran.err
+
+
+def test_a_header_may_be_what_an_operation_asks_for(run, base_url):
+    options = ["--base-url", base_url, "--header", "X-Api-Key=ORDERS_KEY", "--source", "orders.json"]
+
+    assert run("call", "orders__getOrder", "id=7", *options).json["X-Api-Key"] == "s3cret"
 
 
 def test_an_operation_of_an_index_with_a_prefix_is_sent(run, base_url):
     run("index", "shop=orders.json")
 
-    ran = run("call", "shop__orders__getOrder", "id=7", "--base-url", base_url)
+    ran = run("call", "shop__orders__getOrder", "id=7", "--base-url", base_url, "--key", "key=ORDERS_KEY")
 
     assert ran.json["path"] == "/v1/orders/7"
 
@@ -153,9 +183,7 @@ def test_an_answer_that_breaks_off_is_refused(run, base_url):
     assert "broke off; the call may have had its effect" in ran.err
 
 
-@pytest.mark.parametrize(
-    ("scheme", "shown"), [("key", '"X-Api-Key": "***"'), ("login", '"Authorization": "Basic ***"')]
-)
+@pytest.mark.parametrize(("scheme", "shown"), [("key", '"X-Api-Key": "***"'), ("login", '"Authorization": "***"')])
 def test_an_error_of_the_api_shows_no_credential(run, base_url, scheme, shown):
     options = ["--base-url", base_url, "--key", f"{scheme}=ORDERS_KEY", "--source", "orders.json"]
 

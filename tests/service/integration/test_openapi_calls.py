@@ -134,7 +134,8 @@ async def test_an_api_of_the_operator_s_own_network_is_not_reached(tmp_path: Pat
     async with api.served() as url, serving(tmp_path) as kit:
         await kit.catalog(kit.operator, tools=[])
         assert "may reach" in (await add(kit, url))["error"]["detail"]
-        body = {"kind": "openapi", "name": "inner", "document": DOCUMENT, "base_url": f"{url}/v1"}
+        body: dict[str, Any] = {"kind": "openapi", "name": "inner", "document": DOCUMENT, "base_url": f"{url}/v1"}
+        body["credentials"] = {"key": KEY}
         async with kit.client(kit.operator) as client:
             job = (await client.post("/v1/catalogs/default/sources", json=body)).json()["job"]["id"]
             await client.get(f"/v1/jobs/{job}/events")

@@ -79,8 +79,10 @@ class HttpRequest:
 
     @property
     def url(self) -> str:
-        query = f"?{urlencode(self.query, quote_via=quote)}" if self.query else ""
-        return f"{self.base_url.rstrip('/')}{self.path}{query}"
+        url = f"{self.base_url.rstrip('/')}{self.path}"
+        if not self.query:
+            return url
+        return f"{url}{'&' if '?' in url else '?'}{urlencode(self.query, quote_via=quote)}"
 
 
 SendRequest: TypeAlias = Callable[[HttpRequest], Awaitable[object]]
