@@ -95,7 +95,11 @@ def test_a_name_that_several_servers_have_hides_no_missing_one() -> None:
 
 
 def test_selected_names_beyond_the_limit_are_counted() -> None:
-    assert lines(engine_of().session("a"), "select:pay_bill,send_mail", limit=1)[1] == "1 of 2 tools that fit."
+    session = engine_of(catalog=two_servers()).session("a")
+
+    assert lines(session, "select:mail__send,cal__send", limit=1)[1] == "1 of 2 tools that fit."
+    assert lines(session, "select:send")[1] == "1 of 2 tools that fit."
+    assert lines(session, "select:mail__send,cal__send")[1].startswith("- mail__send")
 
 
 @pytest.mark.parametrize("exposure", ["append", "fixed", "deferred", "messages"])

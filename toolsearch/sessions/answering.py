@@ -117,7 +117,7 @@ class Searcher:
         load = loaded(asked.query, references, by_pattern=asked.strategy == "regex")
         names = _meant(asked.query, found, references[:load])
         count = _count(fits)
-        total = self._total(asked) if 0 < count == asked.limit else count
+        total = self._total(asked) if 0 < count == asked.limit and not _is_as_written(asked.query, found) else count
         return AnsweredQuery(
             asked.query,
             [
@@ -132,11 +132,8 @@ class Searcher:
         )
 
     def _missing(self, asked: AskedSearch, found: Sequence[ToolReference]) -> list[str]:
-        """What is selected by name and does not exist. Looked up once more only if not all was found as it is written:
-        one name may mean the tools of several servers.
-        """
-        form = read_form(asked.query)
-        if not isinstance(form, Select) or {reference.name for reference in found}.issuperset(form.names):
+        """What is selected by name and does not exist."""
+        if _is_as_written(asked.query, found):
             return []
         return select_missing(asked.query, lambda name: self._search(name, 1, None, asked.server))
 
@@ -264,6 +261,15 @@ def load_in(conversation: Searching, names: Collection[str]) -> list[Tool]:
     conversation.state.unused |= new
     conversation.host.telemetry.discovered(len(new))
     return tools
+
+
+def _is_as_written(query: str, found: Sequence[ToolReference]) -> bool:
+    """Whether *query* selects by full names alone, and all are *found*.
+
+    A name without its server may mean tools of several servers, so that how many were found does not tell.
+    """
+    form = read_form(query)
+    return isinstance(form, Select) and {reference.name for reference in found}.issuperset(form.names)
 
 
 def _meant(query: str, found: Sequence[ToolReference], fitting: Sequence[ToolReference]) -> list[str]:
