@@ -170,7 +170,7 @@ def test_of_several_readings_of_a_name_the_most_literal_one_wins() -> None:
 
     assert known("updaterole") == ["UpdateRole"]
     assert known("update_role") == ["update_role"]
-    assert known("Update_Role") == ["iam__update_role", "update_role"]
+    assert known("Update_Role") == ["update_role", "iam__update_role"]
     assert known("update-role") == ["UpdateRole", "iam__update_role", "update_role"]
     assert known("iam.update_role") == ["iam__update_role"]
     assert known("functions.list") == ["functions__list"]
