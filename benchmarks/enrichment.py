@@ -32,7 +32,7 @@ from benchmarks.results import write_figures
 from toolsearch.catalog.indexing import document_of
 from toolsearch.catalog.request_packs import shipped_requests
 from toolsearch.errors import SourceError
-from toolsearch_indexes.documents import ToolDocument
+from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
@@ -42,6 +42,12 @@ LIVEMCP = "livemcp"
 COUNTS = (0, 2, 4)  # requests of a tool
 STRATEGIES: tuple[Ranking, ...] = ("keyword", "semantic", "hybrid")
 _PLACES = 10
+_COSTS = {  # columns of a row as a page names them
+    "answered": "answered",
+    "sure": "with high confidence",
+    "refused": "served, but refused",
+    "unsure": "served, but not with high confidence",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +64,9 @@ class Asked:
 class Row:
     """
     tools     and for how many of them there are requests
-    answered  share of the unanswerable that got an answer, and *sure* the share of those with high confidence; None
-              where none were asked
+    refused   share of the queries that got no answer, and *unsure* of those that got none of high confidence
+    answered  share of the unanswerable that got an answer, and *sure* of those with high confidence; None where none
+              were asked
     """
 
     catalogue: str
@@ -70,6 +77,8 @@ class Row:
     recall_1: float
     recall_5: float
     ndcg_10: float
+    refused: float
+    unsure: float
     answered: float | None = None
     sure: float | None = None
 
@@ -77,11 +86,14 @@ class Row:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    makers = {name: partial(_of_agents, name) for name in CATALOGUES} | {LIVEMCP: partial(_of_livemcp, options.sets)}
+    makers = {name: partial(asked_by_agents, name) for name in CATALOGUES} | {
+        LIVEMCP: partial(_of_livemcp, options.sets)
+    }
     encoder = open_encoder(BUILT_IN)
     chosen = opened(makers, named(parser, options.catalogues, makers, "catalogue"))
     rows = [row for _, asked in chosen for row in measure(asked, encoder)]
-    columns = ("catalogue", "requests", "search", "recall@1", "recall@5", "nDCG@10", "answered", "sure")
+    qualities = ("recall@1", "recall@5", "nDCG@10")
+    columns = ("catalogue", "requests", "search", *qualities, "refused", "unsure", "answered", "sure")
     print_table(columns, [_cells(row) for row in rows], by_first=True)
     if options.json:
         write_figures(options.json, "enrichment", [asdict(row) for row in rows])
@@ -106,7 +118,7 @@ def page_tables(figures: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
             search,
             *(
                 f"{by_place[catalogue, search, count][share]:.0%}"
-                for share in ("answered", "sure")
+                for share in _COSTS
                 for count in (COUNTS[0], COUNTS[-1])
             ),
         ]
@@ -114,9 +126,7 @@ def page_tables(figures: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
         if by_place[catalogue, search, 0]["answered"] is not None
     ]
     counts = ("none", *(f"{count} requests" for count in COUNTS[1:]))
-    shares = [
-        f"{share}, {count}" for share in ("answered", "with high confidence") for count in (counts[0], counts[-1])
-    ]
+    shares = [f"{told}, {count}" for told in _COSTS.values() for count in (counts[0], counts[-1])]
     return {
         "enrichment": markdown_table(("tools (with requests)", "search", *counts), found),
         "enrichment, unanswerable": markdown_table(("search", *shares), costs),
@@ -131,7 +141,8 @@ def measure(asked: Asked, encoder: Encoder) -> Iterator[Row]:
         index = ToolSearchIndex(documents, encoder=encoder)
         for strategy in STRATEGIES:
             search = partial(index.search, limit=_PLACES, strategy=strategy)
-            judged = quality([([hit.name for hit in search(text)], relevant) for text, relevant in asked.queries])
+            found = [(search(text), relevant) for text, relevant in asked.queries]
+            judged = quality([([hit.name for hit in hits], relevant) for hits, relevant in found])
             answers = [search(text) for text in asked.unanswerable]
             yield Row(
                 asked.name,
@@ -142,12 +153,18 @@ def measure(asked: Asked, encoder: Encoder) -> Iterator[Row]:
                 recall_1=round(judged.recall_1, 4),
                 recall_5=round(judged.recall_5, 4),
                 ndcg_10=round(judged.ndcg_10, 4),
+                refused=_share(not hits for hits, _ in found) or 0.0,
+                unsure=_share(not _is_sure(hits) for hits, _ in found) or 0.0,
                 answered=_share(map(bool, answers)),
-                sure=_share(bool(hits) and hits[0].confidence == "high" for hits in answers),
+                sure=_share(map(_is_sure, answers)),
             )
 
 
-def _of_agents(name: str) -> Asked:
+def _is_sure(hits: Sequence[Hit]) -> bool:
+    return bool(hits) and hits[0].confidence == "high"
+
+
+def asked_by_agents(name: str) -> Asked:
     """Raises SourceError if a package that the tools come from is not installed."""
     agents = read_agent_set(name)
     documents = [document_of(tool, shipped_requests()) for tool in agents.tools]
@@ -173,7 +190,7 @@ def _share(of: Iterable[bool]) -> float | None:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    shares = ("-" if share is None else f"{share:.0%}" for share in (row.answered, row.sure))
+    shares = ("-" if share is None else f"{share:.0%}" for share in (row.refused, row.unsure, row.answered, row.sure))
     qualities = (f"{value:.3f}" for value in (row.recall_1, row.recall_5, row.ndcg_10))
     return (row.catalogue, str(row.requests), row.search, *qualities, *shares)
 

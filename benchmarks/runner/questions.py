@@ -50,7 +50,7 @@ QUESTIONS: Final[Sequence[Question]] = (
         keys=("catalogue", "requests", "search"),
         compared=(
             *(Compared(f"*/{name}", "higher", is_exact=True) for name in ("recall_1", "recall_5", "ndcg_10")),
-            *(Compared(f"*/{name}", is_exact=True) for name in ("answered", "sure")),
+            *(Compared(f"*/{name}", is_exact=True) for name in ("answered", "sure", "refused", "unsure")),
         ),
     ),
     Question(

@@ -47,14 +47,14 @@ def test_each_tool_of_a_set_has_four_requests_that_an_index_takes(file, tools):
 
 def test_the_figures_are_written_and_make_the_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(enrichment, "CATALOGUES", {"two": None})
-    monkeypatch.setattr(enrichment, "_of_agents", lambda _: ASKED)
+    monkeypatch.setattr(enrichment, "asked_by_agents", lambda _: ASKED)
     monkeypatch.setattr(enrichment, "open_encoder", lambda _: HashingEncoder(64))
 
     assert main(["--catalogues", "two", "--json", str(tmp_path / "found.json")]) == 0
 
     tables = page_tables(read_figures(tmp_path / "found.json"))
     assert tables["enrichment"][2] == "| two (1 of 2) | keyword | 0.500 | 1.000 | 1.000 |"
-    assert tables["enrichment, unanswerable"][2] == "| keyword | 0% | 0% | 0% | 0% |"
+    assert tables["enrichment, unanswerable"][2] == "| keyword | 0% | 0% | 0% | 0% | 50% | 0% | 50% | 0% |"
 
 
 def test_what_is_not_there_is_left_out_with_a_message(tmp_path, capsys):
