@@ -52,6 +52,10 @@ openapi:
 requests:
     PYTHONPATH=.:indexes python -m training.request_packs
 
+# Fit what a score means anew, after a change of ranking; prints the constants of calibration.py.
+calibrate *options:
+    PYTHONPATH=.:indexes python -m training.calibration {{options}}
+
 # The documentation site, in build/site; needs the docs extra, and no network.
 site:
     NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --config-file docs/site/mkdocs.yml

@@ -3,7 +3,7 @@
 A logistic regression for each strategy, fitted on requests that the catalog serves and requests that it does not: the
 train parts of the labelled sets, the requests of ``benchmarks/unanswerable_dev.jsonl``, and small catalogs with and
 without the right tool. Catalogs were asked with an encoder that had not seen them. So scores compare across requests,
-and there is one least score for all.
+and there is one least score for all. ``indexes/training/calibration.py`` fits anew what may change.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ from typing import NamedTuple
 LEAST = -1.8  # in log odds, for an answer; what 1 to 2 % of the best hits for requests with a right tool do not reach
 FOLLOWING = -2.5  # for a hit after the best: where there is an answer, the next ones may be what was meant
 SURE = -0.2  # what 6 % of the best hits for requests without one reach
+# Log odds that are taken back where all tools have requests of users: a tool that does not serve a request is also
+# nearer to it with them. Without any nothing is taken back.
+KEYWORD_REQUESTS = 0.91
+SEMANTIC_REQUESTS = 0.55
+HYBRID_REQUESTS = 0.64
 _NONSENSE = -6.6  # where no word means anything
 _FEW = 5  # tools; among fewer, some are not much less likely to be near by chance
 _SHRINKAGE = 20  # tools after which what a catalog says of itself counts for more than what is usual
@@ -41,29 +46,33 @@ class Scale(NamedTuple):
 SURE_SCORE = Scale(1, 0).score(SURE)
 
 
-def keyword_scale(ideal: float, tools: int) -> Scale:
-    """*ideal* is what a tool full of every word would score."""
-    return Scale(0.2 + 4.7 / ideal if ideal else 0.2, 0.25 - 0.54 * _size(tools))
+def keyword_scale(ideal: float, tools: int, requested: float = 0.0) -> Scale:
+    """*ideal* is what a tool full of every word would score; *requested* see `hybrid_scale`."""
+    offset = 0.25 - 0.54 * size_of(tools) - KEYWORD_REQUESTS * requested
+    return Scale(0.2 + 4.7 / ideal if ideal else 0.2, offset)
 
 
-def semantic_scale(familiarity: float, tools: int, sense: float) -> Scale:
+def semantic_scale(familiarity: float, tools: int, sense: float, requested: float = 0.0) -> Scale:
     """See `hybrid_scale`."""
-    offset = 0.49 * _shrunk(familiarity, tools) - 0.3 * _size(tools) + 1.2 * sense - 3.4
+    offset = 0.49 * shrunk(familiarity, tools) - 0.3 * size_of(tools) + 1.2 * sense - 3.4
+    offset -= SEMANTIC_REQUESTS * requested
     return Scale(0.99, offset if sense else offset + _NONSENSE)
 
 
-def hybrid_scale(familiarity: float, tools: int, sense: float) -> Scale:
+def hybrid_scale(familiarity: float, tools: int, sense: float, requested: float = 0.0) -> Scale:
     """*familiarity*: how near all *tools* are to the request on average, in deviations of unrelated cosines; *sense*:
-    the share of its words that a tool holds or the encoder knows, which is next to nothing for gibberish.
+    the share of its words that a tool holds or the encoder knows, which is next to nothing for gibberish; *requested*:
+    the share of the tools that have requests of users, see `ToolDocument`.
     """
-    offset = 0.73 * _shrunk(familiarity, tools) - 0.32 * _size(tools) + 1.5 * sense - 2.9
-    return Scale(0.09 + 0.11 / _size(tools), offset if sense else offset + _NONSENSE)
+    offset = 0.73 * shrunk(familiarity, tools) - 0.32 * size_of(tools) + 1.5 * sense - 2.9
+    offset -= HYBRID_REQUESTS * requested
+    return Scale(0.09 + 0.11 / size_of(tools), offset if sense else offset + _NONSENSE)
 
 
-def _size(tools: int) -> float:
+def size_of(tools: int) -> float:
     return math.log(tools + _FEW)
 
 
-def _shrunk(familiarity: float, tools: int) -> float:
+def shrunk(familiarity: float, tools: int) -> float:
     """The average of a few tools says little: draw it towards that of unrelated ones, which is 0."""
     return familiarity * tools / (tools + _SHRINKAGE)

@@ -123,6 +123,10 @@ class KeywordStatistics:
     def has_surface(self, surface: int) -> bool:
         return surface < len(self.surface_df) and bool(self.surface_df[surface])
 
+    @property
+    def requested(self) -> float:
+        return share_with_requests(self.filled, self.documents)
+
     def with_rows(self, part: KeywordPart, rows: LongArray, lexicon: Lexicon, *, sign: int) -> KeywordStatistics:
         """Return the statistics with these *rows* of *part* counted in (sign 1) or out (sign -1)."""
         df = _grown(self.df, len(lexicon.terms))
@@ -141,6 +145,11 @@ def field_means(lengths: LongArray, filled: LongArray, step: float) -> tuple[flo
     """The mean length of each field where there is any, rounded to powers of *step*; see `KeywordStatistics`."""
     exact: list[float] = (lengths / np.maximum(1, filled)).tolist()
     return tuple(_round_to_power(mean, step) for mean in exact)
+
+
+def share_with_requests(filled: LongArray, documents: int) -> float:
+    """The share of *documents* that have requests, given how many have any of each field."""
+    return float(filled[_REQUESTS]) / max(1, documents)
 
 
 def _round_to_power(value: float, step: float) -> float:

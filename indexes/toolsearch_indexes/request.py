@@ -12,7 +12,7 @@ from toolsearch_indexes.keyword import FloatArray, KeywordParameters
 from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores, read_query
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.segments import Segment
-from toolsearch_indexes.semantic import Meaning, SemanticArm
+from toolsearch_indexes.semantic import Meaning, SemanticArm, SemanticStatistics
 from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.vectors import IntArray
 
@@ -73,14 +73,25 @@ def read_request(
 ) -> Request:
     """*strategy* is "keyword", or with an *arm* "semantic" or "hybrid"."""
     words = read_query(text, lexicon, space.terms, parameters)
-    tools = space.terms.documents
-    by_words = keyword_scale(words.ideal, tools)
+    tools, requested = space.terms.documents, space.terms.requested
+    by_words = keyword_scale(words.ideal, tools, requested)
     if strategy == "keyword" or arm is None or space.semantic is None:
         return Request(words, None, 0.0, by_words, by_words)
     nearness = Nearness(arm.meaning(text), arm.unrelated)
-    familiarity = arm.unrelated.deviations_of(space.semantic.mean_cosine(nearness.meaning.whole))
-    foreign = sum(not arm.knows(word) for word in words.unknown)
-    sense = 1 - foreign / words.words if words.words else 0.0
+    familiarity = familiarity_of(nearness, space.semantic)
+    sense = sense_of(words, arm)
     if strategy == "semantic":
-        return Request(None, nearness, 1.0, semantic_scale(familiarity, tools, sense), by_words)
-    return Request(words, nearness, semantic_weight(text), hybrid_scale(familiarity, tools, sense), by_words)
+        return Request(None, nearness, 1.0, semantic_scale(familiarity, tools, sense, requested), by_words)
+    scale = hybrid_scale(familiarity, tools, sense, requested)
+    return Request(words, nearness, semantic_weight(text), scale, by_words)
+
+
+def familiarity_of(nearness: Nearness, tools: SemanticStatistics) -> float:
+    """How near all *tools* are to the request on average, in deviations of unrelated cosines."""
+    return nearness.unrelated.deviations_of(tools.mean_cosine(nearness.meaning.whole))
+
+
+def sense_of(words: KeywordQuery, arm: SemanticArm) -> float:
+    """The share of the words that a tool holds or the encoder knows, in [0, 1]."""
+    foreign = sum(not arm.knows(word) for word in words.unknown)
+    return 1 - foreign / words.words if words.words else 0.0

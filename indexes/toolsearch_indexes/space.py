@@ -24,6 +24,11 @@ from toolsearch_indexes.views import TermsInView, View, ViewCache
 class Terms(TermCounts, Protocol):
     """The words of what may be found."""
 
+    @property
+    def requested(self) -> float:
+        """The share of these tools that have requests, in [0, 1]."""
+        ...
+
     def weights(self, number: int) -> WeightsOf:
         """The rows of segment *number* that hold a term, and what it weighs in each; other rows may be among them."""
         ...
@@ -65,6 +70,10 @@ class AllTerms:
     @property
     def documents(self) -> int:
         return self.keyword.documents
+
+    @property
+    def requested(self) -> float:
+        return self.keyword.requested
 
     def holders(self, term: int) -> int:
         return self.keyword.holders(term)

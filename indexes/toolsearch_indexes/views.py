@@ -29,6 +29,7 @@ from toolsearch_indexes.keyword import (
     WeightsOf,
     WordReading,
     field_means,
+    share_with_requests,
 )
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.segments import Segment
@@ -71,6 +72,7 @@ class View:
 
     means     of the lengths of the fields; see KeywordStatistics
     is_usual  whether they are those of the whole index, whose impacts serve here, too
+    requested the share of the tools that have requests
     used      when it was asked for last, by a count of all that is asked for
     """
 
@@ -81,6 +83,7 @@ class View:
     is_usual: bool
     semantic: SemanticStatistics | None
     memories: tuple[_Memory, ...]
+    requested: float
     used: int = 0
 
     @classmethod
@@ -104,7 +107,8 @@ class View:
         if before and (before.means, before.is_usual) == (means, is_usual):
             remembered = {id(share): memory for share, memory in zip(before.shares, before.memories, strict=True)}
         memories = tuple(remembered.get(id(share)) or _Memory() for share in shares)
-        return cls(state.moment, tuple(shares), documents, means, is_usual, semantic, memories)
+        requested = share_with_requests(filled, documents)
+        return cls(state.moment, tuple(shares), documents, means, is_usual, semantic, memories, requested)
 
     @property
     def nbytes(self) -> int:
@@ -186,6 +190,10 @@ class TermsInView:
     @property
     def documents(self) -> int:
         return self.view.documents
+
+    @property
+    def requested(self) -> float:
+        return self.view.requested
 
     def holders(self, term: int) -> int:
         holders = 0

@@ -16,6 +16,7 @@ from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters
 from toolsearch_indexes.schema_text import document_from_schema
 from toolsearch_indexes.semantic import REQUESTS_WEIGHT, SemanticArm, semantic_fields
+from toolsearch_indexes.strategies import Strategy
 
 ENCODER = HashingEncoder(64)
 REVERT = ToolDocument("git_revert", "Apply the inverse of a change", requests=("undo my commit", "take back a push"))
@@ -47,6 +48,18 @@ def test_an_explanation_says_that_a_word_is_in_a_request() -> None:
         "undo": ("requests",),
         "change": ("description",),
     }
+
+
+@pytest.mark.parametrize("strategy", ["keyword", "semantic", "hybrid"])
+def test_scores_go_by_the_requests_of_the_tools_in_reach(strategy: Strategy) -> None:
+    """What a caller may not see does not change what it gets."""
+    within = ["git_log", "send_mail"]
+    mixed = ToolSearchIndex([REVERT, LOG, SEND], encoder=ENCODER)
+    alone = ToolSearchIndex([LOG, SEND], encoder=ENCODER)
+
+    seen = mixed.search("show history", strategy=strategy, within=within)
+    assert seen == alone.search("show history", strategy=strategy)
+    assert seen
 
 
 def test_a_schema_takes_the_requests_along() -> None:

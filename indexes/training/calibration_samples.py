@@ -1,0 +1,120 @@
+"""What a calibration is fitted on: the raw scores of best hits for requests that some tool serves, or none."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from benchmarks.enrichment import Asked
+from toolsearch_indexes.calibration import Scale, hybrid_scale, keyword_scale, semantic_scale
+from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.keyword_query import read_query
+from toolsearch_indexes.ranking import rank
+from toolsearch_indexes.request import Nearness, familiarity_of, read_request, sense_of
+from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.space import SearchSpace
+from toolsearch_indexes.strategies import Ranking
+from toolsearch_indexes.views import View
+
+STRATEGIES: Final[tuple[Ranking, ...]] = ("keyword", "semantic", "hybrid")
+ALL_TOOLS, FEW_TOOLS, REMOVED, NOTHING = "all tools", "few tools", "right tools removed", "nothing serves"
+_FEW: Final = (4, 12, 40, 120)  # tools of a small catalog, in turn
+_ANY: Final = Scale(1.0, 1e6)  # by which the best hit makes an answer, however bad it is
+
+
+class Case(NamedTuple):
+    """A request, and whether one of the tools *within* (None means all) serves it; *kind* is one of the above."""
+
+    request: str
+    kind: str
+    is_served: bool
+    within: Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a search has found for a `Case`, and what its scale goes by.
+
+    raw        of the best hit, by strategy; 0 where there is none
+    tools, ideal, familiarity, sense, requested
+               as `toolsearch_indexes.calibration` takes them
+    """
+
+    catalog: str
+    kind: str
+    is_served: bool
+    raw: Mapping[Ranking, float]
+    tools: int
+    ideal: float
+    familiarity: float
+    sense: float
+    requested: float
+
+    def log_odds(self, strategy: Ranking, *, requests: bool = True) -> float:
+        """Under the constants in use; without *requests* as if no tool were known to have any."""
+        requested = self.requested if requests else 0.0
+        scales = {
+            "keyword": keyword_scale(self.ideal, self.tools, requested),
+            "semantic": semantic_scale(self.familiarity, self.tools, self.sense, requested),
+            "hybrid": hybrid_scale(self.familiarity, self.tools, self.sense, requested),
+        }
+        return scales[strategy].slope * self.raw[strategy] + scales[strategy].offset
+
+
+def cases(asked: Asked, *, seed: int) -> Iterator[Case]:
+    """Each query is asked of all tools, of all but those that serve it, and of few tools, with and without these."""
+    names = sorted(document.name for document in asked.documents)
+    generator = random.Random(seed)
+    for number, (text, relevant) in enumerate(asked.queries):
+        others = [name for name in names if name not in relevant]
+        few = _FEW[number % len(_FEW)]
+        drawn = generator.sample(others, min(few, len(others)))
+        yield Case(text, ALL_TOOLS, is_served=True, within=None)
+        yield Case(text, FEW_TOOLS, is_served=True, within=[*sorted(relevant), *drawn][: max(few, len(relevant))])
+        if others:
+            yield Case(text, REMOVED, is_served=False, within=others)
+            yield Case(text, FEW_TOOLS, is_served=False, within=drawn)
+    for text in asked.unanswerable:
+        yield Case(text, NOTHING, is_served=False, within=None)
+
+
+def without_requests(asked: Asked) -> Asked:
+    return replace(asked, documents=[replace(document, requests=()) for document in asked.documents])
+
+
+def samples(catalog: str, index: ToolSearchIndex, asked: Sequence[Case]) -> list[Sample]:
+    """A sample for each case, in their order. *index* has an encoder."""
+    return [_sample(catalog, index, case) for case in asked]
+
+
+def _sample(catalog: str, index: ToolSearchIndex, case: Case) -> Sample:
+    space, arm = _space(index, case.within), index.arm
+    if arm is None or space.semantic is None:
+        raise ValueError("the index has no encoder")
+    words = read_query(case.request, index.lexicon, space.terms, index.parameters)
+    return Sample(
+        catalog,
+        case.kind,
+        case.is_served,
+        {strategy: _best_raw(index, space, case.request, strategy) for strategy in STRATEGIES},
+        space.terms.documents,
+        words.ideal,
+        familiarity_of(Nearness(arm.meaning(case.request), arm.unrelated), space.semantic),
+        sense_of(words, arm),
+        space.terms.requested,
+    )
+
+
+def _space(index: ToolSearchIndex, within: Sequence[str] | None) -> SearchSpace:
+    if within is None:
+        return SearchSpace.whole(index.state, index.parameters)
+    view = View.of(index.state, Selection.of(within))
+    return SearchSpace.seen(index.state, view, index.lexicon, index.parameters, None)
+
+
+def _best_raw(index: ToolSearchIndex, space: SearchSpace, text: str, strategy: Ranking) -> float:
+    request = read_request(text, strategy, space, index.lexicon, index.parameters, index.arm)
+    best = rank(space, replace(request, scale=_ANY), 1, {}).first
+    return best.raw if best else 0.0
