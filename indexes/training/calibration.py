@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"no labelled sets with train queries in {options.sets}", file=sys.stderr)
             return 2
         fitted_on = [sample for each in catalogs for sample in each]
+        found["is_left_out"] = options.left_out is not None
         found["scales"] = {strategy: scale_terms(fitted_on, strategy) for strategy in STRATEGIES}
         found["thresholds"] = {strategy: thresholds(fitted_on, strategy) for strategy in STRATEGIES}
         for strategy in STRATEGIES:
