@@ -14,8 +14,7 @@ import argparse
 import json
 import random
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -29,42 +28,21 @@ from benchmarks.enrichment import Asked, asked_by_agents
 from benchmarks.figure_tables import print_table
 from benchmarks.labelled import read_labelled, read_set
 from benchmarks.recall import documents_of, encoder_without
-from toolsearch_indexes.calibration import LEAST, SURE, shrunk, size_of
+from toolsearch_indexes.calibration import LEAST, SURE
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
-from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.strategies import Ranking
-from training.calibration_samples import (
-    ALL_TOOLS,
-    FEW_TOOLS,
-    NOTHING,
-    STRATEGIES,
-    Sample,
-    cases,
-    samples,
-    without_requests,
-)
-from training.logistic import DoubleArray, fit_logistic
+from training.calibration_requests import Pair, pairs, request_terms
+from training.calibration_samples import ALL_TOOLS, FEW_TOOLS, NOTHING, STRATEGIES, Sample, cases, samples
+from training.calibration_scales import FEATURES, scale_terms, thresholds
 
 RECORD: Final = Path(__file__).parent / "data" / "calibration.json"
 WITH_REQUESTS: Final = ("aws-core", "github", "google-workspace", "mcp-servers")  # of `benchmarks.agent_queries`
 QUERIES: Final = 200  # of a labelled set at most
 SEED: Final = 0
-
-_MISSED = 0.015  # of the best hits for requests with a right tool, those that make no answer
-_SURE_OF_NOTHING = 0.06  # of the best hits for requests without one, those of high confidence
-_MOST_TAKEN = 10.0  # in log odds, far from any sensible term
-_EXACT = 1e-6
-_FOLLOWS = 0.7  # in log odds: a hit after the best may be half as likely as the least of those
+_KINDS = (ALL_TOOLS, FEW_TOOLS, NOTHING)  # what is left of large sets without the right tool often serves as well
 
 Terms: TypeAlias = Mapping[str, float]  # coefficients by what they are of
-
-
-class Pair(NamedTuple):
-    """One request of the same tools, which have requests or not."""
-
-    without: Sample
-    having: Sample
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         asked = [each for _, each in opened(makers, WITH_REQUESTS)]
         if len(asked) < len(WITH_REQUESTS):
             return 2
-        asked_twice = [pair for each in asked for pair in pairs(each, open_encoder(BUILT_IN))]
+        asked_twice = [pair for each in asked for pair in pairs(each, open_encoder(BUILT_IN), seed=SEED)]
         found["requests"] = request_terms(asked_twice)
         print("What requests of all tools add, to be taken back:", json.dumps(found["requests"]))
         _print_outcomes(request_outcomes(asked_twice, found["requests"]))
@@ -115,114 +93,6 @@ def labelled_samples(sets: Path, nothing: Sequence[Unanswerable], left_out: Path
         yield samples(folder.name, index, [case for case in cases(asked, seed=SEED) if case.kind in _KINDS])
 
 
-_KINDS = (ALL_TOOLS, FEW_TOOLS, NOTHING)  # what is left of large sets without the right tool often serves as well
-
-
-def pairs(asked: Asked, encoder: Encoder) -> list[Pair]:
-    both = [
-        samples(asked.name, ToolSearchIndex(each.documents, encoder=encoder), list(cases(asked, seed=SEED)))
-        for each in (without_requests(asked), asked)
-    ]
-    return [Pair(*pair) for pair in zip(*both, strict=True)]
-
-
-def request_terms(asked: Iterable[Pair]) -> dict[str, float]:
-    """By strategy, what to take from log odds where all tools have requests, and where a share has, that share of it.
-
-    Each catalog and each kind of request that nothing serves counts alike. Mean scores are compared and not mean log
-    odds, which hang on those that are far from any answer.
-    """
-    groups: defaultdict[tuple[str, str], list[Pair]] = defaultdict(list)
-    for pair in asked:
-        if not pair.having.is_served and pair.having.sense > 0:
-            groups[pair.having.catalog, pair.having.kind].append(pair)
-    return {strategy: round(_taken_back(list(groups.values()), strategy), 2) for strategy in STRATEGIES}
-
-
-def _taken_back(groups: Sequence[Sequence[Pair]], strategy: Ranking) -> float:
-    """The term under which the mean scores are the same, by bisection: they fall as it rises."""
-    least, most = -_MOST_TAKEN, _MOST_TAKEN
-    while most - least > _EXACT:
-        term = (least + most) / 2
-        more = sum(_more(group, strategy, term) for group in groups)
-        least, most = (term, most) if more > 0 else (least, term)
-    return (least + most) / 2
-
-
-def _more(group: Sequence[Pair], strategy: Ranking, term: float) -> float:
-    """By how much the mean score is higher with requests, if *term* is taken back."""
-    without = _matched([pair.without for pair in group], strategy)
-    having = _matched([pair.having for pair in group], strategy)
-    share = np.array([pair.having.requested for pair in group])
-    return float((_scores(having - term * share) - _scores(without)).mean())
-
-
-def _matched(of: Sequence[Sample], strategy: Ranking) -> DoubleArray:
-    """Log odds, as if no tool had requests; where nothing matches, none."""
-    matches = [sample.raw[strategy] > 0 for sample in of]
-    return np.where(matches, [sample.log_odds(strategy, requests=False) for sample in of], -np.inf)
-
-
-def _scores(log_odds: DoubleArray) -> DoubleArray:
-    scores: DoubleArray = 1 / (1 + np.exp(-log_odds))
-    return scores
-
-
-_Features: TypeAlias = Callable[[Sample], Mapping[str, float]]
-
-
-def _of_keyword(sample: Sample) -> Mapping[str, float]:
-    raw = sample.raw["keyword"]
-    over_ideal = raw / sample.ideal if sample.ideal else 0.0
-    return {"raw": raw, "raw / ideal": over_ideal, "size": size_of(sample.tools), "1": 1.0}
-
-
-def _of_semantic(sample: Sample) -> Mapping[str, float]:
-    return {"raw": sample.raw["semantic"], **_of_request(sample)}
-
-
-def _of_hybrid(sample: Sample) -> Mapping[str, float]:
-    raw = sample.raw["hybrid"]
-    return {"raw": raw, "raw / size": raw / size_of(sample.tools), **_of_request(sample)}
-
-
-def _of_request(sample: Sample) -> Mapping[str, float]:
-    familiarity = shrunk(sample.familiarity, sample.tools)
-    return {"familiarity": familiarity, "size": size_of(sample.tools), "sense": sample.sense, "1": 1.0}
-
-
-_FEATURES: Final[Mapping[Ranking, _Features]] = {
-    "keyword": _of_keyword,
-    "semantic": _of_semantic,
-    "hybrid": _of_hybrid,
-}
-
-
-def scale_terms(of: Sequence[Sample], strategy: Ranking) -> dict[str, float]:
-    """The scale of *strategy*. Each kind of request counts alike in each catalog, with and without a right tool.
-
-    What nothing is found for tells nothing of raw scores, and what makes no sense has a constant of its own.
-    """
-    used = [sample for sample in of if sample.raw[strategy] > 0 and sample.sense > 0]
-    rows = [_FEATURES[strategy](sample) for sample in used]
-    served = np.array([sample.is_served for sample in used])
-    coefficients = fit_logistic(np.array([list(row.values()) for row in rows]), served, _weights(used))
-    return {name: round(float(value), 3) for name, value in zip(rows[0], coefficients, strict=True)}
-
-
-def _weights(used: Sequence[Sample]) -> DoubleArray:
-    counts = Counter((sample.catalog, sample.kind, sample.is_served) for sample in used)
-    return np.array([1 / counts[sample.catalog, sample.kind, sample.is_served] for sample in used])
-
-
-def thresholds(of: Iterable[Sample], strategy: Ranking) -> dict[str, float]:
-    """The thresholds that the constants in use would have by their rules, where all tools are asked."""
-    best = [(each.is_served, each.log_odds(strategy)) for each in of if each.kind != FEW_TOOLS and each.raw[strategy]]
-    least = float(np.quantile([log_odds for is_served, log_odds in best if is_served], _MISSED))
-    sure = float(np.quantile([log_odds for is_served, log_odds in best if not is_served], 1 - _SURE_OF_NOTHING))
-    return {"LEAST": round(least, 2), "FOLLOWING": round(least - _FOLLOWS, 2), "SURE": round(sure, 2)}
-
-
 class Outcomes(NamedTuple):
     """Shares: of requests that nothing serves, answered and with high confidence; of others, neither or not sure."""
 
@@ -255,7 +125,7 @@ def scale_outcomes(of: Sequence[Sample], scales: Mapping[str, Terms]) -> Iterato
         here = [sample for sample in of if sample.catalog == catalog and sample.kind in (ALL_TOOLS, NOTHING)]
         for strategy in STRATEGIES:
             terms = scales[strategy]
-            fitted = [sum(terms[n] * x for n, x in _FEATURES[strategy](sample).items()) for sample in here]
+            fitted = [sum(terms[n] * x for n, x in FEATURES[strategy](sample).items()) for sample in here]
             yield _outcomes(here, strategy, "in use", [sample.log_odds(strategy) for sample in here])
             yield _outcomes(here, strategy, "fitted", fitted)
 

@@ -1,0 +1,76 @@
+"""Fits what requests of users bring to tools that do not serve: the terms that a scale takes back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.enrichment import Asked
+from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.strategies import Ranking
+from training.calibration_samples import STRATEGIES, Sample, cases, samples, without_requests
+from training.logistic import DoubleArray
+
+_MOST_TAKEN = 10.0  # in log odds, far from any sensible term
+_EXACT = 1e-6
+
+
+class Pair(NamedTuple):
+    """One request of the same tools, which have requests or not."""
+
+    without: Sample
+    having: Sample
+
+
+def pairs(asked: Asked, encoder: Encoder, *, seed: int) -> list[Pair]:
+    both = [
+        samples(asked.name, ToolSearchIndex(each.documents, encoder=encoder), list(cases(asked, seed=seed)))
+        for each in (without_requests(asked), asked)
+    ]
+    return [Pair(*pair) for pair in zip(*both, strict=True)]
+
+
+def request_terms(asked: Iterable[Pair]) -> dict[str, float]:
+    """By strategy, what to take from log odds where all tools have requests, and where a share has, that share of it.
+
+    Each catalog and each kind of request that nothing serves counts alike. Mean scores are compared and not mean log
+    odds, which hang on those that are far from any answer.
+    """
+    groups: defaultdict[tuple[str, str], list[Pair]] = defaultdict(list)
+    for pair in asked:
+        if not pair.having.is_served and pair.having.sense > 0:
+            groups[pair.having.catalog, pair.having.kind].append(pair)
+    return {strategy: round(_taken_back(list(groups.values()), strategy), 2) for strategy in STRATEGIES}
+
+
+def _taken_back(groups: Sequence[Sequence[Pair]], strategy: Ranking) -> float:
+    """The term under which the mean scores are the same, by bisection: they fall as it rises."""
+    least, most = -_MOST_TAKEN, _MOST_TAKEN
+    while most - least > _EXACT:
+        term = (least + most) / 2
+        more = sum(_more(group, strategy, term) for group in groups)
+        least, most = (term, most) if more > 0 else (least, term)
+    return (least + most) / 2
+
+
+def _more(group: Sequence[Pair], strategy: Ranking, term: float) -> float:
+    """By how much the mean score is higher with requests, if *term* is taken back."""
+    without = _matched([pair.without for pair in group], strategy)
+    having = _matched([pair.having for pair in group], strategy)
+    share = np.array([pair.having.requested for pair in group])
+    return float((_scores(having - term * share) - _scores(without)).mean())
+
+
+def _matched(of: Sequence[Sample], strategy: Ranking) -> DoubleArray:
+    """Log odds, as if no tool had requests; where nothing matches, none."""
+    matches = [sample.raw[strategy] > 0 for sample in of]
+    return np.where(matches, [sample.log_odds(strategy, requests=False) for sample in of], -np.inf)
+
+
+def _scores(log_odds: DoubleArray) -> DoubleArray:
+    scores: DoubleArray = 1 / (1 + np.exp(-log_odds))
+    return scores
