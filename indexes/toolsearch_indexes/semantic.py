@@ -18,6 +18,7 @@ from toolsearch_indexes.encoders.protocol import Encoder, KnowsWords
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.encoders.wordpiece import parts
 from toolsearch_indexes.fusion import Unrelated
+from toolsearch_indexes.server_words import telling_words
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray, VectorPart
 
@@ -80,13 +81,34 @@ class SemanticArm:
         self._cache = cache or VectorCache(None)
 
     def document_vectors(self, documents: Sequence[ToolDocument]) -> FloatArray:
-        """Return (n, d) unit rows, each the direction of the mean of a tool's fields and, with their own weight, its
-        requests; what was embedded before comes from the cache.
+        """Return (n, d) unit rows, each the direction of the sum of a tool's fields and, with their own weights, its
+        server's name and its requests; what was embedded before comes from the cache.
         """
         texts = [text for document in documents for text in semantic_fields(document)]
         total: FloatArray = self._embedded(texts).reshape(len(documents), FIELDS, -1).sum(axis=1)
+        self._add_servers(total, documents)
         self._add_requests(total, documents)
         return _unit(total)
+
+    def _add_servers(self, total: FloatArray, documents: Sequence[ToolDocument]) -> None:
+        """Add to the rows of *total* what the servers' names tell, with the weight of one word of the tool's own name.
+
+        ``loads`` needs its server ``json``, and ``list_remote_branches`` does not. One weight for all tools was tried:
+        what brings ``json__loads`` forward for "parse json" blurs names of several words. Servers' names are embedded
+        apart from the fields, as requests are.
+        """
+        names = [spaced(document.own_name) for document in documents]
+        told = [
+            telling_words(spaced(document.server), name, self.knows) if document.server else ""
+            for document, name in zip(documents, names, strict=True)
+        ]
+        rows = [row for row, text in enumerate(told) if text]
+        if not rows:
+            return
+        place = {text: number for number, text in enumerate(dict.fromkeys(told[row] for row in rows))}
+        vectors = self._embedded(list(place))[[place[told[row]] for row in rows]]
+        words = np.array([max(1, len(names[row].split())) for row in rows], np.float32)
+        total[rows] += vectors / words[:, None]
 
     def _add_requests(self, total: FloatArray, documents: Sequence[ToolDocument]) -> None:
         """Add to the rows of *total* the direction of the tools' requests, however many they are.

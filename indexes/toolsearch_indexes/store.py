@@ -30,7 +30,7 @@ from toolsearch_indexes.state import IndexState
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
 
-FORMAT = 5  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
+FORMAT = 6  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
 MANIFEST = "manifest.json"
 
 Arrays = Mapping[str, NDArray[Any]]
