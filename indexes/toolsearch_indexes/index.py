@@ -134,9 +134,10 @@ class ToolSearchIndex:
         ``select:a,b`` gives these tools in this order, ``/pattern/`` is a regex under any strategy, and a tool whose
         whole name the query is comes first, in any case and with any separators (see `name_candidates`). Otherwise the
         strategy ranks; "auto" is "hybrid" where there is an encoder, else "keyword". A tool that surely serves a part
-        of a short request, or in a fusion is sure by its words alone, is at least the fifth. *within* restricts the
-        search to these names; None means all. *favour*, in [0, 1] by name, moves tools that fit by themselves a small
-        step up among the first 20, except by name or pattern. What fits nothing gives ``[]``.
+        of a short request or a sentence of a long one, or in a fusion is sure by its words alone, is at least the
+        fifth. *within* restricts the search to these names; None means all. *favour*, in [0, 1] by name, moves tools
+        that fit by themselves a small step up among the first 20, except by name or pattern. What fits nothing gives
+        ``[]``.
 
         Raises BadQueryError for an empty query, an unknown strategy, a semantic one without an encoder, or a limit
         below 1; BadPatternError for a pattern that RE2 cannot take.

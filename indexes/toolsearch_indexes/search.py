@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from toolsearch_indexes.clauses import clauses
+from toolsearch_indexes.clauses import clauses, sentences
 from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.explanation import Explanation, Outcome, explain_row
 from toolsearch_indexes.keyword import KeywordParameters
@@ -28,8 +28,11 @@ from toolsearch_indexes.semantic import SemanticArm
 from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.state import IndexState
 
-_SHORT_REQUEST = 20  # words; in a longer one, parts are rather the circumstances of one task
+_SHORT_REQUEST = 20  # words; in a longer one, parts of sentences are rather the circumstances of one task
 _SURE_PART = 0.7  # the score from which a part's best tool is what the part asks for
+_SURE_SENTENCE = (
+    0.8  # the same for a sentence of a long request; from 0.7 on, some move a right tool out of the first five
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +96,12 @@ class Search:
         return Answer(hits, {hit.name: "by pattern" for hit in hits})
 
     def _by_words(self, text: str, limit: int) -> Answer:
-        """Rank by the whole of *text*, behind what it names. What surely serves a part of a short one has a place."""
+        """Rank by the whole of *text*, behind what it names. What surely serves a part of it has a place."""
         exact = self._by_whole_name(text)
         best = self._rank(text, max(limit, SURE_PLACE) + len(exact))
-        parts = clauses(text) if len(text.split()) <= _SHORT_REQUEST else ()
-        served = [hit for part in parts for hit in self._rank(part, 1).hits if hit.score >= _SURE_PART]
+        is_short = len(text.split()) <= _SHORT_REQUEST
+        parts, least = (clauses(text), _SURE_PART) if is_short else (sentences(text), _SURE_SENTENCE)
+        served = [hit for part in parts for hit in self._rank(part, 1).hits if hit.score >= least]
         ranked, moved = with_places_for(best.hits, [*best.sure, *(Sure(hit, "by a part") for hit in served)])
         hits = [*(Hit(name, 1.0) for name in exact), *(hit for hit in ranked if hit.name not in exact)]
         return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")})
