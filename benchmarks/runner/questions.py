@@ -45,10 +45,11 @@ QUESTIONS: Final[Sequence[Question]] = (
     Question(
         "enrichment",
         "What do requests of users bring to a search, and what do they cost it?",
-        cpu_minutes=1,
+        cpu_minutes=3,
         needs=(*_REAL_TOOLS, *_MCP_SERVERS, _LABELLED),
-        keys=("catalogue", "requests", "search"),
+        keys=("catalogue", "descriptions", "writer", "requests", "search"),
         compared=(
+            *(Compared(f"*/{name}") for name in ("index_s", "index_mib", "search_ms")),
             *(Compared(f"*/{name}", "higher", is_exact=True) for name in ("recall_1", "recall_5", "ndcg_10")),
             *(Compared(f"*/{name}", is_exact=True) for name in ("answered", "sure", "refused", "unsure")),
         ),
