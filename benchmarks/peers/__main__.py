@@ -1,6 +1,7 @@
 """How do other tool searches do, each as released, in an environment of its own, with its recommended settings?
 
-    python -m benchmarks.peers [--only keyword,ratel] [--catalogues 100,livemcp] [--environments FOLDER] [--json FILE]
+    python -m benchmarks.peers [--only keyword,ratel] [--catalogues 100,livemcp] [--requests] [--environments FOLDER]
+        [--json FILE]
 
 Speed and quality over 100, 1,000 and 10,000 tools and LiveMCPBench, all in one run, judged by the same code. FILE keeps
 its figures of what is not measured anew. Where ours is not ahead of a peer, the row says why not.
@@ -19,7 +20,7 @@ from benchmarks.datasets import add_sets_option, set_folders
 from benchmarks.figure_tables import print_table
 from benchmarks.labelled import LabelledSet, read_set
 from benchmarks.peers.asking import Means, Row, ask
-from benchmarks.peers.catalogues import SEED, catalogues
+from benchmarks.peers.catalogues import LIVEMCP, SEED, catalogues, with_requests
 from benchmarks.peers.environments import ENVIRONMENTS
 from benchmarks.peers.published import PUBLISHED
 from benchmarks.peers.systems import SYSTEMS, System
@@ -44,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     means = Means(options.environments, options.environments / "vectors.sqlite", options.minutes * 60)
     report = _stored(options.json)
     wanted = [each for each in catalogues(sets) if not options.catalogues or each.name in options.catalogues.split(",")]
+    if options.requests:
+        wanted = [with_requests(each) for each in wanted if each.name == LIVEMCP]
     for name, system in chosen.items():
         _note(name, ask(system, [each for each in wanted if system.only in ("", each.name)], means), wanted, report)
         if options.json:
@@ -98,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     add_sets_option(parser)
     parser.add_argument("--only", default="", help="these systems, or files of them, by comma: 'keyword,ratel'")
     parser.add_argument("--catalogues", default="", help="only these, by comma: '100,livemcp'")
+    parser.add_argument(
+        "--requests", action="store_true", help="only LiveMCPBench, with requests of users in its tools' descriptions"
+    )
     parser.add_argument(
         "--environments", type=Path, default=_CACHE / "peers", help="a folder for the peers' environments, some 7 GB"
     )

@@ -9,11 +9,13 @@ tool's text, and two of short requests to assistants, where sentence models are 
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any
 
+from benchmarks.datasets import REQUESTS
 from benchmarks.labelled import LabelledQuery, LabelledSet
 from benchmarks.peers.names import legal_names
 
@@ -31,6 +33,19 @@ def catalogues(sets: Sequence[LabelledSet], sizes: Sequence[int] = SIZES) -> lis
     cut = [sized(union, size) for size in sizes if size <= len(union.tools)]
     alone = [LabelledSet(each.name, each.tools, each.queries[:QUERIES]) for each in sets if each.name in BY_THEMSELVES]
     return sorted([*cut, *alone], key=lambda each: len(each.tools))
+
+
+def with_requests(labelled: LabelledSet) -> LabelledSet:
+    """The set with the requests that were written for its tools at the end of their descriptions: only text, for any
+    system. Raises OSError if none were written.
+    """
+    lines = (REQUESTS / f"{labelled.name}.jsonl").read_text(encoding="utf-8").splitlines()
+    written = {row["id"]: row["requests"] for row in map(json.loads, lines)}
+    tools = [
+        {**tool, "description": "\n".join([tool["description"], *written.get(tool["id"], ())])}
+        for tool in labelled.tools
+    ]
+    return LabelledSet(f"{labelled.name} with requests", tools, labelled.queries)
 
 
 def sized(union: LabelledSet, size: int) -> LabelledSet:

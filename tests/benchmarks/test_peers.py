@@ -13,7 +13,7 @@ from benchmarks.labelled import LabelledQuery, LabelledSet
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import asking, environments
 from benchmarks.peers.asking import Means, ask
-from benchmarks.peers.catalogues import as_one, as_requested, catalogues, sized
+from benchmarks.peers.catalogues import as_one, as_requested, catalogues, sized, with_requests
 from benchmarks.peers.environments import ENVIRONMENTS, OURS, Environment, NotInstalledError, packages_of, python_of
 from benchmarks.peers.names import legal_names
 from benchmarks.peers.published import Published
@@ -210,6 +210,23 @@ def test_each_size_holds_the_right_tools_of_its_queries_and_all_of_a_smaller_one
     ids = [{tool["id"] for tool in each.tools} for each in (small, large)]
     assert ids[0] < ids[1]
     assert all(query.relevant <= ids[1] for query in large.queries)
+
+
+def test_requests_are_text_at_the_end_of_descriptions() -> None:
+    tool = {
+        "id": "Time MCP Server/convert_time",
+        "name": "convert_time",
+        "description": "Convert time",
+        "input_schema": {},
+    }
+    unknown = {"id": "nobody", "name": "nobody", "description": "Nothing", "input_schema": {}}
+    query = LabelledQuery("what time is it", frozenset({tool["id"]}))
+
+    enriched = with_requests(LabelledSet("livemcp", [tool, unknown], [query]))
+
+    first, second = (each["description"].split("\n") for each in enriched.tools)
+    assert (first[0], len(first), second) == ("Convert time", 5, ["Nothing"])
+    assert (enriched.name, enriched.queries) == ("livemcp with requests", [query])
 
 
 def test_catalogues_are_those_that_the_sets_suffice_for_the_smallest_first() -> None:
