@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -213,13 +214,13 @@ def test_each_size_holds_the_right_tools_of_its_queries_and_all_of_a_smaller_one
 
 
 def test_requests_are_text_at_the_end_of_descriptions() -> None:
-    tool = {
+    tool: dict[str, Any] = {
         "id": "Time MCP Server/convert_time",
         "name": "convert_time",
         "description": "Convert time",
         "input_schema": {},
     }
-    unknown = {"id": "nobody", "name": "nobody", "description": "Nothing", "input_schema": {}}
+    unknown: dict[str, Any] = {"id": "nobody", "name": "nobody", "description": "Nothing", "input_schema": {}}
     query = LabelledQuery("what time is it", frozenset({tool["id"]}))
 
     enriched = with_requests(LabelledSet("livemcp", [tool, unknown], [query]))
