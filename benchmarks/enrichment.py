@@ -121,9 +121,7 @@ class Row:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    makers = {name: partial(asked_by_agents, name) for name in CATALOGUES} | {
-        LIVEMCP: partial(_of_livemcp, options.sets)
-    }
+    makers = {name: partial(_with_further, name) for name in CATALOGUES} | {LIVEMCP: partial(_of_livemcp, options.sets)}
     encoder = open_encoder(BUILT_IN)
     chosen = opened(makers, named(parser, options.catalogues, makers, "catalogue"))
     rows = [row for _, asked in chosen for row in measure(asked, encoder)]
@@ -285,6 +283,11 @@ def with_further(name: str, documents: Sequence[ToolDocument], folder: Path = RE
     return [replace(document, requests=(*document.requests, *further.get(document.name, ()))) for document in documents]
 
 
+def _with_further(name: str) -> Asked:
+    asked = asked_by_agents(name)
+    return replace(asked, documents=with_further(name, asked.documents))
+
+
 def _requests_of(path: Path) -> dict[str, tuple[str, ...]]:
     """By the tool's id."""
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
@@ -295,7 +298,7 @@ def asked_by_agents(name: str) -> Asked:
     """Raises SourceError if a package that the tools come from is not installed."""
     agents = read_agent_set(name)
     documents = [document_of(tool, shipped_requests()) for tool in agents.tools]
-    return Asked(name, with_further(name, documents), [(query.text, query.relevant) for query in agents.queries])
+    return Asked(name, documents, [(query.text, query.relevant) for query in agents.queries])
 
 
 def _of_livemcp(sets: Path) -> Asked:
