@@ -51,7 +51,7 @@ class Explanation:
     place       1 the best; a search gives as many as its limit. None if it is not found
     score       as of a hit, in (0, 1]; 0 without a match
     words       the words of the query that it holds; *missing* are the others, as far as any tool holds them
-    word_score  what *words* are worth together
+    word_score  what *words* are worth together; more than their sum where no other tool holds one of them
     cosine      of the query with the tool; None by keyword
     deviations  how far *cosine* lies above that of unrelated texts, in their standard deviations
     weight      what one deviation is worth: raw = word_score + weight * deviations
@@ -85,6 +85,7 @@ def explain_row(
     here = np.asarray([row])
     word_score = float(request.word_scores(space, number)[row])
     raw = float(request.raw(segment, here, np.asarray([word_score], np.float32))[0])
+    word_score += sum(request.weight * holder.worth for holder in request.sole_in(segment) if holder.row == row)
     cosine = deviations = None
     if request.nearness and segment.vectors:
         cosine = float(request.nearness.meaning.cosines(segment.vectors, here)[0])

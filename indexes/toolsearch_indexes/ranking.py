@@ -139,10 +139,11 @@ def _scored(
     by_word: Sequence[_Scored],
     near: Sequence[_Near],
 ) -> list[_Scored]:
-    """The raw scores of what either arm proposes."""
+    """The raw scores of what either arm proposes, or what is the sole holder of a word."""
     found: list[_Scored] = []
     for segment, scores, (rows, _), (others, _) in zip(space.segments, word_scores, by_word, near, strict=True):
-        candidates = np.union1d(rows, others)
+        sole = np.array([holder.row for holder in request.sole_in(segment)], np.int64)
+        candidates = np.union1d(np.union1d(rows, others), sole) if len(sole) else np.union1d(rows, others)
         found.append((candidates, request.raw(segment, candidates, scores[candidates])))
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores, read_
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.semantic import Meaning, SemanticArm, SemanticStatistics
+from toolsearch_indexes.sole_holders import SoleHolder, sole_holders
 from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.vectors import IntArray
 
@@ -35,7 +37,8 @@ class Nearness:
 class Request:
     """A raw score is BM25F plus *weight* times deviations. Without *words* or *nearness* their part is left out.
 
-    *scale* is of raw scores, *word_scale* of those by words alone.
+    *scale* is of raw scores, *word_scale* of those by words alone. In a fusion, *sole* has the tools whose words are
+    worth more than BM25F says.
     """
 
     words: KeywordQuery | None
@@ -43,6 +46,7 @@ class Request:
     weight: float
     scale: Scale
     word_scale: Scale
+    sole: tuple[SoleHolder, ...] = ()
 
     @property
     def is_fused(self) -> bool:
@@ -60,7 +64,13 @@ class Request:
         if self.nearness is None:
             return word_scores
         meaning = np.float32(self.weight) * self.nearness.deviations(segment, rows)
-        return (word_scores + meaning).astype(np.float32)
+        raw: FloatArray = (word_scores + meaning).astype(np.float32)
+        for holder in self.sole_in(segment):
+            raw[rows == holder.row] += np.float32(self.weight * holder.worth)
+        return raw
+
+    def sole_in(self, segment: Segment) -> Iterator[SoleHolder]:
+        return (holder for holder in self.sole if holder.segment is segment)
 
 
 def read_request(
@@ -83,7 +93,7 @@ def read_request(
     if strategy == "semantic":
         return Request(None, nearness, 1.0, semantic_scale(familiarity, tools, sense, requested), by_words)
     scale = hybrid_scale(familiarity, tools, sense, requested)
-    return Request(words, nearness, semantic_weight(text), scale, by_words)
+    return Request(words, nearness, semantic_weight(text), scale, by_words, sole_holders(words, space, parameters))
 
 
 def familiarity_of(nearness: Nearness, tools: SemanticStatistics) -> float:

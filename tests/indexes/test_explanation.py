@@ -87,9 +87,10 @@ def test_names_and_patterns_are_told_as_such(index: ToolSearchIndex, query: str,
 
 
 def test_a_tool_that_has_its_place_for_its_words_or_for_a_part_is_explained_so() -> None:
-    """To the encoder, nine tools are the nearest to every request of more than two words."""
+    """To the encoder, nine tools are the nearest to every request of more than two words. None holds a word alone."""
     near = [ToolDocument(f"near_{i}", "alpha beta", local_name="near") for i in range(9)]
     rest = [("words", "forward the parcel"), ("part", "omega psi"), ("both", "alpha beta sigma omega psi")]
+    rest += [("letter", "forward sigma"), ("weight", "parcel")]
     index = ToolSearchIndex([*near, *(ToolDocument(*tool) for tool in rest)], encoder=NearAlphaBeta(64))
 
     for query, outcomes in (
