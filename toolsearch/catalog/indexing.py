@@ -13,6 +13,7 @@ from toolsearch.catalog.changes import CatalogChange
 from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
+from toolsearch.tools.naming import given_name
 from toolsearch.tools.summaries import summary_of
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
@@ -32,7 +33,7 @@ def document_of(definition: ToolDefinition, requests: RequestSource = NO_REQUEST
         title=definition.title,
         server=definition.server,
         tags=definition.tags,
-        local_name=definition.local_name,
+        local_name=given_name(definition) or definition.local_name,
     )
     asked = requests.requests_for(definition)
     return replace(document, requests=asked) if asked else document

@@ -14,7 +14,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
 from toolsearch.tools.docstrings import read_docstring
 from toolsearch.tools.given_schema import require_callable_by, require_schema
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import in_words, namespaced, require_legal_name
+from toolsearch.tools.naming import in_words, namespaced, require_legal_name, title_with_name
 from toolsearch.tools.results import ToolCallResultConverter
 from toolsearch.tools.signature import UnresolvedAnnotationError, read_signature, underlying
 
@@ -188,7 +188,7 @@ def _build(
         name=full_name,
         description=(doc.description if options.description is None else options.description) or in_words(own_name),
         input_schema=signature.input_schema,
-        title=options.title,
+        title=title_with_name(options.title, own_name),
         annotations=options.annotations,
         server=server,
         tags=options.tags,

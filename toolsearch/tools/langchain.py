@@ -11,7 +11,7 @@ from toolsearch.option_values import name_list
 from toolsearch.tools.callbacks import run_function
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition, ToolMetadata
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import namespaced
+from toolsearch.tools.naming import namespaced, title_with_name
 
 
 class LangChainTool(Protocol):
@@ -47,6 +47,7 @@ def tool_from_langchain(given: LangChainTool) -> Tool:
         namespaced("", given.name),
         description=given.description,
         input_schema=_schema_of(given),
+        title=title_with_name("", given.name),
         tags=name_list(tags or (), "tags", error=BadToolError),
     )
     metadata = ToolMetadata(return_direct=getattr(given, "return_direct", False) is True)

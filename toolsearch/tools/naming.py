@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from toolsearch.errors import BadToolError
-from toolsearch.tools.definition import legal_name
+from toolsearch.tools.definition import ToolDefinition, legal_name
 
 MAX_NAME_LENGTH = 64
 SEPARATOR = "__"
@@ -19,7 +19,9 @@ TOOL_NAME = "toolSearchTool"  # what models call ours; no other tool can be name
 CALL_TOOL = "callTool"  # and the tool that runs what it has found, where the list must not change
 
 _WORDS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")
+_BEFORE_NAME = re.compile(r" \(")
 _HASH_DIGITS = 8
+_LONGEST_SHOWN_NAME = 2 * MAX_NAME_LENGTH  # in a title
 _MAX_SERVER_IN_CUT_NAME = 24  # so that a long server name leaves room to tell its tools apart
 _CANDIDATE = 60.0  # rapidfuzz's ratio, 0 to 100; it is fast, and lets names pass that only look alike in a part
 _MOST_CANDIDATES = 100
@@ -73,6 +75,39 @@ def all_namespaced(server: str, names: Iterable[str]) -> dict[str, str]:
 def distinct(name: str, key: str) -> str:
     """Return *name*, cut to fit, with a tail of 8 hex digits that depend on *key* alone."""
     return f"{name[: MAX_NAME_LENGTH - _HASH_DIGITS - 1]}_{_digest(key)}"
+
+
+def title_with_name(title: str, name: str) -> str:
+    """Return the title of a tool that its author calls *name*: with this name, where a legal one cannot tell it.
+
+    So people and models read the name as it is written, and a search finds the tool by it (see `given_name`). The
+    legal name stays what `namespaced` makes of it, since rules, sessions and stored calls know the tool by that.
+    """
+    if not _is_in_another_script(name) or len(name) > _LONGEST_SHOWN_NAME or not name.isprintable():
+        return title
+    return f"{title} ({name})" if title and title != name else name
+
+
+def given_name(definition: ToolDefinition) -> str:
+    """Return what the author of a tool calls it, where `title_with_name` has put that into its title; else "".
+
+    A title that only looks so is told by the legal name, which follows from the given one.
+    """
+    title = definition.title
+    inner = [title[found.end() : -1] for found in _BEFORE_NAME.finditer(title)] if title.endswith(")") else []
+    return next((name for name in (*inner, title) if _is_called(definition, name)), "")
+
+
+def _is_called(definition: ToolDefinition, name: str) -> bool:
+    if not _is_in_another_script(name):
+        return False
+    legal = namespaced(definition.server, name)
+    return definition.name in (legal, distinct(legal, name))
+
+
+def _is_in_another_script(name: str) -> bool:
+    """Whether letters or digits of *name* are lost in a legal name."""
+    return not name.isascii() and any(c.isalnum() and not c.isascii() for c in name)
 
 
 def in_words(name: str) -> str:

@@ -14,7 +14,7 @@ from toolsearch.documents.texts import BadLine
 from toolsearch.errors import BadToolError, SourceError
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import distinct, namespaced
+from toolsearch.tools.naming import distinct, namespaced, title_with_name
 from toolsearch.tools.refusal import Refusal
 from toolsearch.wire.definitions import text_in
 from toolsearch.wire.formats import read_tool
@@ -98,7 +98,8 @@ class ListingReader:
         name = read.name if is_full_name else namespaced(server, read.name)
         if name in self._taken:
             name = _another_name(name, fields, self._taken)
-        definition = replace(read, name=name, server=server, tags=_tags(fields))
+        title = title_with_name(read.title, read.name)
+        definition = replace(read, name=name, title=title, server=server, tags=_tags(fields))
         self._taken.add(name)
         return Tool(definition, source=f"{self._description}#{read.name}")
 

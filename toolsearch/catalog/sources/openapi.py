@@ -14,7 +14,7 @@ from toolsearch.documents.json_values import as_list, as_object, as_texts
 from toolsearch.errors import BadToolError, SourceError
 from toolsearch.tools.definition import Tool, ToolDefinition, legal_name
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import namespaced
+from toolsearch.tools.naming import namespaced, title_with_name
 from toolsearch.tools.refusal import Refusal
 from toolsearch.tools.safety import DESTRUCTIVE, IDEMPOTENT, READ_ONLY
 
@@ -105,6 +105,7 @@ class _Reader:
             name=name,
             description=_description(endpoint.details),
             input_schema=input_schema,
+            title=title_with_name("", endpoint.own_name),
             annotations=_HINTS[endpoint.method],
             server=self._server,
             tags=tuple(as_texts(endpoint.details.get("tags"))),

@@ -9,6 +9,7 @@ from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import given_name, title_with_name
 from toolsearch.wire.json_copies import ToPlain, deep_copy
 
 INPUT_SCHEMA: Final = "inputSchema"  # texts for models name this field when they show an entry
@@ -39,8 +40,9 @@ def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[s
 def read_tool(entry: Json, *, name: str = "", server: str = "") -> ToolDefinition:
     """Return the definition in *entry*, under *name* if one is given, and as a tool of *server*.
 
-    The title may also be in the annotations. An optional field of the wrong type counts as missing. Raises
-    BadToolError, with the reason, if *entry* defines no tool that can be called.
+    The title may also be in the annotations; it gets the name that the entry has if *name* cannot tell it. An optional
+    field of the wrong type counts as missing. Raises BadToolError, with the reason, if *entry* defines no tool that can
+    be called.
     """
     if not is_object(entry):
         raise BadToolError("the entry is not an object")
@@ -48,9 +50,10 @@ def read_tool(entry: Json, *, name: str = "", server: str = "") -> ToolDefinitio
     if own_name is None:
         raise BadToolError("it has no name")
     annotations = _object(entry, "annotations") or {}
+    title = _text(entry, "title") or _text(annotations, "title")
     return ToolDefinition(
         name=name or own_name,
-        title=_text(entry, "title") or _text(annotations, "title"),
+        title=title if name in ("", own_name) else title_with_name(title, own_name),
         description=_text(entry, "description"),
         input_schema=_with_usable_headers(_input_schema(entry)),
         output_schema=_object(entry, OUTPUT_SCHEMA),
@@ -75,7 +78,7 @@ def renamed_entry(tool: Tool) -> dict[str, Any]:
 
     The input schema may have been completed, and an output schema that is no object is left out.
     """
-    entry = {**entry_of(tool), "name": tool.name, INPUT_SCHEMA: tool.definition.input_schema}
+    entry = {**_titled_entry(tool), "name": tool.name, INPUT_SCHEMA: tool.definition.input_schema}
     if tool.definition.output_schema is None:
         entry.pop(OUTPUT_SCHEMA, None)
     return entry
@@ -83,8 +86,14 @@ def renamed_entry(tool: Tool) -> dict[str, Any]:
 
 def fields_for_calling(tool: Tool) -> dict[str, Json]:
     """The fields that a model needs, besides the name, to call *tool*."""
-    entry = entry_of(tool)
+    entry = _titled_entry(tool)
     return {key: entry[key] for key in _FOR_CALLING if entry.get(key)}
+
+
+def _titled_entry(tool: Tool) -> JsonObject:
+    """The entry of *tool*, with the name that its server gives it in the title if ours cannot tell it."""
+    entry = entry_of(tool)
+    return {**entry, "title": tool.definition.title} if given_name(tool.definition) else entry
 
 
 def schema_of(entry: Mapping[str, Any]) -> JsonObject:
