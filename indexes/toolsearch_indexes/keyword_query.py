@@ -26,12 +26,14 @@ class KeywordQuery:
     ideal    what a tool full of every word would score, those included that no tool holds
     words    how many distinct words say something
     unknown  those that no tool holds, as they are written or as what they are short for; their readings are guesses
+    filler   all words, if they are only such as shape a sentence: "who am i"
     """
 
     readings: tuple[WordReading, ...]
     ideal: float
     words: int
     unknown: tuple[str, ...]
+    filler: frozenset[str] = frozenset()
 
 
 def read_query(query: str, lexicon: Lexicon, counts: TermCounts, parameters: KeywordParameters) -> KeywordQuery:
@@ -62,7 +64,8 @@ def read_query(query: str, lexicon: Lexicon, counts: TermCounts, parameters: Key
         readings += guesses
     idf = sum(reading.alternatives[0][1] for reading in known.values())
     ideal = (idf + len(unknown) * parameters.idf(counts.documents, 0)) * (parameters.k1 + 1)
-    return KeywordQuery(tuple(readings), ideal, len(content), tuple(unread))
+    filler = frozenset(content) if last in STOP_WORDS else frozenset[str]()  # then all are
+    return KeywordQuery(tuple(readings), ideal, len(content), tuple(unread), filler)
 
 
 def _content_words(query: str) -> dict[str, str]:

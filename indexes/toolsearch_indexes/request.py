@@ -81,11 +81,14 @@ def read_request(
     parameters: KeywordParameters,
     arm: SemanticArm | None,
 ) -> Request:
-    """*strategy* is "keyword", or with an *arm* "semantic" or "hybrid"."""
+    """*strategy* is "keyword", or with an *arm* "semantic" or "hybrid".
+
+    Filler is read by its words alone: to an encoder, "the of a in" is near something by chance.
+    """
     words = read_query(text, lexicon, space.terms, parameters)
     tools, requested = space.terms.documents, space.terms.requested
     by_words = keyword_scale(words.ideal, tools, requested)
-    if strategy == "keyword" or arm is None or space.semantic is None:
+    if strategy == "keyword" or arm is None or space.semantic is None or words.filler:
         return Request(words, None, 0.0, by_words, by_words)
     nearness = Nearness(arm.meaning(text), arm.unrelated)
     familiarity = familiarity_of(nearness, space.semantic)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from toolsearch_indexes.analysis import name_words
 from toolsearch_indexes.clauses import clauses, sentences
 from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.explanation import Explanation, Outcome, explain_row
@@ -109,6 +110,10 @@ class Search:
     def _rank(self, text: str, limit: int) -> Ranking:
         request = self._read(text)
         ranking = rank(self.space, request, limit, self.favour)
+        if request.words is not None and request.words.filler:
+            return ranking._replace(
+                hits=[hit for hit in ranking.hits if self._is_named(hit.name, request.words.filler)]
+            )
         first = ranking.first
         if first is None or not is_namesake(self.space.segments[first.segment], first.row, request):
             return ranking
@@ -116,6 +121,14 @@ class Search:
 
     def _read(self, text: str) -> Request:
         return read_request(text, self.strategy, self.space, self.lexicon, self.parameters, self.arm)
+
+    def _is_named(self, name: str, said: Collection[str]) -> bool:
+        """Whether the tool's own name has all words that are *said*: only there does filler say something."""
+        place = self.state.place_of(name)
+        if place is None:
+            return False
+        segment, row = place
+        return set(name_words(self.space.segments[segment].names.own_names[row]).split()).issuperset(said)
 
     def _by_name(self, names: Iterable[str]) -> Sequence[str]:
         """The tools that *names* mean, in their order: by exact name, else as `_by_whole_name` reads them."""

@@ -14,6 +14,7 @@ from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.ranking import Sure, Sureness, rank, with_places_for
 from toolsearch_indexes.request import Request, read_request
 from toolsearch_indexes.space import SearchSpace
+from toolsearch_indexes.strategies import Strategy
 
 RANKED = [Hit(name, score, "low") for name, score in zip("abcdefg", (0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2), strict=True)]
 
@@ -164,3 +165,35 @@ def test_the_nearest_on_average_is_found_though_it_is_not_among_the_nearest_to_a
     assert expected[0] == "300"
     for limit in (1, 5, 200):
         assert [hit.name for hit in rank(space, request, limit, {}).hits] == expected[:limit]
+
+
+# Requests of words that only shape a sentence
+
+
+class NearTheLamp(HashingEncoder):
+    """To it, every request means a lamp."""
+
+    def encode_queries(self, texts: Sequence[str]) -> FloatArray:
+        return self.encode_documents(["turn lamp" for _ in texts])
+
+
+@pytest.mark.parametrize("strategy", ["keyword", "semantic", "hybrid"])
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("the of a in", []),
+        ("who am i", ["aws__get_who_am_i"]),
+        ("off", ["room__light_off"]),
+        ("can you help me with this", []),
+        ("who are you", []),
+    ],
+)
+def test_filler_finds_only_tools_whose_names_have_all_of_it(query: str, found: list[str], strategy: Strategy) -> None:
+    named = [("aws", "get_who_am_i"), ("room", "light_off"), ("people", "who_list"), ("a", "list_of_the_helpers")]
+    documents = [ToolDocument(f"{server}__{name}", "turn lamp", local_name=name) for server, name in named]
+    index = ToolSearchIndex(documents, encoder=NearTheLamp(64))
+
+    assert [hit.name for hit in index.search(query, strategy=strategy)] == found
+    assert len(index.search("turn lamp", strategy=strategy)) == 4
+    for name in (document.name for document in documents):
+        assert (index.explain(query, name, strategy=strategy).place == 1) == (name in found)
