@@ -15,6 +15,7 @@ from toolsearch_indexes.short_forms import other_forms
 _TYPO_FACTOR = 0.7  # a word read as another counts less than a word that is there, once per edit
 _PREFIX_FACTOR = 0.7
 _FORM_FACTOR = 0.5  # as does what it is short or long for
+_FILLER = STOP_WORDS - {"when", "where"}  # which ask for a time or a place
 _ALTERNATIVES = 5  # readings of one unknown word
 _MOST_READINGS = 4_000  # words whose readings are remembered for one moment of an index
 
@@ -64,7 +65,7 @@ def read_query(query: str, lexicon: Lexicon, counts: TermCounts, parameters: Key
         readings += guesses
     idf = sum(reading.alternatives[0][1] for reading in known.values())
     ideal = (idf + len(unknown) * parameters.idf(counts.documents, 0)) * (parameters.k1 + 1)
-    filler = frozenset(content) if last in STOP_WORDS else frozenset[str]()  # then all are
+    filler = frozenset(content) if last in _FILLER and _FILLER.issuperset(content) else frozenset[str]()
     return KeywordQuery(tuple(readings), ideal, len(content), tuple(unread), filler)
 
 

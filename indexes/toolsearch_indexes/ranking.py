@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch_indexes.calibration import SURE_SCORE
+from toolsearch_indexes.directions import Direction, direction
 from toolsearch_indexes.documents import Confidence, Hit
 from toolsearch_indexes.keyword import BoolArray, FloatArray
 from toolsearch_indexes.regex import CompiledPattern
@@ -70,7 +71,8 @@ class Ranking(NamedTuple):
 def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> Ranking:
     """The best *limit* rows, if the best fits; and in a fusion the best by words alone, if these make sure of it.
 
-    *favour*, in [0, 1] by name, moves the first 20 among each other by a small step.
+    Among the first five, a conversion the way that is asked for changes places with one that goes the other way. Among
+    the first 20, *favour*, in [0, 1] by name, moves tools by a small step.
     """
     count = max(limit, _MOVED) if favour else limit
     if request.nearness is None:
@@ -78,11 +80,33 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
     else:
         best, sure = _best_of_both(space, request, request.nearness, count)
     is_sure = bool(best) and request.scale.score(best[0].raw) >= SURE_SCORE
+    if request.conversion:
+        best[:SURE_PLACE] = _this_way_first(space, request.conversion, best[:SURE_PLACE])
     if favour:
         moved = [found._replace(raw=found.raw + favoured(request, favour, found.name)) for found in best[:_MOVED]]
         best[:_MOVED] = sorted(moved, key=_by_score_and_name)
     hits = [_hit(name, request.scale.score(raw), is_sure=is_sure) for raw, name, _, _ in best[:limit]]
     return Ranking(hits, best[0] if best else None, sure)
+
+
+def _this_way_first(space: SearchSpace, request: str, best: Sequence[Found]) -> list[Found]:
+    """Give the places of conversions between the same two, with the scores, first to those that go the way asked for.
+
+    They hold the same words and mean nearly the same, so that little else tells them apart.
+    """
+    known = {place: of for place, found in enumerate(best) if (of := _direction_of(space, found))}
+    asked = direction(request) if len(known) > 1 else None
+    if asked is None:
+        return list(best)
+    way = {place: each for place, of in known.items() if (each := asked.agreement(of))}
+    moved = list(best)
+    for place, other in zip(way, sorted(way, key=lambda each: -way[each]), strict=True):
+        moved[place] = best[other]._replace(raw=best[place].raw)
+    return moved
+
+
+def _direction_of(space: SearchSpace, found: Found) -> Direction | None:
+    return direction(space.segments[found.segment].names.own_names[found.row])
 
 
 def _hit(name: str, score: float, *, is_sure: bool) -> Hit:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toolsearch_indexes.calibration import Scale, hybrid_scale, keyword_scale, semantic_scale
+from toolsearch_indexes.directions import may_tell_direction
 from toolsearch_indexes.fusion import Unrelated, semantic_weight
 from toolsearch_indexes.keyword import FloatArray, KeywordParameters
 from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores, read_query
@@ -38,7 +39,7 @@ class Request:
     """A raw score is BM25F plus *weight* times deviations. Without *words* or *nearness* their part is left out.
 
     *scale* is of raw scores, *word_scale* of those by words alone. In a fusion, *sole* has the tools whose words are
-    worth more than BM25F says.
+    worth more than BM25F says. *conversion* is the text of what may ask for one.
     """
 
     words: KeywordQuery | None
@@ -47,6 +48,7 @@ class Request:
     scale: Scale
     word_scale: Scale
     sole: tuple[SoleHolder, ...] = ()
+    conversion: str = ""
 
     @property
     def is_fused(self) -> bool:
@@ -87,16 +89,19 @@ def read_request(
     """
     words = read_query(text, lexicon, space.terms, parameters)
     tools, requested = space.terms.documents, space.terms.requested
+    conversion = text if may_tell_direction(text) else ""
     by_words = keyword_scale(words.ideal, tools, requested)
     if strategy == "keyword" or arm is None or space.semantic is None or words.filler:
-        return Request(words, None, 0.0, by_words, by_words)
+        return Request(words, None, 0.0, by_words, by_words, conversion=conversion)
     nearness = Nearness(arm.meaning(text), arm.unrelated)
     familiarity = familiarity_of(nearness, space.semantic)
     sense = sense_of(words, arm)
     if strategy == "semantic":
-        return Request(None, nearness, 1.0, semantic_scale(familiarity, tools, sense, requested), by_words)
+        scale = semantic_scale(familiarity, tools, sense, requested)
+        return Request(None, nearness, 1.0, scale, by_words, conversion=conversion)
     scale = hybrid_scale(familiarity, tools, sense, requested)
-    return Request(words, nearness, semantic_weight(text), scale, by_words, sole_holders(words, space, parameters))
+    sole = sole_holders(words, space, parameters)
+    return Request(words, nearness, semantic_weight(text), scale, by_words, sole, conversion)
 
 
 def familiarity_of(nearness: Nearness, tools: SemanticStatistics) -> float:

@@ -123,12 +123,13 @@ class Search:
         return read_request(text, self.strategy, self.space, self.lexicon, self.parameters, self.arm)
 
     def _is_named(self, name: str, said: Collection[str]) -> bool:
-        """Whether the tool's own name has all words that are *said*: only there does filler say something."""
+        """Whether the tool's own name has most of what is *said*, or nothing else. Only there does filler tell."""
         place = self.state.place_of(name)
         if place is None:
             return False
         segment, row = place
-        return set(name_words(self.space.segments[segment].names.own_names[row]).split()).issuperset(said)
+        named = set(name_words(self.space.segments[segment].names.own_names[row]).split())
+        return 2 * len(named.intersection(said)) > len(said) or named.issubset(said)
 
     def _by_name(self, names: Iterable[str]) -> Sequence[str]:
         """The tools that *names* mean, in their order: by exact name, else as `_by_whole_name` reads them."""
