@@ -24,8 +24,10 @@ from toolsearch.catalog.request_packs import (
     shipped_requests,
     sketch_of,
 )
+from toolsearch.catalog.sources.modules import ModuleSource
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch_indexes.documents import Hit
+from toolsearch_indexes.index import ToolSearchIndex
 from training.request_packs import PACKED, source_text
 
 READ = (
@@ -232,3 +234,11 @@ def test_an_index_is_opened_with_requests_only_if_it_was_made_with_them_unless_i
             assert answers(reopened) == expected
             reopened.save()
         assert IndexDirectory(tmp_path).read().requests_id == (shipped_requests() if used else NO_REQUESTS).id
+
+
+def test_the_shipped_requests_find_a_function_that_does_not_say_what_people_call_it() -> None:
+    """``stdev`` calls itself the square root of the sample variance."""
+    functions = [tool for module in ("statistics", "random", "math") for tool in ModuleSource(module).load().tools]
+    index = ToolSearchIndex(document_of(tool.definition, shipped_requests()) for tool in functions)
+
+    assert "statistics__stdev" in [hit.name for hit in index.search("standard deviation", limit=2)]
