@@ -16,9 +16,9 @@ FOLLOWING = -2.5  # for a hit after the best: where there is an answer, the next
 SURE = -0.2  # what 6 % of the best hits for requests without one reach
 # Log odds that are taken back where all tools have requests of users: a tool that does not serve a request is also
 # nearer to it with them. Without any nothing is taken back.
-KEYWORD_REQUESTS = 0.91
-SEMANTIC_REQUESTS = 0.55
-HYBRID_REQUESTS = 0.64
+KEYWORD_REQUESTS = 0.88
+SEMANTIC_REQUESTS = 0.52
+HYBRID_REQUESTS = 0.63
 _NONSENSE = -6.6  # where no word means anything
 _FEW = 5  # tools; among fewer, some are not much less likely to be near by chance
 _SHRINKAGE = 20  # tools after which what a catalog says of itself counts for more than what is usual

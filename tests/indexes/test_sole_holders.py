@@ -27,10 +27,10 @@ OTHERS = [ToolDocument(f"tool{number:02}", "Paint a landscape") for number in ra
 
 
 class NearPottery(HashingEncoder):
-    """To it, any request means pottery, as a vector made of pieces of words may by chance."""
+    """To it, an answer to an invitation means pottery, as a vector made of pieces of words may by chance."""
 
     def encode_queries(self, texts: Sequence[str]) -> FloatArray:
-        return self.encode_documents(["pottery clay kiln" for _ in texts])
+        return self.encode_documents(["pottery clay kiln" if "rsvp" in text else text for text in texts])
 
 
 @pytest.fixture(scope="module")
