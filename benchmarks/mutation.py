@@ -43,6 +43,7 @@ MODULES = (  # reach, what is ranked within it, budget, validation, hooks and li
     "toolsearch/calling/review.py",
     "toolsearch/calling/limits.py",
     "toolsearch/gateway/trust/*.py",
+    "toolsearch/scanning/*.py",
     "indexes/toolsearch_indexes/selection.py",
     "indexes/toolsearch_indexes/ranking.py",
 )

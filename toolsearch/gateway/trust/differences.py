@@ -6,7 +6,7 @@ import difflib
 import json
 
 from toolsearch.documents.json_values import is_list, is_object
-from toolsearch.gateway.trust.texts import printable
+from toolsearch.scanning.texts import printable
 from toolsearch.tools.json_types import Json, JsonObject
 
 _MAX_PLACES = 20

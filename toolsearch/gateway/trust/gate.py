@@ -13,7 +13,8 @@ from toolsearch.gateway.trust.differences import changed_places
 from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.scan import Scanner
 from toolsearch.gateway.trust.scan_cache import ScanCache
-from toolsearch.gateway.trust.verdicts import Finding, OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
+from toolsearch.gateway.trust.verdicts import OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
+from toolsearch.scanning.findings import Finding
 from toolsearch.storage.pins import FIRST_SIGHT, Pin, PinPersistence
 from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.pinned import Entry, Kind

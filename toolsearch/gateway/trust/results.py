@@ -7,8 +7,8 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from toolsearch.gateway.trust.rules_words import steering_words
-from toolsearch.gateway.trust.texts import Text, texts_of
+from toolsearch.scanning.rules_words import steering_words
+from toolsearch.scanning.texts import Text, texts_of
 from toolsearch.tools.blocks import BLOB, DATA
 from toolsearch.wire.mcp.envelope import with_meta
 

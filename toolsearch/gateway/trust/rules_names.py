@@ -8,8 +8,8 @@ from typing import Any
 
 import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
-from toolsearch.gateway.trust.texts import Text, evidence, fold, printable
-from toolsearch.gateway.trust.verdicts import Finding
+from toolsearch.scanning.findings import Finding
+from toolsearch.scanning.texts import Text, evidence, fold, printable
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.safety import SafetyClass
 from toolsearch.upstreams.pinned import Entry

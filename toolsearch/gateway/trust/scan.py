@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 
-from toolsearch.gateway.trust.rules_characters import hidden_characters, out_of_sight, terminal_escapes
 from toolsearch.gateway.trust.rules_names import Neighbours, borrowed_name, coined_words, speaks_of_others
-from toolsearch.gateway.trust.rules_payloads import packed_text, too_long
-from toolsearch.gateway.trust.rules_words import steering_words
 from toolsearch.gateway.trust.scan_cache import Said, ScanCache, Scanned
-from toolsearch.gateway.trust.texts import printable, texts_of
-from toolsearch.gateway.trust.verdicts import Finding
+from toolsearch.scanning.findings import Finding
+from toolsearch.scanning.rules import findings_in
+from toolsearch.scanning.texts import printable, texts_of
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.pinned import Entry, Kind
 
 _MAX_FINDINGS = 8  # reported for one definition; one is enough to hold it
-
-_SHORTEST_PHRASE = len("sidenote")
-
-_TEXT_RULES: Sequence[Callable[..., Iterator[Finding]]] = (
-    hidden_characters,
-    terminal_escapes,
-    out_of_sight,
-    steering_words,
-    packed_text,
-    too_long,
-)
 
 
 class Scanner:
@@ -63,8 +50,7 @@ class Scanner:
 
 def scan_entry(entry: JsonObject) -> list[Finding]:
     """What the definition says by itself."""
-    texts = (text for text in texts_of(entry) if not _is_plain_word(text.value))
-    return _told(finding for text in texts for rule in _TEXT_RULES for finding in rule(text))
+    return _told(finding for text in texts_of(entry) for finding in findings_in(text))
 
 
 def scan_names(entry: Entry, coined: frozenset[str], neighbours: Neighbours) -> list[Finding]:
@@ -82,8 +68,3 @@ def _said(entry: JsonObject) -> Said:
 def _told(findings: Iterable[Finding]) -> list[Finding]:
     """The first of them, with places that can be printed: the names of properties are the server's too."""
     return [replace(finding, place=printable(finding.place)) for finding in islice(findings, _MAX_FINDINGS)]
-
-
-def _is_plain_word(value: str) -> bool:
-    """Whether it is too short to say anything and hides nothing, as most of a schema: ``type``, ``string``."""
-    return len(value) < _SHORTEST_PHRASE and value.isascii() and value.isprintable()

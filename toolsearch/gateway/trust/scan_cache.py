@@ -13,8 +13,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TypeAlias
 
+from toolsearch import scanning
 from toolsearch.gateway import trust
-from toolsearch.gateway.trust.verdicts import Finding
+from toolsearch.scanning.findings import Finding
 from toolsearch.storage.private_files import write_private
 
 logger = logging.getLogger(__name__)
@@ -68,9 +69,10 @@ class ScanCache:
 
 @cache
 def rules_version() -> str:
-    """A version that changes with every file of this package, so with the rules, and with Unicode's tables."""
+    """A version that changes with every file of the rules and of this package, and with Unicode's tables."""
     digest = hashlib.sha256(unicodedata.unidata_version.encode())
-    for file in sorted(files(trust).iterdir(), key=lambda each: each.name):
-        if file.name.endswith((".py", ".toml")):
-            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    for package in (scanning, trust):
+        for file in sorted(files(package).iterdir(), key=lambda each: each.name):
+            if file.name.endswith((".py", ".toml")):
+                digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()

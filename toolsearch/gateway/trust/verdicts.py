@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from toolsearch.scanning.findings import Finding
 from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.pinned import Entry, Kind
 
@@ -19,20 +20,6 @@ class ReviewReason(Enum):
     SUSPICIOUS = "suspicious"  # the scan has found something
     WITHDRAWN = "withdrawn"  # a person has taken an approval back
     UNREADABLE = "approvals cannot be read"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that the scan has against a definition.
-
-    rule      a stable name, such as ``hidden-characters``
-    place     where in the entry: ``description``, ``inputSchema.properties.path.description``
-    evidence  the words, short and printable; nothing that could steer a terminal or a model
-    """
-
-    rule: str
-    place: str
-    evidence: str
 
 
 @dataclass(frozen=True, slots=True)

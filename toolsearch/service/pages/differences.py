@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from toolsearch.documents.json_values import is_list, is_object
-from toolsearch.gateway.trust.texts import printable
+from toolsearch.scanning.texts import printable
 from toolsearch.tools.json_types import Json, JsonObject
 
 _WORD: Final = re.compile(r"\s+|\w+|[^\w\s]")

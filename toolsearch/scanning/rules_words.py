@@ -15,9 +15,8 @@ from typing import Any
 
 import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
-from toolsearch.gateway import trust
-from toolsearch.gateway.trust.texts import Text, evidence
-from toolsearch.gateway.trust.verdicts import Finding
+from toolsearch.scanning.findings import Finding
+from toolsearch.scanning.texts import Text, evidence
 from toolsearch.wire.mcp.definitions import NAME_PLACES
 
 _re2: Any = untyped_re2
@@ -62,7 +61,7 @@ def _readings(text: Text) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
 
 @cache
 def _document(name: str) -> Mapping[str, Any]:
-    return tomllib.loads(files(trust).joinpath(name).read_text(encoding="utf-8"))
+    return tomllib.loads(files("toolsearch.scanning").joinpath(name).read_text(encoding="utf-8"))
 
 
 @cache

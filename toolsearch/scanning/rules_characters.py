@@ -5,8 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
-from toolsearch.gateway.trust.texts import Text, evidence, is_invisible
-from toolsearch.gateway.trust.verdicts import Finding
+from toolsearch.scanning.findings import Finding
+from toolsearch.scanning.texts import Text, evidence, is_invisible
 
 _MAX_BLANK_LINES = 20
 _MAX_BLANKS = 200

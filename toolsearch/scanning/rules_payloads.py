@@ -10,8 +10,8 @@ from urllib.parse import unquote_to_bytes
 
 import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
-from toolsearch.gateway.trust.texts import Text, evidence
-from toolsearch.gateway.trust.verdicts import Finding
+from toolsearch.scanning.findings import Finding
+from toolsearch.scanning.texts import Text, evidence
 
 _re2: Any = untyped_re2
 
