@@ -101,12 +101,12 @@ def test_requests_that_ship_are_indexed_unless_the_settings_say_no_or_the_index_
         settings(INDEX__REQUESTS="false", INDEX__INDEX_DIR=str(tmp_path)),
     )
     build_engine(without, catalog).close()
-    assert not IndexDirectory(tmp_path).read().wants_requests
+    assert not IndexDirectory(tmp_path).read().requests.shipped
 
     for chosen, wanted in [(settings(), False), (settings(INDEX__REQUESTS="true"), True)]:
         with open_engine(chosen, tmp_path) as engine:
             engine.save()
-        assert IndexDirectory(tmp_path).read().wants_requests is wanted
+        assert IndexDirectory(tmp_path).read().requests.shipped is wanted
     catalog.close()
 
 

@@ -20,7 +20,7 @@ from toolsearch.catalog.generation import Generation
 from toolsearch.catalog.index_keeper import IndexKeeper
 from toolsearch.catalog.index_opening import IndexOpener, own_cache
 from toolsearch.catalog.indexing import CatalogIndex
-from toolsearch.catalog.request_packs import NO_REQUESTS, shipped_requests
+from toolsearch.catalog.request_sources import request_source
 from toolsearch.catalog.taking import ToolLike
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.discovery.discovered import Budget
@@ -74,6 +74,7 @@ class EngineOptions(TypedDict, total=False):
     usage: UsageLog | None
     index: ToolIndex | None
     requests: bool
+    requests_files: Iterable[str | Path]
 
 
 class ToolSearch:
@@ -90,6 +91,8 @@ class ToolSearch:
     usage      lets searches learn from what sessions call; None, the default, learns nothing
     index      an index of your own (see `ToolIndex`), in place of the built-in one and its encoder
     requests   index with widely used tools what their users ask for, which ships with the package
+    requests_files  and with yours what ``toolsearch enrich`` wrote into these files, which goes first. They are read
+               now, each as a whole. Raises RequestsFileError
 
     If an encoder cannot be loaded, or fails, that is an error (MissingExtraError or EncoderError). Under "auto" the
     engine searches by keyword instead, and `notes` says why.
@@ -112,6 +115,7 @@ class ToolSearch:
         usage: UsageLog | None = None,
         index: ToolIndex | None = None,
         requests: bool = False,
+        requests_files: Iterable[str | Path] = (),
         _keeper: IndexKeeper | None = None,  # for the service, which keeps indexes beside its store
     ) -> None:
         strategy = read_strategy(strategy)
@@ -136,7 +140,7 @@ class ToolSearch:
         keeper = IndexDirectory(Path(index_dir)) if index_dir is not None else _keeper
         self._owns_cache = cache is None
         self._cache = cache or own_cache(keeper, encoder)
-        asked = shipped_requests() if requests else NO_REQUESTS
+        asked = request_source(shipped=requests, files=requests_files)
         self._opener = IndexOpener(self.catalog, strategy, encoder, keeper, self._cache, self._note, asked)
         own = None if index is None else CatalogIndex(self.catalog, index, requests=asked)
         self._followed = own or self._opener.open(stored)
@@ -150,12 +154,13 @@ class ToolSearch:
         """Open the index that `save` or ``toolsearch index`` wrote to *index_dir*.
 
         *options* are those of the constructor. If no encoder is given, the one that the index was made with is used;
-        so it is with *requests*. Raises IndexStoreError if there is no usable index.
+        so it is with *requests* and *requests_files*. Raises IndexStoreError if there is no usable index.
         """
         stored = IndexDirectory(Path(index_dir)).read()
         if options.get("encoder") is None:
             options["encoder"] = stored.encoder_spec
-        options.setdefault("requests", stored.wants_requests)
+        options.setdefault("requests", stored.requests.shipped)
+        options.setdefault("requests_files", stored.requests.files)
         return cls(stored, index_dir=index_dir, **options)
 
     @property

@@ -47,6 +47,7 @@ ToolSearchError
 ├── ChatModelError          a model refused a request, cannot be reached, or answered nonsense
 │   └── BadAnswerError      its answer is not of the type that was asked for
 ├── BadSettingError         an option has a value that cannot be used
+├── RequestsFileError       a file of requests cannot be read as a whole
 ├── UnsafeUrlError          a URL of a tenant is not one that the service may reach
 ├── NotAuthenticatedError   a request to the service has no credential, or none that is accepted
 ├── NotPermittedError       the credential is not good for that
@@ -101,6 +102,7 @@ __all__ = [
     "RecordConflictError",
     "RecordStoreError",
     "RepeatedCallError",
+    "RequestsFileError",
     "SealError",
     "ServerBusyError",
     "ServerUnavailableError",
@@ -553,6 +555,14 @@ class BadSettingError(ToolSearchError, ValueError):
 
     code = "bad_setting"
     status = 400
+    model_text = "this is set up in a way that cannot work; go on without it"
+
+
+class RequestsFileError(ToolSearchError, ValueError):
+    """A file of users' requests is missing or damaged; the message names the line. None of it is used then."""
+
+    code = "bad_requests_file"
+    status = 422
     model_text = "this is set up in a way that cannot work; go on without it"
 
 

@@ -61,6 +61,7 @@ REMEDIES = {  # by code, for what is raised
     "bad_arguments": "Correct the arguments as the message says. A model that reads it usually does so by itself.",
     "bad_pattern": "Write the pattern in RE2's syntax, without look-around and references, or search by words.",
     "bad_query": "Change the query, the strategy or the limit to what the message names.",
+    "bad_requests_file": "Mend the line that the message names, or remove it: `toolsearch enrich` writes it again.",
     "bad_setting": "Give one of the values that the message names; [Settings](settings.md) has them all.",
     "bad_tool": "Mend the name, schema or signature that the message names.",
     "bad_value": "Take the characters out that no database keeps, such as NUL.",

@@ -62,6 +62,10 @@ class RankingSettings(SettingsSection):
         default=False,
         description="Find widely used tools also by what their users ask for, which ships with the package.",
     )
+    requests_files: tuple[Path, ...] = Field(
+        default=(),
+        description="Files of toolsearch enrich: what users of your own tools ask for. They go before what ships.",
+    )
 
 
 class IndexSettings(RankingSettings):

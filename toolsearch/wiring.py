@@ -126,6 +126,8 @@ def open_engine(settings: Settings, index_dir: str | Path) -> ToolSearch:
         del options["encoder"]
     if "requests" not in settings.index.model_fields_set:
         del options["requests"]
+    if "requests_files" not in settings.index.model_fields_set:
+        del options["requests_files"]
     return ToolSearch.open(index_dir, **options)
 
 
@@ -141,6 +143,7 @@ def _engine_options(
         strategy=settings.index.strategy,
         encoder=settings.index.encoder,
         requests=settings.index.requests,
+        requests_files=settings.index.requests_files,
         sessions=build_sessions(settings, persistence, clock=clock),
         options=build_session_options(settings),
         manager=manager or build_manager(settings, telemetry=telemetry),
@@ -178,6 +181,7 @@ def build_tool_advisor(
         strategy=own.strategy,
         encoder=own.encoder,
         requests=own.requests,
+        requests_files=own.requests_files,
         sessions=build_sessions(settings) if engine is None else None,
         telemetry=telemetry,
         manager=manager,

@@ -16,6 +16,7 @@ from toolsearch.catalog.indexing import document_of
 from toolsearch.catalog.request_packs import (
     NO_REQUESTS,
     PackedTool,
+    RequestOptions,
     RequestPacks,
     cleaned_requests,
     definition_hash,
@@ -194,6 +195,7 @@ class AskedRequests:
 
     def __init__(self, version: str) -> None:
         self.id = version
+        self.options = RequestOptions()
         self.asked: list[str] = []
 
     def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]:
@@ -228,7 +230,7 @@ def test_an_index_is_opened_with_requests_only_if_it_was_made_with_them_unless_i
     for made, said, used in [(True, {}, True), (False, {}, False), (False, {"requests": True}, True)]:
         with ToolSearch(tools(), encoder=None, index_dir=tmp_path, requests=made) as engine:
             expected = answers(engine)
-        assert IndexDirectory(tmp_path).read().wants_requests is made
+        assert IndexDirectory(tmp_path).read().requests.shipped is made
 
         with ToolSearch.open(tmp_path, **said) as reopened:
             assert answers(reopened) == expected

@@ -1,6 +1,6 @@
 """One generation of an index directory: a catalog, its index, and the text that opens its encoder.
 
-    generation.json   the encoder, the id of the requests, and a digest of each of the two files below
+    generation.json   the encoder, the requests, and a digest of each of the two files below
     catalog.sqlite    the catalog
     manifest.json     the index, with a digest of each of its arrays
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsearch.catalog.catalog import Catalog, StoredCatalog
-from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource
+from toolsearch.catalog.request_packs import NO_REQUESTS, RequestOptions, RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.stored import CATALOG_FILE, StoredTools, save_catalog
 from toolsearch.errors import IndexStoreError
@@ -38,22 +38,19 @@ class Generation:
 
     encoder_spec  the text that opens the encoder of the index; None if there is no encoder, or it was no text
     requests_id   of the `RequestSource` that the index was made with; empty: with none
+    requests      what that was made of
     stored_index  the index, or the error for which it cannot be used. The tools can be used in both cases
     """
 
     tools: StoredTools
     encoder_spec: str | None
     requests_id: str
+    requests: RequestOptions
     stored_index: StoredIndex | IndexStoreError
 
     @property
     def is_whole(self) -> bool:
         return isinstance(self.stored_index, StoredIndex)
-
-    @property
-    def wants_requests(self) -> bool:
-        """Whether the index was made with requests."""
-        return self.requests_id != NO_REQUESTS.id
 
     def __iter__(self) -> Iterator[Tool]:
         """The stored tools, so that an engine takes a generation as it takes a list."""
@@ -97,6 +94,8 @@ def write_generation(
         "format": _FORMAT,
         "encoder": encoder_spec if index.arm else None,
         "requests": requests.id,
+        "requests_shipped": requests.options.shipped,
+        "requests_files": requests.options.files,
         "files": {name: file_digest(folder / name) for name in _SEALED_FILES},
     }
     (folder / _SEAL).write_text(json.dumps(seal, indent=1))
@@ -116,7 +115,12 @@ def read_generation(folder: Path, digest: str) -> Generation:
         if file_digest(folder / CATALOG_FILE) != seal["files"][CATALOG_FILE]:
             raise _damaged(folder, CATALOG_FILE)
         index = _read_index(folder, seal["files"][MANIFEST])
-        return Generation(StoredTools(folder), seal["encoder"], seal.get("requests", NO_REQUESTS.id), index)
+        requests_id: str = seal.get("requests", NO_REQUESTS.id)
+        options = RequestOptions(
+            seal.get("requests_shipped", requests_id != NO_REQUESTS.id),  # earlier versions had no others
+            tuple(seal.get("requests_files", ())),
+        )
+        return Generation(StoredTools(folder), seal["encoder"], requests_id, options, index)
     except OSError as error:
         raise IndexStoreError(
             f"the index in {folder} is incomplete ({error.strerror or error}); index it again"

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
-from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource
+from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource, cleaned_requests
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch.tools.naming import given_name
@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 def document_of(definition: ToolDefinition, requests: RequestSource = NO_REQUESTS) -> ToolDocument:
+    """What is indexed of a tool. The requests of its author go before those of *requests*."""
     document = document_from_schema(
         name=definition.name,
         description=definition.description,
@@ -35,7 +36,7 @@ def document_of(definition: ToolDefinition, requests: RequestSource = NO_REQUEST
         tags=definition.tags,
         local_name=given_name(definition) or definition.local_name,
     )
-    asked = requests.requests_for(definition)
+    asked = cleaned_requests([*definition.requests, *requests.requests_for(definition)])
     return replace(document, requests=asked) if asked else document
 
 

@@ -1,4 +1,4 @@
-"""Requests that ship with the package: what users of widely used tools ask for, found by a tool's name and definition.
+"""Packs of requests, those that ship and those of users: what is asked for, found by a tool's name and definition.
 
 Users name their servers freely, and descriptions change from version to version. So a tool is known by its own name
 and by the very description that its requests were written for, or by one that shares enough of its words. How many are
@@ -23,10 +23,10 @@ from toolsearch.tools.definition import ToolDefinition, legal_name
 PACKS_FILE: Final = "requests.jsonl.xz"
 
 _RULES = 1  # count it up when another tool may be found by the same packs: stored indexes are brought up to date by it
-_MAX_REQUESTS = 8
-_MAX_CHARACTERS = 200
+MAX_REQUESTS: Final = 8  # of one tool
+MAX_CHARACTERS: Final = 200  # of one request
 
-_DESCRIPTION_CHARACTERS = 320  # whoever wrote the requests was shown as much
+DESCRIPTION_CHARACTERS: Final = 320  # whoever wrote the requests was shown as much
 _SKETCH_WORDS = 16
 _CONTENT_WORD = re.compile(r"[^\W_]{4,}")  # shorter ones are mostly the same in any description
 
@@ -37,6 +37,18 @@ _NEAR_OF_ANOTHER = 0.5
 _TELLING_WORDS = 4  # fewer, as in "List issues", are the same in the tools of many servers
 
 
+@dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """Which packs there are, so that an index can be opened again as it was made.
+
+    shipped  whether those that ship with the package are among them
+    files    absolute paths of the users' own, which go before these
+    """
+
+    shipped: bool = False
+    files: tuple[str, ...] = ()
+
+
 class RequestSource(Protocol):
     """Says what users ask for when they need a tool. Deterministic, and safe to share between threads."""
 
@@ -45,11 +57,17 @@ class RequestSource(Protocol):
         """Differs where a definition may get other requests: stored indexes are kept by it. Empty: there are none."""
         ...
 
+    @property
+    def options(self) -> RequestOptions:
+        """What it was made of."""
+        ...
+
     def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]: ...
 
 
 class NoRequests:
     id = ""
+    options = RequestOptions()
 
     def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]:  # noqa: ARG002
         return ()
@@ -66,6 +84,7 @@ class PackedTool:
     name        the tool's name without its server's
     definition  the hash of its definition, see `definition_hash`
     words       a sketch of its description, see `sketch_of`
+    model       which model wrote the requests; "" where that is not said
     """
 
     server: str
@@ -73,16 +92,24 @@ class PackedTool:
     definition: str
     words: frozenset[str]
     requests: tuple[str, ...]
+    model: str = ""
 
 
 class RequestPacks:
     """Finds the requests of the tools that *read* gives when they are first needed.
 
-    *version* is any text that differs where they do.
+    *version* is any text that differs where they do, *options* says where they are.
     """
 
-    def __init__(self, read: Callable[[], Iterable[PackedTool]], *, version: str) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Iterable[PackedTool]],
+        *,
+        version: str,
+        options: RequestOptions = RequestOptions(shipped=True),
+    ) -> None:
         self.id = f"{_RULES}:{version}"
+        self.options = options
         self._read = read
 
     def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]:
@@ -144,7 +171,7 @@ def definition_hash(local_name: str, description: str) -> str:
 
 def sketch_of(description: str) -> frozenset[str]:
     """Return a few short hashes that stand for the words of *description*: always the same few of the same words."""
-    words = set(_CONTENT_WORD.findall(_one_line(description)[:_DESCRIPTION_CHARACTERS].casefold()))
+    words = set(_CONTENT_WORD.findall(_one_line(description)[:DESCRIPTION_CHARACTERS].casefold()))
     hashes = {f"{zlib.crc32(word.encode()) & 0xFFFF:04x}" for word in words}
     return frozenset(sorted(hashes)[:_SKETCH_WORDS])
 
@@ -165,8 +192,8 @@ def cleaned_requests(texts: Iterable[str]) -> tuple[str, ...]:
     out, since half a request asks for something else.
     """
     lines = (_one_line(text if text.isprintable() else _printable(text)) for text in texts)
-    kept = dict.fromkeys(line for line in lines if 0 < len(line) <= _MAX_CHARACTERS)
-    return tuple(kept)[:_MAX_REQUESTS]
+    kept = dict.fromkeys(line for line in lines if 0 < len(line) <= MAX_CHARACTERS)
+    return tuple(kept)[:MAX_REQUESTS]
 
 
 def _printable(text: str) -> str:

@@ -136,8 +136,11 @@ class _OpenFile:
 
 def _definition(text: str, fingerprint: str) -> ToolDefinition:
     """Raises ValueError, TypeError or KeyError unless *text* is what was stored with this *fingerprint*."""
-    values: dict[str, Any] = dict(zip(_FIELDS, json.loads(text), strict=True))
-    values["tags"] = tuple(values["tags"])
+    stored: list[Any] = json.loads(text)
+    if len(stored) not in (len(_FIELDS), len(_FIELDS) - 1):  # earlier versions knew no requests, the last field
+        raise ValueError("it has other fields")
+    values: dict[str, Any] = dict(zip(_FIELDS, stored, strict=False))
+    values |= {name: tuple(values[name]) for name in ("tags", "requests") if name in values}
     definition = ToolDefinition(**values)
     if definition.fingerprint() != fingerprint:
         raise ValueError(f"the definition of {definition.name!r} has changed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from toolsearch.access.principals import LOCAL, Principal, require_principal
 from toolsearch.access.reach import Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.request_sources import file_list
 from toolsearch.chat.advisor import (
     CONVERSATION_ID,
     LAST_STEP,
@@ -64,8 +65,8 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
     What is searched is the catalog of *engine*; the tools of a request are then always shown. Without an engine it is
     the tools of the request themselves, indexed once for all conversations that bring the same: *strategy*,
-    *encoder* and *requests* are those of `ToolSearch`, *sessions* is where sessions are kept, with its eviction
-    strategy. A catalog of a few tools is shown whole.
+    *encoder*, *requests* and *requests_files* are those of `ToolSearch`, *sessions* is where sessions are kept, with
+    its eviction strategy. A catalog of a few tools is shown whole.
 
     What a conversation has discovered is kept in its session, not read out of its messages, so any memory will do. The
     session's id is in the context of a request under *session_id_key*; without it, a request with tools is refused
@@ -101,6 +102,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,
         requests: bool = False,
+        requests_files: Iterable[str | Path] = (),
         sessions: SessionStore | None = None,
         telemetry: Telemetry | None = None,
         manager: ToolCallingManager | None = None,
@@ -116,9 +118,11 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             eligibility=eligibility,
             max_rounds=max_rounds,
         )
-        if engine is not None and (strategy != "auto" or encoder != BUILT_IN or requests or sessions is not None):
+        files = file_list(requests_files)
+        is_own = strategy != "auto" or encoder != BUILT_IN or requests or files or sessions is not None
+        if engine is not None and is_own:
             raise BadSettingError(
-                "strategy, encoder, requests and sessions are the engine's: give them to it, not here"
+                "strategy, encoder, requests, requests_files and sessions are the engine's: give them to it, not here"
             )
         if not session_id_key.strip():
             raise BadSettingError("session_id_key must name the context key of the conversation's id; it is blank")
@@ -140,6 +144,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
                 strategy=strategy,
                 encoder=encoder,
                 requests=requests,
+                requests_files=files,
                 sessions=self.sessions,
                 options=self._options,
                 telemetry=telemetry,

@@ -200,8 +200,12 @@ def opened_catalog(
 
     stored = IndexDirectory(index_folder(settings)).read()
     encoder = settings.index.encoder if "encoder" in settings.index.model_fields_set else stored.encoder_spec
-    requests = settings.index.requests if "requests" in settings.index.model_fields_set else stored.wants_requests
-    in_memory = settings.index.model_copy(update={"index_dir": None, "encoder": encoder, "requests": requests})
+    given = settings.index.model_fields_set
+    requests = settings.index.requests if "requests" in given else stored.requests.shipped
+    files = settings.index.requests_files if "requests_files" in given else stored.requests.files
+    in_memory = settings.index.model_copy(
+        update={"index_dir": None, "encoder": encoder, "requests": requests, "requests_files": files}
+    )
     with closing(stored.catalog()) as catalog:
         yield catalog, settings.model_copy(update={"index": in_memory})
 

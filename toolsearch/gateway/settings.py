@@ -188,7 +188,7 @@ class GatewaySettings(RankingSettings):
     def engine_settings(self) -> Settings:
         """What the engine behind the gateway is built from."""
         return Settings(
-            index=IndexSettings(strategy=self.strategy, encoder=self.encoder, requests=self.requests),
+            index=IndexSettings(**{name: getattr(self, name) for name in RankingSettings.model_fields}),
             search=SearchOptions(**asdict(self.search)),
             budget=self.budget,
             pass_through=self.pass_through,

@@ -23,11 +23,12 @@ BY_CALLER: Final[JsonObject] = {"kind": "caller"}
 MakeCallback: TypeAlias = Callable[[StoredTool, JsonObject], ToolCallback | None]  # of a row and its execution
 
 _FIELDS: Final = tuple(field.name for field in fields(ToolDefinition))
+_LISTS: Final = ("tags", "requests")
 
 
 def to_row(tool: Tool, *, source: str = "", execution: JsonObject = BY_CALLER) -> StoredTool:
     definition = {name: getattr(tool.definition, name) for name in _FIELDS}
-    definition["tags"] = list(tool.definition.tags)  # as it comes back
+    definition |= {name: list(definition[name]) for name in _LISTS}  # as they come back
     return StoredTool(
         tool.name, tool.definition.fingerprint(), {"definition": definition, "execution": execution}, source
     )
@@ -37,7 +38,7 @@ def definition_of(row: StoredTool) -> ToolDefinition:
     """Raises ContentsStoreError for a row that is damaged."""
     try:
         values: dict[str, Any] = dict(as_object(row.document["definition"]) or {})
-        values["tags"] = tuple(values["tags"])
+        values |= {name: tuple(values.get(name, ())) for name in _LISTS}  # earlier versions knew no requests
         return ToolDefinition(**values)
     except (KeyError, TypeError) as error:
         raise ContentsStoreError(f"the tool {row.name!r} is damaged; write it again") from error

@@ -39,6 +39,8 @@ def export_entry(definition: ToolDefinition, source: str) -> dict[str, Any]:
         entry["server"] = definition.server
     if definition.tags:
         entry["tags"] = list(definition.tags)
+    if definition.requests:
+        entry["requests"] = list(definition.requests)
     return entry | ({"source": source} if source else {})
 
 

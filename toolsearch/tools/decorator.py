@@ -31,6 +31,7 @@ class _Options:
     tags: tuple[str, ...] = ()
     annotations: JsonObject = field(default_factory=dict[str, Json])
     metadata: ToolMetadata = field(default_factory=ToolMetadata)
+    examples: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def tool(
     return_direct: bool = False,
     timeout_s: float | None = None,
     result_converter: ToolCallResultConverter | None = None,
+    examples: Iterable[str] = (),
 ) -> Callable[[AnyFunction], AnyFunction]: ...
 
 
@@ -74,6 +76,7 @@ def tool(
     return_direct: bool = False,
     timeout_s: float | None = None,
     result_converter: ToolCallResultConverter | None = None,
+    examples: Iterable[str] = (),
 ) -> Any:
     """Define a tool by a function's signature and docstring; usable bare (``@tool``) or with options.
 
@@ -87,6 +90,7 @@ def tool(
     return_direct      the result goes to the caller instead of the model
     timeout_s          seconds that one call may take
     result_converter   turns what the function returns into what the model reads
+    examples           what users ask for when they need the tool: they are searched, and no model is shown them
     Raises BadToolError at once if the function cannot be a tool.
     """
     is_bare = name is not None and not isinstance(name, str)
@@ -97,6 +101,7 @@ def tool(
         tags=name_list(tags, "tags", error=BadToolError),
         annotations=dict(annotations or {}),
         metadata=checked_metadata(ToolMetadata(return_direct, timeout_s, result_converter)),
+        examples=name_list(examples, "examples", error=BadToolError),
     )
 
     def decorate(decorated: Any) -> Any:
@@ -192,6 +197,7 @@ def _build(
         annotations=options.annotations,
         server=server,
         tags=options.tags,
+        requests=options.examples,
     )
     callback = FunctionCallback(function, signature)
     return Tool(definition, callback, options.metadata, source=source_of(function)), callback

@@ -24,6 +24,8 @@ class ToolDefinition:
     input_schema  JSON Schema (2020-12) of the arguments; its root is an object
     server        the MCP server, module or document that the tool came from; its names start with ``<server>__``
     annotations   MCP's hints: readOnlyHint, destructiveHint, idempotentHint, openWorldHint
+    requests      what users ask for when they need the tool, as its author says. They are searched, and no model is
+                  shown them: definitions that differ in nothing else are equal
     """
 
     name: str
@@ -34,11 +36,14 @@ class ToolDefinition:
     annotations: JsonObject = field(default_factory=dict[str, Json])
     server: str = ""
     tags: tuple[str, ...] = ()
+    requests: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         # A text would be as many tags as it has letters, and no rule about the tag would match.
         if not isinstance(cast("object", self.tags), tuple):
             object.__setattr__(self, "tags", name_list(self.tags, "tags", error=BadToolError))
+        if not isinstance(cast("object", self.requests), tuple):
+            object.__setattr__(self, "requests", name_list(self.requests, "requests", error=BadToolError))
 
     @property
     def local_name(self) -> str:
@@ -52,10 +57,11 @@ class ToolDefinition:
         return legal_name(self.server)
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) over everything that a model or a user could notice a change in."""
+        """SHA-256 (hex) over everything that a model or a user could notice a change in, or a search."""
         content = [
             self.name, self.title, self.description, self.input_schema, self.output_schema,
             self.annotations, self.server, self.tags,
+            *([self.requests] if self.requests else []),  # definitions without any are what they always were
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 

@@ -47,12 +47,14 @@ class FunctionToolCallback:
         tags: Iterable[str] = (),
         annotations: JsonObject | None = None,
         metadata: ToolMetadata | None = None,
+        examples: Iterable[str] = (),
     ) -> Tool:
         """Make a tool of *function*, plain or async: ``f(input)``, ``f(input, context)``, ``f()`` or ``f(context)``.
 
         description   defaults to the function's docstring without its sections, and without one to the name in words
         input_type    pydantic model, dataclass, TypedDict or dict; defaults to the annotation of the first parameter
         input_schema  is shown to the model in place of the input type's; alone, the function gets a plain dict
+        examples      what users ask for when they need the tool; they are searched, and no model is shown them
         Raises BadToolError if the function has another shape, its input is no JSON object, or the schema is none.
         """
         require_legal_name(name)
@@ -72,6 +74,7 @@ class FunctionToolCallback:
             title=title,
             tags=name_list(tags, "tags", error=BadToolError),
             annotations=dict(annotations or {}),
+            requests=name_list(examples, "examples", error=BadToolError),
         )
         callback = FunctionToolCallback(function, parsed, shape)
         return Tool(definition, callback, checked_metadata(metadata or ToolMetadata()), source=source_of(function))

@@ -99,7 +99,8 @@ class ListingReader:
         if name in self._taken:
             name = _another_name(name, fields, self._taken)
         title = title_with_name(read.title, read.name)
-        definition = replace(read, name=name, title=title, server=server, tags=_tags(fields))
+        requests = tuple(as_texts(fields.get("requests")))
+        definition = replace(read, name=name, title=title, server=server, tags=_tags(fields), requests=requests)
         self._taken.add(name)
         return Tool(definition, source=f"{self._description}#{read.name}")
 

@@ -18,6 +18,8 @@ from toolsearch.tools.naming import namespaced, title_with_name
 from toolsearch.tools.refusal import Refusal
 from toolsearch.tools.safety import DESTRUCTIVE, IDEMPOTENT, READ_ONLY
 
+_REQUESTS = "x-toolsearch-requests"  # of an operation: what users ask for when they need it
+
 _HINTS: dict[str, dict[str, bool]] = {  # by HTTP's own words on safe and idempotent methods
     "get": {READ_ONLY: True},
     "head": {READ_ONLY: True},
@@ -109,6 +111,7 @@ class _Reader:
             annotations=_HINTS[endpoint.method],
             server=self._server,
             tags=tuple(as_texts(endpoint.details.get("tags"))),
+            requests=tuple(as_texts(endpoint.details.get(_REQUESTS))),
         )
         callback = OpenApiCallback(operation, self._caller) if self._caller else None
         return Tool(definition, callback, source=f"{self._description}#{endpoint.method.upper()} {endpoint.path}")

@@ -1,0 +1,181 @@
+"""A file of requests that a model or a person wrote: JSON lines, a tool a line, to read, edit, commit and share.
+
+    {"server": "git", "name": "git_log", "definition": "5d0c...", "words": "0a1c...", "requests": ["..."], "model": "m"}
+
+Each line is bound to the definition that its requests were written for, by the same hash and sketch as in the packs
+that ship. A file is used as a whole or not at all: one bad line is an error that says where it is and what is wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from toolsearch.catalog.request_packs import (
+    MAX_CHARACTERS,
+    MAX_REQUESTS,
+    PackedTool,
+    RequestOptions,
+    RequestPacks,
+    RequestSource,
+    cleaned_requests,
+    definition_hash,
+    sketch_of,
+)
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.errors import RequestsFileError
+from toolsearch.scanning.findings import Finding
+from toolsearch.scanning.rules import findings_in
+from toolsearch.scanning.texts import Text
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.json_types import Json, JsonObject
+
+_MAX_BYTES = 64_000_000
+_MAX_SHOWN = 60  # characters of a bad value in a message
+_REQUIRED: Final = ("server", "name", "definition", "words", "requests")
+_KNOWN: Final = (*_REQUIRED, "model")
+_HASH = re.compile(r"[0-9a-f]{16}")
+_WORDS = re.compile(r"(?:[0-9a-f]{4}(?: [0-9a-f]{4}){0,15})?")
+
+
+def packed_tool(definition: ToolDefinition, requests: Iterable[str], *, model: str = "") -> PackedTool:
+    """Return the entry that binds *requests* to *definition*."""
+    written = definition_hash(definition.local_name, definition.description)
+    words = sketch_of(definition.description)
+    return PackedTool(definition.server, definition.local_name, written, words, tuple(requests), model)
+
+
+def read_requests(path: Path) -> tuple[PackedTool, ...]:
+    """Return the entries of the file, in its order. Raises RequestsFileError."""
+    return _parsed(_bytes_of(path), str(path))
+
+
+def write_requests(path: Path, tools: Iterable[PackedTool]) -> None:
+    """Write *tools* as the whole file, by server and name, in one step: a reader sees the old file or the new one.
+
+    Raises OSError.
+    """
+    ordered = sorted(tools, key=lambda tool: (tool.server, tool.name))
+    whole = path.resolve()
+    beside = whole.with_name(f".{whole.name}.new")
+    beside.write_text("".join(f"{_line_of(tool)}\n" for tool in ordered), encoding="utf-8", newline="\n")
+    beside.replace(whole)
+
+
+def packs_in(path: Path) -> RequestSource:
+    """Return what the file says, read as a whole now. Raises RequestsFileError."""
+    content = _bytes_of(path)
+    tools = _parsed(content, str(path))
+    where = RequestOptions(files=(str(path.resolve()),))
+    return RequestPacks(lambda: tools, version=f"file {hashlib.sha256(content).hexdigest()[:16]}", options=where)
+
+
+def suspicion(request: str) -> Finding | None:
+    """The first thing that the gateway's rules have against a text that a model wrote."""
+    return next(findings_in(Text("requests", request)), None)
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise RequestsFileError(f"{path} has more than {_MAX_BYTES:,} bytes, which is no file of requests")
+        return path.read_bytes()
+    except OSError as error:
+        raise RequestsFileError(f"the requests in {path} cannot be read: {error.strerror or error}") from error
+
+
+@lru_cache(maxsize=4)  # a service opens a hundred catalogs with one file
+def _parsed(content: bytes, name: str) -> tuple[PackedTool, ...]:
+    try:
+        lines = content.decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise RequestsFileError(f"{name} is not UTF-8: {error.reason} at byte {error.start}") from error
+    read: dict[tuple[str, str], tuple[int, PackedTool]] = {}
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            tool = _tool_in(line, f"{name}, line {number}")
+            before, _ = read.setdefault((tool.server, tool.name), (number, tool))
+            if before != number:
+                raise RequestsFileError(f"{name}, line {number}: {tool.name!r} is in line {before}, too; keep one")
+    return tuple(tool for _, tool in read.values())
+
+
+def _tool_in(line: str, place: str) -> PackedTool:
+    try:
+        given: Json = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        raise RequestsFileError(f"{place} is not JSON: {reason}") from None
+    if not is_object(given):
+        raise RequestsFileError(f"{place} is JSON, but not an object")
+    fault = _fault_of(given)
+    if fault:
+        raise RequestsFileError(f"{place}: {fault}")
+    values: Mapping[str, Any] = given
+    return PackedTool(
+        values["server"],
+        values["name"],
+        values["definition"],
+        frozenset(values["words"].split()),
+        cleaned_requests(values["requests"]),
+        values.get("model", ""),
+    )
+
+
+def _fault_of(given: JsonObject) -> str:
+    """What is wrong with a line, or ""."""
+    missing = [key for key in _REQUIRED if key not in given]
+    unknown = [key for key in given if key not in _KNOWN]
+    if missing or unknown:
+        named = f"it has no {missing[0]!r}" if missing else f"{_shown(unknown[0])} is no field"
+        return f"{named}; the fields are {', '.join(_KNOWN)}"
+    texts = [key for key in _KNOWN if key != "requests" and not isinstance(given.get(key, ""), str)]
+    if texts:
+        return f"{texts[0]!r} must be a text, not {_shown(given[texts[0]])}"
+    if not given["name"]:
+        return "the tool has no name"
+    if not _HASH.fullmatch(given["definition"]) or not _WORDS.fullmatch(given["words"]):
+        return "'definition' or 'words' is damaged; remove the line, and 'toolsearch enrich' writes it again"
+    return _fault_of_requests(given["requests"])
+
+
+def _fault_of_requests(given: Json) -> str:
+    if not is_list(given) or not all(isinstance(each, str) for each in given):
+        return "'requests' must be a list of texts"
+    if len(given) > MAX_REQUESTS:
+        return f"it has {len(given)} requests; a tool has at most {MAX_REQUESTS}"
+    for number, text in enumerate(given, 1):
+        fault = fault_of_request(text)
+        if fault:
+            return f"request {number} {fault}"
+    return ""
+
+
+def fault_of_request(text: str) -> str:
+    """Why *text* cannot be a request, or ""."""
+    if len(text) > MAX_CHARACTERS:
+        return f"has {len(text):,} characters; at most {MAX_CHARACTERS} are taken"
+    if not text.isprintable() or not text.strip():
+        return f"is no printable line: {_shown(text)}"
+    found = suspicion(text)
+    return f"reads like an instruction to a model ({found.rule}): {found.evidence!r}" if found else ""
+
+
+def _line_of(tool: PackedTool) -> str:
+    line: dict[str, Any] = {
+        "server": tool.server,
+        "name": tool.name,
+        "definition": tool.definition,
+        "words": " ".join(sorted(tool.words)),
+        "requests": list(tool.requests),
+    }
+    return json.dumps(line | ({"model": tool.model} if tool.model else {}), ensure_ascii=False)
+
+
+def _shown(value: Json) -> str:
+    return ascii(value)[:_MAX_SHOWN]
