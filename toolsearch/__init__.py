@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     )
     from toolsearch.catalog.catalog import Catalog
     from toolsearch.catalog.changes import CatalogChange
+    from toolsearch.catalog.enrichment.answers import EnrichmentProblem
+    from toolsearch.catalog.enrichment.run import EnrichmentPlan, EnrichmentReport
+    from toolsearch.catalog.enrichment.writer import RequestWriter
     from toolsearch.catalog.snapshot import CatalogSnapshot
     from toolsearch.catalog.source import LiveSource, LoadReport, Source
     from toolsearch.catalog.sources.mcp import McpSource, ServerStatus
@@ -86,6 +89,7 @@ if TYPE_CHECKING:
         RecordConflictError,
         RecordStoreError,
         RepeatedCallError,
+        RequestsFileError,
         SealError,
         ServerBusyError,
         ServerUnavailableError,
@@ -251,6 +255,9 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     "toolsearch.catalog.catalog": ("Catalog",),
     "toolsearch.catalog.changes": ("CatalogChange",),
+    "toolsearch.catalog.enrichment.answers": ("EnrichmentProblem",),
+    "toolsearch.catalog.enrichment.run": ("EnrichmentPlan", "EnrichmentReport"),
+    "toolsearch.catalog.enrichment.writer": ("RequestWriter",),
     "toolsearch.catalog.snapshot": ("CatalogSnapshot",),
     "toolsearch.catalog.source": ("LiveSource", "LoadReport", "Source"),
     "toolsearch.catalog.sources.mcp": ("McpSource", "ServerStatus"),
@@ -308,6 +315,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "RecordConflictError",
         "RecordStoreError",
         "RepeatedCallError",
+        "RequestsFileError",
         "SealError",
         "ServerBusyError",
         "ServerUnavailableError",
@@ -513,6 +521,9 @@ __all__ = [
     "EncoderError",
     "Endpoint",
     "EngineOptions",
+    "EnrichmentPlan",
+    "EnrichmentProblem",
+    "EnrichmentReport",
     "Evaluation",
     "EvictionSettings",
     "EvictionStrategy",
@@ -582,6 +593,8 @@ __all__ = [
     "Refusal",
     "RepeatedCallError",
     "RequestSpan",
+    "RequestWriter",
+    "RequestsFileError",
     "ResponseFormat",
     "RevealMode",
     "RevealSetting",

@@ -11,6 +11,7 @@ from types import MappingProxyType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
+from toolsearch.catalog.enrichment.writer import TOOLS_PER_CALL, RequestWriter
 from toolsearch.catalog.following import ReportFollower
 from toolsearch.catalog.lazy_tools import KnowsFingerprints
 from toolsearch.catalog.loading import open_source, portable_spec
@@ -26,6 +27,7 @@ from toolsearch.tools.summaries import purpose_of
 from toolsearch.upstreams.timeouts import CALL_TIMEOUT_S, CONNECT_TIMEOUT_S
 
 if TYPE_CHECKING:
+    from toolsearch.catalog.enrichment.run import Enrichment, EnrichmentPlan, EnrichmentReport
     from toolsearch.catalog.sources.openapi_request import SendRequest
 
 logger = logging.getLogger(__name__)
@@ -289,6 +291,41 @@ class Catalog:
                     MappingProxyType(tools), self._version, self._fingerprints, self._all_purposes(), known
                 )
             return self._snapshot
+
+    def plan_enrichment(self, file: str | Path, *, tools_per_call: int = TOOLS_PER_CALL) -> EnrichmentPlan:
+        """Say what `enrich` would cost for *file*, and ask nothing. Raises RequestsFileError if the file is damaged."""
+        return self._enrichment(file, tools_per_call).plan
+
+    async def enrich(
+        self,
+        writer: RequestWriter,
+        file: str | Path,
+        *,
+        max_calls: int | None = None,
+        max_tokens: int | None = None,
+        tools_per_call: int = TOOLS_PER_CALL,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> EnrichmentReport:
+        """Let *writer*, a `ChatClient` say, write what users ask for when they need a tool, and keep it in *file*.
+
+        A tool for which the file has requests of the same definition is not asked for again. The file is written after
+        each call. It is used by ``ToolSearch(catalog, requests_files=[file])``.
+
+        max_calls       how often the model may be asked
+        max_tokens      how many tokens all calls may take, input and output together
+        tools_per_call  how many tools are asked for at once
+        progress        is told how many tools were asked for, and how many there are
+
+        What a model answers badly costs nothing else and is told in the report. Raises RequestsFileError if the file is
+        damaged, OSError if it cannot be written, and BadSettingError.
+        """
+        work = self._enrichment(file, tools_per_call)
+        return await work.run(writer, max_calls=max_calls, max_tokens=max_tokens, progress=progress)
+
+    def _enrichment(self, file: str | Path, tools_per_call: int) -> Enrichment:
+        from toolsearch.catalog.enrichment.run import Enrichment
+
+        return Enrichment([tool.definition for tool in self], Path(file), tools_per_call=tools_per_call)
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Call *listener* with each change from now on. Returns a function that ends this.

@@ -74,6 +74,19 @@ class ChatClient:
             return self._defaults.user(said)
         return self._defaults.messages(*(said if isinstance(said, Sequence) else [said]))
 
+    @property
+    def model_name(self) -> str:
+        """The model that is asked unless a request names another one."""
+        return self._defaults.given_options.model or self.model.endpoint.model or self.model.provider
+
+    async def answer(self, said: str, *, system: str, schema: JsonObject, max_tokens: int) -> ChatResponse:
+        """Ask for JSON of *schema*, and return what the model says, whether it fits or not; its tools are not called.
+
+        So it can write requests: see `RequestWriter`. Raises ChatModelError.
+        """
+        wanted = ChatOptions(response_format=ResponseFormat[Any].of(schema), max_tokens=max_tokens)
+        return await self.prompt(said).system(system).options(wanted).execute_tools(run=False).call()
+
     def chain(self, advisors: Sequence[Advisor], *, execute_tools: bool) -> Chain:
         """Return the way to the model. Raises BadSettingError for more than one tool-calling advisor."""
         loops = [advisor for advisor in advisors if isinstance(advisor, ToolCallingAdvisor)]

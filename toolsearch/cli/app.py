@@ -9,6 +9,7 @@ import typer
 from toolsearch.cli.bench import bench
 from toolsearch.cli.call import call
 from toolsearch.cli.demo import demo
+from toolsearch.cli.enrich import enrich
 from toolsearch.cli.evaluate import evaluate
 from toolsearch.cli.exits import HELP
 from toolsearch.cli.gateway import gateway
@@ -58,7 +59,7 @@ def toolsearch(
     apply(quiet=quiet, verbose=verbose)
 
 
-for command in (demo, index, search, show, call, sources, tokens, evaluate, backup, restore, reseal):
+for command in (demo, index, search, show, call, sources, tokens, evaluate, enrich, backup, restore, reseal):
     app.command()(with_verbosity(command))
 app.command()(serve)  # which has options of its own for what it logs
 app.add_typer(bench, name="bench")

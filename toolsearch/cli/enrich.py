@@ -1,0 +1,229 @@
+"""``toolsearch enrich``: let a model write what users ask for, into a file that makes one's tools easier to find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolsearch.cli.bench_endpoint import DEFAULT_MODELS, endpoint_of, prices_for
+from toolsearch.cli.bench_options import SourcesArgument, progress_on_stderr
+from toolsearch.cli.completion import model_formats
+from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.opening import opened_catalog
+from toolsearch.cli.options import AllowOption, DenyOption, IndexOption, JsonOption, SettingsOption
+from toolsearch.cli.output import line, print_json, stdout, table, tell, warn
+from toolsearch.errors import BadSettingError, UnknownPriceError
+from toolsearch.sync import run_sync
+
+if TYPE_CHECKING:
+    from toolsearch.bench.prices import Prices
+    from toolsearch.catalog.catalog import Catalog
+    from toolsearch.catalog.enrichment.answers import EnrichmentProblem
+    from toolsearch.catalog.enrichment.run import Enrichment, EnrichmentPlan, EnrichmentReport
+    from toolsearch.chat.models.anthropic_messages import AnthropicModel
+    from toolsearch.chat.models.openai_chat import OpenAIChatModel
+    from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+    from toolsearch.wire.capabilities import Endpoint
+
+_MOST_PROBLEMS = 20
+
+
+def enrich(
+    sources: SourcesArgument = None,
+    *,
+    index: IndexOption = None,
+    settings: SettingsOption = None,
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="FILE", help="The file of requests; what it has already is not asked again."),
+    ],
+    model: Annotated[str | None, typer.Option(help="The model that writes; only --dry-run does without.")] = None,
+    wire_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help=f"The model's API: {', '.join(DEFAULT_MODELS)}. Default: by the model's name.",
+            autocompletion=model_formats,
+        ),
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where the API is, if not at its maker's. The key is in the environment."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and ask nothing.")] = False,
+    max_calls: Annotated[int | None, typer.Option(min=0, metavar="N", help="Calls that may be made.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Tokens that all calls may take, in and out together.")
+    ] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="What the model costs, in dollars for a million tokens: input=3,output=15."),
+    ] = None,
+    tools_per_call: Annotated[int, typer.Option(min=1, metavar="N", help="Tools that are asked for at once.")] = 20,
+    allow: AllowOption = None,
+    deny: DenyOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Let a model write what users ask for when they need a tool, four requests for each, into a file.
+
+    SOURCE may be a directory made by 'toolsearch index' as well.
+
+    Searches find tools by it with the setting index.requests_files. What it costs is told before, and the file is
+    written after each call: stopped, or out of budget, the next run goes on. Exit code 1: the model left tools out.
+    """
+    endpoint = _endpoint(model, wire_format, is_asked=not dry_run)
+    price = _price(endpoint, prices) if model is not None or prices is not None else None
+    if index is None and len(sources or ()) == 1 and Path((sources or [""])[0]).is_dir():
+        sources, index = None, Path((sources or [""])[0])  # no source is a folder, and each index is one
+    with opened_catalog(sources, index, settings) as (catalog, _):
+        work = _work(catalog, out, allow, deny, tools_per_call)
+        if dry_run:
+            _show_plan(work.plan, out, endpoint, price, as_json=as_json)
+            return ExitCode.OK
+        tell(_said_before(work.plan, price))
+        with progress_on_stderr() as bar:
+            report = run_sync(_asked(work, endpoint, base_url, max_calls, max_tokens, bar), "Catalog.enrich()")
+    _show_report(report, out, endpoint, price, as_json=as_json)
+    return ExitCode.NOTHING if report.problems and report.left else ExitCode.OK
+
+
+def _endpoint(model: str | None, wire_format: str | None, *, is_asked: bool) -> Endpoint:
+    if model is None and is_asked:
+        raise BadSettingError("name the model that writes: --model NAME; or --dry-run, which asks none")
+    return endpoint_of(wire_format, model)
+
+
+def _price(endpoint: Endpoint, given: str | None) -> Prices | None:
+    """None if nobody says what the model costs."""
+    from toolsearch.bench.prices import prices_of
+
+    if given is None:
+        try:
+            return prices_of(endpoint.model)
+        except UnknownPriceError:
+            return None
+    return prices_for(endpoint, given)
+
+
+def _work(
+    catalog: Catalog, out: Path, allow: Sequence[str] | None, deny: Sequence[str] | None, tools_per_call: int
+) -> Enrichment:
+    from toolsearch.access.reach import EVERY_TOOL, Reach
+    from toolsearch.catalog.enrichment.run import Enrichment
+
+    definitions = [tool.definition for tool in catalog]
+    reach = Reach.parse(allow or EVERY_TOOL, deny or ())
+    only = {each.name for each in definitions if reach.allows(each)}
+    return Enrichment(definitions, out, only=only, tools_per_call=tools_per_call)
+
+
+async def _asked(
+    work: Enrichment,
+    endpoint: Endpoint,
+    base_url: str | None,
+    max_calls: int | None,
+    max_tokens: int | None,
+    bar: Callable[[str, int, int], None],
+) -> EnrichmentReport:
+    from toolsearch.chat.client import ChatClient
+
+    model = _model(endpoint, base_url)
+    try:
+        return await work.run(
+            ChatClient(model),
+            max_calls=max_calls,
+            max_tokens=max_tokens,
+            progress=lambda done, total: bar("Writing requests", done, total),
+        )
+    finally:
+        await model.close()
+
+
+def _model(endpoint: Endpoint, base_url: str | None) -> AnthropicModel | OpenAIChatModel | OpenAIResponsesModel:
+    from toolsearch.chat.models.anthropic_messages import AnthropicModel
+    from toolsearch.chat.models.openai_chat import OpenAIChatModel
+    from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
+
+    if endpoint.wire_format == "anthropic":
+        return AnthropicModel(endpoint.model, base_url=base_url)
+    kind = OpenAIChatModel if endpoint.wire_format == "openai" else OpenAIResponsesModel
+    return kind(endpoint.model, base_url=base_url)
+
+
+def _said_before(plan: EnrichmentPlan, price: Prices | None) -> str:
+    return (
+        f"{plan.tools:,} tools to ask for ({plan.known:,} are in the file), {plan.calls:,} calls, about "
+        f"{plan.input_tokens:,} tokens in and {plan.output_tokens:,} out{_dollars(_cost_of(plan, price))}."
+    )
+
+
+def _show_plan(plan: EnrichmentPlan, out: Path, endpoint: Endpoint, price: Prices | None, *, as_json: bool) -> None:
+    if not as_json:
+        stdout().print(_said_before(plan, price))
+        return
+    print_json(
+        {
+            "file": str(out),
+            "model": endpoint.model,
+            "tools": plan.tools,
+            "known": plan.known,
+            "calls": plan.calls,
+            "input_tokens": plan.input_tokens,
+            "output_tokens": plan.output_tokens,
+            "is_estimate": True,
+            "cost": _cost_of(plan, price),
+        }
+    )
+
+
+def _show_report(
+    report: EnrichmentReport, out: Path, endpoint: Endpoint, price: Prices | None, *, as_json: bool
+) -> None:
+    cost = _cost_of(report, price)
+    if as_json:
+        print_json(
+            {
+                "file": str(out),
+                "model": endpoint.model,
+                "written": len(report.written),
+                "left": report.left,
+                "calls": report.calls,
+                "input_tokens": report.usage.input_tokens,
+                "output_tokens": report.usage.output_tokens,
+                "is_estimate": False,
+                "cost": cost,
+                "problems": [asdict(problem) for problem in report.problems],
+            }
+        )
+        return
+    _show_problems(report.problems)
+    stdout().print(
+        f"{len(report.written):,} tools written to {out}, {report.left:,} left; {report.calls:,} calls, "
+        f"{report.usage.input_tokens:,} tokens in and {report.usage.output_tokens:,} out{_dollars(cost)}."
+    )
+    if report.left:
+        tell("Run it again for those that are left.")
+
+
+def _show_problems(problems: Sequence[EnrichmentProblem]) -> None:
+    if not problems:
+        return
+    shown = table("", ("what", "tool", "why"), flexible="why")
+    for problem in problems[:_MOST_PROBLEMS]:
+        shown.add_row(problem.code, line(problem.tool), line(problem.reason))
+    stdout().print(shown)
+    if len(problems) > _MOST_PROBLEMS:
+        warn(f"{len(problems) - _MOST_PROBLEMS:,} more problems; --json lists them")
+
+
+def _cost_of(what: EnrichmentPlan | EnrichmentReport, price: Prices | None) -> float | None:
+    return None if price is None else round(what.cost(input_price=price.input, output_price=price.output), 6)
+
+
+def _dollars(cost: float | None) -> str:
+    return "" if cost is None else f", ${cost:,.4f}"
