@@ -13,6 +13,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.request_packs import shipped_requests
+from toolsearch.catalog.requests_file import packed_tool, packs_in, write_requests
 from toolsearch.errors import BadSettingError, BadToolError, PinStoreError
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import read_gateway_config
@@ -244,10 +245,14 @@ async def test_every_way_into_the_catalog_leads_through_the_gate(tmp_path, is_ca
     assert list(catalog.snapshot().tools) == ["sums__mul"]
 
 
-async def test_requests_that_ship_are_looked_up_only_for_what_was_admitted(tmp_path):
-    """A held tool is not indexed, whatever requests its name and description have."""
-    catalog, index = Catalog(), SubstringIndex()
-    followed = CatalogIndex(catalog, index, requests=shipped_requests())
+@pytest.mark.parametrize("is_own", [False, True])
+async def test_requests_are_looked_up_only_for_what_was_admitted(tmp_path, is_own):
+    """A held tool is not indexed, whatever requests it has in the packs that ship or in a user's own file."""
+    catalog, index, file = Catalog(), SubstringIndex(), tmp_path / "requests.jsonl"
+    held = ToolDefinition("sums__convert_time", "Convert time between timezones", server="sums")
+    write_requests(file, [packed_tool(held, ("is it late there",))])
+    source = packs_in(file) if is_own else shipped_requests()
+    followed = CatalogIndex(catalog, index, requests=source)
     registry = Registry(catalog, make_gate(config(tmp_path, {"firstSeen": "quarantine"})), Reach())
     known = tool("Convert time between timezones", name="convert_time")
 

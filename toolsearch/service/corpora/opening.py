@@ -12,6 +12,7 @@ from typing import Final
 
 from toolsearch.catalog.catalog import Catalog, StoredCatalog
 from toolsearch.catalog.index_cache import IndexCache
+from toolsearch.catalog.request_sources import request_source
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import UnknownRecordError
 from toolsearch.gateway.gateway import Gateway
@@ -72,6 +73,7 @@ class CorpusOpener:
         servers_of: ServersOf,
         observer_of: ObserverOf,
     ) -> None:
+        request_source(shipped=False, files=settings.index.requests_files)  # told now, not by the first catalog
         self._storage = storage
         self._settings = _without_index_dir(settings)
         self._callbacks_of = callbacks_of
