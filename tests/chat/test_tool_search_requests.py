@@ -49,9 +49,7 @@ async def test_no_model_is_shown_a_request(api: LoopbackApi, tmp_path: Path, kin
         yield Reply(
             calls=[Call("send_mail", mail) if is_shown else Call("callTool", {"name": "send_mail", "arguments": mail})]
         )
-        yield Reply(
-            calls=[Call("toolSearchTool", {"query": "marmalade"}), Call("toolSearchTool", {"query": "/harbou/"})]
-        )
+        yield Reply(calls=[Call("toolSearchTool", {"query": query}) for query in ("marmalade", "/harbou/")])
         yield Reply("Done.")
 
     script = replies()

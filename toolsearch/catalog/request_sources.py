@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -42,8 +42,8 @@ def request_source(*, shipped: bool, files: Iterable[str | Path] = ()) -> Reques
 def file_list(files: Iterable[str | Path]) -> tuple[Path, ...]:
     """Raises BadSettingError for what is no list of paths: one text would be as many paths as it has letters."""
     given = cast("object", files)
-    if not isinstance(given, Iterable) or isinstance(given, (str, bytes, dict)):
-        raise BadSettingError(f"requests_files must be a list of paths, not {ascii(given)[:80]}; write [path]")
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+        raise BadSettingError(f"requests_files must be a list of paths, not {ascii(files)[:80]}; write [path]")
     paths = tuple(cast("Iterable[object]", given))
     for path in paths:
         if not isinstance(path, str | Path) or not str(path).strip():

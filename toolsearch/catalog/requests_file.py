@@ -71,8 +71,9 @@ def packs_in(path: Path) -> RequestSource:
     """Return what the file says, read as a whole now. Raises RequestsFileError."""
     content = _bytes_of(path)
     tools = _parsed(content, str(path))
-    where = RequestOptions(files=(str(path.resolve()),))
-    return RequestPacks(lambda: tools, version=f"file {hashlib.sha256(content).hexdigest()[:16]}", options=where)
+    place = str(path.resolve())  # in the version, too, since an index that is opened again looks for the file there
+    version = f"{hashlib.sha256(content).hexdigest()[:16]} {place}"
+    return RequestPacks(lambda: tools, version=version, options=RequestOptions(files=(place,)))
 
 
 def suspicion(request: str) -> Finding | None:

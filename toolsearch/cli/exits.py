@@ -17,7 +17,7 @@ from toolsearch.errors import (
 
 class ExitCode(IntEnum):
     OK = 0  # also for a search whose answer is weak: it says so
-    NOTHING = 1  # nothing fits, there is no such tool, the called tool failed; or the reader of stdout went away
+    NOTHING = 1  # nothing fits, no such tool, the called tool failed, a model left tools out; or stdout was closed
     USAGE = 2  # an option, a query, a rule or arguments that cannot be used
     UNREADABLE = 3  # a source, an index, a store, an encoder or a package that cannot be read or is not there
     BELOW = 4  # 'evaluate --min-recall': recall is below the given value
