@@ -12,11 +12,12 @@ from tests.kit.telemetry_recorder import Recorder
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.resolvers import StaticToolCallbackResolver
 from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.requests_file import packed_tool, write_requests
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
-from toolsearch.errors import BadSettingError, CallLimitError, ToolExecutionError
+from toolsearch.errors import BadSettingError, CallLimitError, RequestsFileError, ToolExecutionError
 from toolsearch.settings import Settings
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool_from_function
@@ -108,6 +109,19 @@ def test_requests_that_ship_are_indexed_unless_the_settings_say_no_or_the_index_
             engine.save()
         assert IndexDirectory(tmp_path).read().requests.shipped is wanted
     catalog.close()
+
+
+def test_requests_of_files_are_indexed_as_the_settings_say_and_kept_with_the_index(tmp_path: Path) -> None:
+    file, folder = tmp_path / "requests.jsonl", tmp_path / "index"
+    write_requests(file, [packed_tool(GET_TIME.definition, ["wie spät ist es"])])
+    chosen = settings(INDEX__REQUESTS_FILES=str(file), INDEX__INDEX_DIR=str(folder), INDEX__ENCODER="none")
+    build_engine(chosen, Catalog([GET_TIME])).close()
+
+    for given, found in [(settings(), ["get_time"]), (settings(INDEX__REQUESTS_FILES="[]"), [])]:
+        with open_engine(given, folder) as engine:
+            assert [hit.name for hit in engine.search("spät", strategy="keyword")] == found
+    with pytest.raises(RequestsFileError, match="cannot be read"):
+        build_engine(settings(INDEX__REQUESTS_FILES=str(tmp_path / "none.jsonl")), Catalog([GET_TIME]))
 
 
 def test_a_strategy_without_the_encoder_that_it_needs_is_refused():

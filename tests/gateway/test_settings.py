@@ -1,6 +1,7 @@
 """The section of the gateway in an ``mcp.json``: what is misspelt in it is told, with what may have been meant."""
 
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
@@ -99,6 +100,7 @@ def test_the_gateway_has_the_settings_of_the_library_with_three_defaults_of_its_
     assert engine.eviction.max_sessions == 10_000
     assert (engine.index, engine.budget) == (library.index, library.budget)
     assert not settings({"requests": False}).engine_settings.index.requests
+    assert settings({"requestsFiles": ["a.jsonl"]}).engine_settings.index.requests_files == (Path("a.jsonl"),)
 
 
 def test_a_time_is_a_duration():

@@ -191,6 +191,7 @@ EVERYTHING: list[dict[str, Any]] = [
         "outputSchema": {"type": "object", "properties": {"b": {"type": "string"}}},
         "annotations": {"readOnlyHint": True, "title": "T"},
         "tags": ["x", "y"],
+        "requests": ["when is it due"],
     },
 ]
 

@@ -309,7 +309,7 @@ class Catalog:
         """Let *writer*, a `ChatClient` say, write what users ask for when they need a tool, and keep it in *file*.
 
         A tool for which the file has requests of the same definition is not asked for again. The file is written after
-        each call. It is used by ``ToolSearch(catalog, requests_files=[file])``.
+        each call, and the option `requests_files` of a `ToolSearch` takes it.
 
         max_calls       how often the model may be asked
         max_tokens      how many tokens all calls may take, input and output together

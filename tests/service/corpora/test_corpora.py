@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toolsearch.errors import ContentsStoreError, UnknownRecordError
+from toolsearch.catalog.requests_file import packed_tool, write_requests
+from toolsearch.errors import ContentsStoreError, RequestsFileError, UnknownRecordError
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.corpora.versions import by_subject
@@ -96,6 +97,22 @@ async def test_what_is_in_the_store_is_found(storage: SqliteStorage) -> None:
         assert found(corpus, "send a letter") == ["send_mail"]
         assert corpus.revision == 1
     await corpora.aclose()
+
+
+async def test_a_corpus_is_indexed_with_the_files_of_requests_and_a_damaged_one_is_told_at_the_start(
+    storage: SqliteStorage, tmp_path: Path
+) -> None:
+    file, mail = tmp_path / "requests.jsonl", ToolDefinition(*MAIL)
+    settings = ServiceSettings.model_validate({"index": {"requests_files": [str(file)], "encoder": None}})
+
+    def corpora() -> Corpora:
+        return Corpora(storage, settings, lambda _tenant: lambda _row, _execution: None, indexes=None)
+
+    with pytest.raises(RequestsFileError, match="cannot be read"):
+        corpora()
+    write_requests(file, [packed_tool(mail, ["who has no word from grandmother"])])
+    async with corpora().using(filled(storage, "tools", MAIL, LOG)) as corpus:
+        assert found(corpus, "grandmother") == ["send_mail"]
 
 
 async def test_a_corpus_of_another_tenant_and_one_of_none_are_unknown_in_the_same_words(storage: SqliteStorage) -> None:
