@@ -1,5 +1,6 @@
 """Writing requests by a model: what is asked, what is kept of an answer, what it costs, and that it goes on."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ async def test_each_tool_gets_what_the_model_wrote_with_the_model_and_its_defini
     path, seen = tmp_path / "r.jsonl", []
     model = ScriptedModel(well_written)
     report = await Catalog(FIVE).enrich(
-        ChatClient(model), path, tools_per_call=2, progress=lambda *done: seen.append(done)
+        ChatClient(model), path, tools_per_call=2, at_once=1, progress=lambda *done: seen.append(done)
     )
 
     assert kept(path) == {each.local_name: tuple(requests_for(each.name)) for each in FIVE}
@@ -144,11 +145,53 @@ async def test_what_is_kept_is_one_printable_line_each_without_repetition_and_ei
 
 async def test_after_three_calls_that_failed_no_more_are_made(tmp_path: Path) -> None:
     model = ScriptedModel(*[ChatModelError("HTTP 401: no")] * 3)
-    report = await Catalog(FIVE).enrich(ChatClient(model), tmp_path / "r.jsonl", tools_per_call=1)
+    report = await Catalog(FIVE).enrich(ChatClient(model), tmp_path / "r.jsonl", tools_per_call=1, at_once=1)
 
     assert [problem.code for problem in report.problems] == ["not_answered"] * 3 + ["not_asked"] * 2
     assert (report.calls, report.left) == (3, 5)
     assert not (tmp_path / "r.jsonl").exists()
+
+
+async def test_several_calls_wait_at_the_same_time_and_no_more_than_are_allowed(tmp_path: Path) -> None:
+    waiting, most, everybody = 0, 0, asyncio.Event()
+
+    class Slow(ScriptedModel):
+        async def call(self, prompt: Prompt) -> ChatResponse:
+            nonlocal waiting, most
+            waiting, most = waiting + 1, max(most, waiting + 1)
+            if waiting == 3:
+                everybody.set()
+            await everybody.wait()
+            waiting -= 1
+            return await super().call(prompt)
+
+    work = Catalog(FIVE).enrich(ChatClient(Slow(well_written)), tmp_path / "r.jsonl", tools_per_call=1, at_once=3)
+    report = await work
+
+    assert most == 3
+    assert report.written == tuple(each.name for each in FIVE)
+    assert len(kept(tmp_path / "r.jsonl")) == 5
+
+
+async def test_an_interrupted_run_has_kept_what_was_answered(tmp_path: Path) -> None:
+    path, is_stuck = tmp_path / "r.jsonl", asyncio.Event()
+
+    class Stuck(ScriptedModel):
+        async def call(self, prompt: Prompt) -> ChatResponse:
+            if len(self.prompts) == 2:
+                is_stuck.set()
+                await asyncio.Event().wait()
+            return await super().call(prompt)
+
+    run = asyncio.ensure_future(
+        Catalog(FIVE).enrich(ChatClient(Stuck(well_written)), path, tools_per_call=2, at_once=1)
+    )
+    await is_stuck.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+
+    assert sorted(kept(path)) == ["a", "b", "c", "d"]
 
 
 async def test_no_call_is_made_beyond_the_calls_or_the_tokens_that_are_allowed(tmp_path: Path) -> None:
@@ -190,7 +233,7 @@ def test_the_plan_counts_what_would_be_sent_and_asks_nothing(tmp_path: Path) -> 
 async def test_wrong_options_and_a_damaged_file_are_told_before_anything_is_asked(tmp_path: Path) -> None:
     client = ChatClient(ScriptedModel())
     path = tmp_path / "r.jsonl"
-    for options in ({"tools_per_call": 0}, {"max_calls": -1}, {"max_tokens": -1}):
+    for options in ({"tools_per_call": 0}, {"at_once": 0}, {"max_calls": -1}, {"max_tokens": -1}):
         with pytest.raises(BadSettingError, match=f"{next(iter(options))} must be at least"):
             await Catalog(FIVE).enrich(client, path, **options)
     path.write_text("{")

@@ -11,7 +11,7 @@ from types import MappingProxyType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
-from toolsearch.catalog.enrichment.writer import TOOLS_PER_CALL, RequestWriter
+from toolsearch.catalog.enrichment.writer import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
 from toolsearch.catalog.following import ReportFollower
 from toolsearch.catalog.lazy_tools import KnowsFingerprints
 from toolsearch.catalog.loading import open_source, portable_spec
@@ -304,6 +304,7 @@ class Catalog:
         max_calls: int | None = None,
         max_tokens: int | None = None,
         tools_per_call: int = TOOLS_PER_CALL,
+        at_once: int = CALLS_AT_ONCE,
         progress: Callable[[int, int], None] | None = None,
     ) -> EnrichmentReport:
         """Let *writer*, a `ChatClient` say, write what users ask for when they need a tool, and keep it in *file*.
@@ -313,14 +314,15 @@ class Catalog:
 
         max_calls       how often the model may be asked
         max_tokens      how many tokens all calls may take, input and output together
-        tools_per_call  how many tools are asked for at once
+        tools_per_call  how many tools are asked for in one call
+        at_once         how many calls may wait for their answers at the same time; with *max_tokens* it is one
         progress        is told how many tools were asked for, and how many there are
 
         What a model answers badly costs nothing else and is told in the report. Raises RequestsFileError if the file is
         damaged, OSError if it cannot be written, and BadSettingError.
         """
         work = self._enrichment(file, tools_per_call)
-        return await work.run(writer, max_calls=max_calls, max_tokens=max_tokens, progress=progress)
+        return await work.run(writer, max_calls=max_calls, max_tokens=max_tokens, at_once=at_once, progress=progress)
 
     def _enrichment(self, file: str | Path, tools_per_call: int) -> Enrichment:
         from toolsearch.catalog.enrichment.run import Enrichment

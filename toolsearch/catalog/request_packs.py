@@ -166,7 +166,7 @@ def read_tool(line: str) -> PackedTool:
 
 
 def definition_hash(local_name: str, description: str) -> str:
-    return hashlib.sha256(f"{local_name}\n{_one_line(description)}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{local_name}\n{_one_line(description)}".encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def sketch_of(description: str) -> frozenset[str]:

@@ -63,7 +63,9 @@ def write_requests(path: Path, tools: Iterable[PackedTool]) -> None:
     ordered = sorted(tools, key=lambda tool: (tool.server, tool.name))
     whole = path.resolve()
     beside = whole.with_name(f".{whole.name}.new")
-    beside.write_text("".join(f"{_line_of(tool)}\n" for tool in ordered), encoding="utf-8", newline="\n")
+    beside.write_text(
+        "".join(f"{_line_of(tool)}\n" for tool in ordered), encoding="utf-8", errors="replace", newline="\n"
+    )
     beside.replace(whole)
 
 

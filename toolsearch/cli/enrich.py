@@ -65,6 +65,9 @@ def enrich(
         typer.Option(metavar="LIST", help="What the model costs, in dollars for a million tokens: input=3,output=15."),
     ] = None,
     tools_per_call: Annotated[int, typer.Option(min=1, metavar="N", help="Tools that are asked for at once.")] = 20,
+    at_once: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Calls at the same time; with --max-tokens it is one.")
+    ] = 4,
     allow: AllowOption = None,
     deny: DenyOption = None,
     as_json: JsonOption = False,
@@ -87,7 +90,9 @@ def enrich(
             return ExitCode.OK
         tell(_said_before(work.plan, price))
         with progress_on_stderr() as bar:
-            report = run_sync(_asked(work, endpoint, base_url, max_calls, max_tokens, bar), "Catalog.enrich()")
+            report = run_sync(
+                _asked(work, endpoint, base_url, (max_calls, max_tokens, at_once), bar), "Catalog.enrich()"
+            )
     _show_report(report, out, endpoint, price, as_json=as_json)
     return ExitCode.NOTHING if report.problems and report.left else ExitCode.OK
 
@@ -126,18 +131,18 @@ async def _asked(
     work: Enrichment,
     endpoint: Endpoint,
     base_url: str | None,
-    max_calls: int | None,
-    max_tokens: int | None,
+    bounds: tuple[int | None, int | None, int],
     bar: Callable[[str, int, int], None],
 ) -> EnrichmentReport:
     from toolsearch.chat.client import ChatClient
 
-    model = _model(endpoint, base_url)
+    model, (max_calls, max_tokens, at_once) = _model(endpoint, base_url), bounds
     try:
         return await work.run(
             ChatClient(model),
             max_calls=max_calls,
             max_tokens=max_tokens,
+            at_once=at_once,
             progress=lambda done, total: bar("Writing requests", done, total),
         )
     finally:

@@ -16,6 +16,7 @@ REQUESTS_PER_TOOL: Final = 4
 
 _NEIGHBOUR_CHARACTERS = 80
 _MOST_PARAMETERS = 12
+_NAME_CHARACTERS = 80
 
 SYSTEM: Final = """\
 You write what users of an assistant say when they need a tool, so that a search finds the tool by their words.
@@ -73,13 +74,13 @@ def question_about(batch: Batch) -> str:
 
 
 def _told(definition: ToolDefinition) -> dict[str, Any]:
-    parameters = list(as_object(definition.input_schema.get("properties")) or {})[:_MOST_PARAMETERS]
+    names = list(as_object(definition.input_schema.get("properties")) or {})[:_MOST_PARAMETERS]
     told = {
         "name": definition.name,
-        "server": definition.server,
-        "title": definition.title,
+        "server": one_line(definition.server, _NAME_CHARACTERS),
+        "title": one_line(definition.title, _NAME_CHARACTERS),
         "description": one_line(definition.description, DESCRIPTION_CHARACTERS),
-        "parameters": parameters,
+        "parameters": [one_line(name, _NAME_CHARACTERS) for name in names],
     }
     return {key: value for key, value in told.items() if value}
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import logging
+import asyncio
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from toolsearch.catalog.enrichment.answers import EnrichmentProblem, read_answer
+from toolsearch.catalog.enrichment.answers import EnrichmentProblem, ProblemCode, read_answer
 from toolsearch.catalog.enrichment.batches import batches_of
+from toolsearch.catalog.enrichment.budget import Budget
 from toolsearch.catalog.enrichment.prompt import SCHEMA, SYSTEM, Batch, question_about
-from toolsearch.catalog.enrichment.writer import TOOLS_PER_CALL, RequestWriter
+from toolsearch.catalog.enrichment.writer import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
 from toolsearch.catalog.request_packs import PackedTool
 from toolsearch.catalog.requests_file import packed_tool, read_requests, write_requests
 from toolsearch.errors import BadSettingError, ChatModelError
@@ -19,11 +20,8 @@ from toolsearch.tokens import TokenCounter, count_json, default_counter
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.answers import Usage
 
-logger = logging.getLogger(__name__)
-
 ANSWER_TOKENS_PER_TOOL: Final = 67  # the mean of the 2,285 tools whose requests ship, written as the schema has them
 
-_MOST_ANSWER_TOKENS = 8_000  # of one call: a model that reasons needs more than the answer has
 _MOST_FAILURES = 3  # calls in a row that could not be made: the next one would fail, too
 _PER_MILLION = 1_000_000
 
@@ -96,12 +94,12 @@ class Enrichment:
         kept = read_requests(self.file) if self.file.exists() else ()
         self._kept = {(tool.server, tool.name): tool for tool in kept}
         wanted = [each for each in asked if not self._is_known(each)]
-        self._batches = batches_of(wanted, everything, size=self.tools_per_call)
+        self.batches = batches_of(wanted, everything, size=self.tools_per_call)
         self.plan = EnrichmentPlan(
             tools=len(wanted),
             known=len(asked) - len(wanted),
-            calls=len(self._batches),
-            input_tokens=sum(map(self._input_tokens, self._batches)),
+            calls=len(self.batches),
+            input_tokens=sum(map(self.input_tokens, self.batches)),
             output_tokens=ANSWER_TOKENS_PER_TOOL * len(wanted),
         )
 
@@ -111,56 +109,29 @@ class Enrichment:
         *,
         max_calls: int | None = None,
         max_tokens: int | None = None,
+        at_once: int = CALLS_AT_ONCE,
         progress: OnProgress | None = None,
     ) -> EnrichmentReport:
-        """Ask *writer* call by call, and write the file after each, so that nothing is lost if this is interrupted.
+        """Ask *writer*, and write the file after each call, so that nothing is lost if this is interrupted.
 
         max_calls   calls that may be made
         max_tokens  input and output of all calls together: no call is made whose input and expected answer do not fit
                     any more, and none may answer with more than what is left
+        at_once     calls that may wait for their answers at the same time; with *max_tokens* it is one
         Raises OSError if the file cannot be written.
         """
-        budget = _Budget(max_calls, max_tokens)
-        written: list[str] = []
-        problems: list[EnrichmentProblem] = []
-        failures = 0
-        for done, batch in enumerate(self._batches):
-            if progress is not None:
-                progress(done * self.tools_per_call, self.plan.tools)
-            sent = self._input_tokens(batch)
-            bound = budget.answer_bound(sent, ANSWER_TOKENS_PER_TOOL * len(batch.tools))
-            if bound is None:
-                break
-            try:
-                response = await writer.answer(question_about(batch), system=SYSTEM, schema=SCHEMA, max_tokens=bound)
-            except ChatModelError as error:
-                budget.spend(Usage(sent, 0))  # whether it was charged is not known
-                problems += [EnrichmentProblem("not_answered", each.name, str(error)) for each in batch.tools]
-                failures += 1
-                if failures == _MOST_FAILURES:
-                    rest = [each.name for later in self._batches[done + 1 :] for each in later.tools]
-                    problems += [EnrichmentProblem("not_asked", name, "the calls before it failed") for name in rest]
-                    break
-                continue
-            failures = 0
-            counted = response.usage.input_tokens or response.usage.output_tokens
-            budget.spend(response.usage if counted else Usage(sent, self.counter.count(response.text)))
-            read = read_answer(batch, response)
-            problems += read.problems
-            self._keep(batch, read.requests, writer.model_name)
-            written += read.requests
-        if progress is not None:
-            progress(self.plan.tools, self.plan.tools)
-        return EnrichmentReport(
-            tuple(written), tuple(problems), budget.calls, budget.usage, self.plan.tools - len(written)
-        )
+        if at_once < 1:
+            raise BadSettingError(f"at_once must be at least 1, not {at_once}")
+        calls = _Calls(self, writer, Budget(max_calls, max_tokens), progress)
+        await calls.make(at_once)
+        return calls.report()
 
     def _is_known(self, definition: ToolDefinition) -> bool:
         bound = packed_tool(definition, ())
         kept = self._kept.get((bound.server, bound.name))
         return kept is not None and (kept.definition == bound.definition or not kept.model)
 
-    def _keep(self, batch: Batch, requests: dict[str, tuple[str, ...]], model: str) -> None:
+    def keep(self, batch: Batch, requests: dict[str, tuple[str, ...]], model: str) -> None:
         for each in batch.tools:
             if each.name in requests:
                 tool: PackedTool = packed_tool(each, requests[each.name], model=model)
@@ -168,35 +139,85 @@ class Enrichment:
         if requests:
             write_requests(self.file, self._kept.values())
 
-    def _input_tokens(self, batch: Batch) -> int:
+    def input_tokens(self, batch: Batch) -> int:
         count = self.counter.count
         return count(SYSTEM) + count_json(SCHEMA, self.counter) + count(question_about(batch))
 
 
-class _Budget:
-    """What may be spent, and what was."""
+class _Calls:
+    """The calls of one run."""
 
-    def __init__(self, max_calls: int | None, max_tokens: int | None) -> None:
-        for name, value in (("max_calls", max_calls), ("max_tokens", max_tokens)):
-            if value is not None and value < 0:
-                raise BadSettingError(f"{name} must be at least 0, not {value}")
-        self.calls = 0
-        self.usage = Usage()
-        self._max_calls = max_calls
-        self._max_tokens = max_tokens
+    def __init__(self, work: Enrichment, writer: RequestWriter, budget: Budget, progress: OnProgress | None) -> None:
+        self._work = work
+        self._writer = writer
+        self._budget = budget
+        self._progress = progress
+        self._next = iter(work.batches)
+        self._done = 0  # tools that were asked for
+        self._failures = 0  # in a row
+        self._written: set[str] = set()
+        self._problems: list[EnrichmentProblem] = []
 
-    def answer_bound(self, sent: int, expected: int) -> int | None:
-        """How long the answer to *sent* tokens may be; None if the call may not be made."""
-        if self._max_calls is not None and self.calls >= self._max_calls:
-            return None
-        if self._max_tokens is None:
-            return max(_MOST_ANSWER_TOKENS, 2 * expected)
-        left = self._max_tokens - self.usage.input_tokens - self.usage.output_tokens - sent
-        return min(left, max(_MOST_ANSWER_TOKENS, 2 * expected)) if left >= expected else None
+    async def make(self, at_once: int) -> None:
+        self._tell()
+        callers = [
+            asyncio.ensure_future(self._call_in_turn()) for _ in range(1 if self._budget.is_of_tokens else at_once)
+        ]
+        try:
+            await asyncio.gather(*callers)
+        finally:
+            for caller in callers:
+                caller.cancel()
+        if self._failures >= _MOST_FAILURES:
+            self._fail(self._next, "not_asked", "the calls before it failed")
 
-    def spend(self, usage: Usage) -> None:
-        self.calls += 1
-        self.usage += usage
+    def report(self) -> EnrichmentReport:
+        tools = [each.name for batch in self._work.batches for each in batch.tools]
+        order = {name: place for place, name in enumerate(tools)}
+        return EnrichmentReport(
+            tuple(name for name in tools if name in self._written),
+            tuple(sorted(self._problems, key=lambda problem: order.get(problem.tool, len(order)))),
+            self._budget.calls,
+            self._budget.usage,
+            len(tools) - len(self._written),
+        )
+
+    async def _call_in_turn(self) -> None:
+        for batch in self._next:
+            if self._failures >= _MOST_FAILURES:
+                self._fail([batch], "not_asked", "the calls before it failed")
+                return
+            sent = self._work.input_tokens(batch)
+            bound = self._budget.begin(sent, ANSWER_TOKENS_PER_TOOL * len(batch.tools))
+            if bound is None:
+                return  # the next batch might be smaller, but the file would then have gaps that nobody expects
+            await self._call(batch, sent, bound)
+            self._done += len(batch.tools)
+            self._tell()
+
+    async def _call(self, batch: Batch, sent: int, bound: int) -> None:
+        work = self._work
+        try:
+            response = await self._writer.answer(question_about(batch), system=SYSTEM, schema=SCHEMA, max_tokens=bound)
+        except ChatModelError as error:
+            self._budget.spend(Usage(sent, 0))  # whether it was charged is not known
+            self._failures += 1
+            self._fail([batch], "not_answered", str(error))
+            return
+        self._failures = 0
+        is_counted = response.usage.input_tokens or response.usage.output_tokens
+        self._budget.spend(response.usage if is_counted else Usage(sent, work.counter.count(response.text)))
+        read = read_answer(batch, response)
+        self._problems += read.problems
+        self._written |= read.requests.keys()
+        work.keep(batch, read.requests, self._writer.model_name)
+
+    def _fail(self, batches: Iterable[Batch], code: ProblemCode, reason: str) -> None:
+        self._problems += [EnrichmentProblem(code, each.name, reason) for batch in batches for each in batch.tools]
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._done, self._work.plan.tools)
 
 
 def _cost(input_tokens: int, output_tokens: int, input_price: float, output_price: float) -> float:

@@ -8,6 +8,7 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.wire.answers import ChatResponse
 
 TOOLS_PER_CALL: Final = 20  # that a model is asked for at once
+CALLS_AT_ONCE: Final = 4
 
 
 class RequestWriter(Protocol):
