@@ -190,7 +190,7 @@ class _Calls:
             sent = self._work.input_tokens(batch)
             bound = self._budget.begin(sent, ANSWER_TOKENS_PER_TOOL * len(batch.tools))
             if bound is None:
-                return  # the next batch might be smaller, but the file would then have gaps that nobody expects
+                return
             await self._call(batch, sent, bound)
             self._done += len(batch.tools)
             self._tell()
