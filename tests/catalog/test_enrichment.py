@@ -57,14 +57,15 @@ async def test_each_tool_gets_what_the_model_wrote_with_the_model_and_its_defini
 async def test_neighbours_of_the_same_server_are_shown_nearest_first_and_none_of_others(tmp_path: Path) -> None:
     near = ToolDefinition("git__log_all", "Show the log of all branches", server="git")
     wanted = ToolDefinition("git__log", "Show the log of a branch", server="git")
-    catalog = [wanted, near, *tools("x", server="git"), *tools("y", server="mail")]
+    far = ToolDefinition("git__push", "Send a branch", server="git")
+    catalog = [far, wanted, near, *tools("x", server="git"), *tools("log", "branch", server="mail")]
     model = ScriptedModel(well_written)
     work = Enrichment(catalog, tmp_path / "r.jsonl", only={"git__log"})
     await work.run(ChatClient(model))
 
     told = json.loads(question(model.prompts[0]))
     assert told["tools"] == [{"name": "git__log", "server": "git", "description": "Show the log of a branch"}]
-    assert told["neighbours"] == ["git__log_all: Show the log of all branches", "git__x: Does x"]
+    assert told["neighbours"] == ["git__log_all: Show the log of all branches", "git__push: Send a branch"]
 
 
 async def test_an_unchanged_tool_is_never_paid_twice_and_a_changed_or_new_one_is_asked_for(tmp_path: Path) -> None:

@@ -74,9 +74,9 @@ def enrich(
 ) -> int:
     """Let a model write what users ask for when they need a tool, four requests for each, into a file.
 
-    SOURCE may also be a directory made by 'toolsearch index'. With the setting index.requests_files, searches find tools
-    by the file. It is written after each call, so that the next run goes on where this one stopped. Exit code 1: the
-    model left tools out.
+    SOURCE may also be a directory made by 'toolsearch index'. With the setting index.requests_files, searches find
+    tools by the file. It is written after each call, so that the next run goes on where this one stopped. Exit code 1:
+    the model left tools out.
     """
     endpoint = _endpoint(model, wire_format, is_asked=not dry_run)
     price = _price(endpoint, prices) if model is not None or prices is not None else None

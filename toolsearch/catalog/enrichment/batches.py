@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 
 from toolsearch.catalog.enrichment.prompt import Batch
 from toolsearch.catalog.enrichment.writer import TOOLS_PER_CALL
@@ -11,6 +11,7 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch_indexes.analysis import terms
 
 _MOST_NEIGHBOURS = 20
+_COMMON = 100  # a word that more tools of a server have tells hardly any of them apart
 
 
 def batches_of(
@@ -18,32 +19,36 @@ def batches_of(
 ) -> list[Batch]:
     """Return *wanted* by *size*, by server and name, so that tools that are alike are mostly asked for together.
 
-    Each batch has the twenty tools of its servers in *everything* that share most words with one of its tools.
+    Each batch has at most twenty neighbours: the tools of its servers in *everything* that share most words with one
+    of its tools; ties go by name.
     """
     ordered = sorted(wanted, key=lambda each: (each.server, each.name))
-    words = {each.name: _words(each) for each in everything}
-    by_server: defaultdict[str, list[ToolDefinition]] = defaultdict(list)
-    for each in everything:
-        by_server[each.server].append(each)
+    words = _Words(everything)
     parts = [tuple(ordered[start : start + size]) for start in range(0, len(ordered), size)]
-    return [Batch(part, _neighbours(part, by_server, words)) for part in parts]
+    return [Batch(part, words.neighbours(part)) for part in parts]
 
 
-def _neighbours(
-    part: Sequence[ToolDefinition],
-    by_server: Mapping[str, Sequence[ToolDefinition]],
-    words: Mapping[str, frozenset[str]],
-) -> tuple[ToolDefinition, ...]:
-    names = {each.name for each in part}
-    servers = dict.fromkeys(each.server for each in part)
-    likeness = {
-        other.name: (other, max(len(words[other.name] & words[each.name]) for each in part if each.server == server))
-        for server in servers
-        for other in by_server[server]
-        if other.name not in names
-    }
-    nearest = sorted(likeness.values(), key=lambda found: (-found[1], found[0].name))
-    return tuple(other for other, _ in nearest[:_MOST_NEIGHBOURS])
+class _Words:
+    """The words of the tools, by server."""
+
+    def __init__(self, everything: Iterable[ToolDefinition]) -> None:
+        self._tools: defaultdict[tuple[str, str], list[ToolDefinition]] = defaultdict(list)  # by server and word
+        for each in everything:
+            for word in _words(each):
+                self._tools[each.server, word].append(each)
+
+    def neighbours(self, part: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+        found: dict[str, ToolDefinition] = {}
+        likeness: Counter[str] = Counter()
+        for tool in part:
+            having = [self._tools[tool.server, word] for word in _words(tool)]
+            others = [other for each in having if len(each) <= _COMMON for other in each]
+            found |= {other.name: other for other in others}
+            likeness |= Counter(other.name for other in others)  # of both counts, the higher one
+        for tool in part:
+            found.pop(tool.name, None)
+        nearest = sorted(found, key=lambda name: (-likeness[name], name))
+        return tuple(found[name] for name in nearest[:_MOST_NEIGHBOURS])
 
 
 def _words(definition: ToolDefinition) -> frozenset[str]:

@@ -126,12 +126,8 @@ class Enrichment:
         await calls.make(at_once)
         return calls.report()
 
-    def _is_known(self, definition: ToolDefinition) -> bool:
-        bound = packed_tool(definition, ())
-        kept = self._kept.get((bound.server, bound.name))
-        return kept is not None and (kept.definition == bound.definition or not kept.model)
-
     def keep(self, batch: Batch, requests: dict[str, tuple[str, ...]], model: str) -> None:
+        """Write what *model* wrote for tools of *batch* into the file."""
         for each in batch.tools:
             if each.name in requests:
                 tool: PackedTool = packed_tool(each, requests[each.name], model=model)
@@ -142,6 +138,11 @@ class Enrichment:
     def input_tokens(self, batch: Batch) -> int:
         count = self.counter.count
         return count(SYSTEM) + count_json(SCHEMA, self.counter) + count(question_about(batch))
+
+    def _is_known(self, definition: ToolDefinition) -> bool:
+        bound = packed_tool(definition, ())
+        kept = self._kept.get((bound.server, bound.name))
+        return kept is not None and (kept.definition == bound.definition or not kept.model)
 
 
 class _Calls:
