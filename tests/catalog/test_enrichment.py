@@ -237,6 +237,8 @@ async def test_wrong_options_and_a_damaged_file_are_told_before_anything_is_aske
     for options in ({"tools_per_call": 0}, {"at_once": 0}, {"max_calls": -1}, {"max_tokens": -1}):
         with pytest.raises(BadSettingError, match=f"{next(iter(options))} must be at least"):
             await Catalog(FIVE).enrich(client, path, **options)
+    with pytest.raises(RequestsFileError, match="cannot be written: there is no folder"):
+        await Catalog(FIVE).enrich(client, tmp_path / "none" / "r.jsonl")
     path.write_text("{")
     with pytest.raises(RequestsFileError, match="line 1 is not JSON"):
         await Catalog(FIVE).enrich(client, path)

@@ -319,7 +319,7 @@ class Catalog:
         progress        is told how many tools were asked for, and how many there are
 
         What a model answers badly costs nothing else and is told in the report. Raises RequestsFileError if the file is
-        damaged, OSError if it cannot be written, and BadSettingError.
+        damaged or cannot be written, and BadSettingError.
         """
         work = self._enrichment(file, tools_per_call)
         return await work.run(writer, max_calls=max_calls, max_tokens=max_tokens, at_once=at_once, progress=progress)

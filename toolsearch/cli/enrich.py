@@ -80,12 +80,12 @@ def enrich(
     """
     endpoint = _endpoint(model, wire_format, is_asked=not dry_run)
     price = _price(endpoint, prices) if model is not None or prices is not None else None
-    if index is None and len(sources or ()) == 1 and Path((sources or [""])[0]).is_dir():
-        sources, index = None, Path((sources or [""])[0])  # no source is a folder, and each index is one
+    if index is None and sources and len(sources) == 1 and _is_index(Path(sources[0])):
+        index, sources = Path(sources[0]), None
     with opened_catalog(sources, index, settings) as (catalog, _):
         work = _work(catalog, out, allow, deny, tools_per_call)
         if dry_run:
-            _show_plan(work.plan, out, endpoint, price, as_json=as_json)
+            _show_plan(work.plan, out, model, price, as_json=as_json)
             return ExitCode.OK
         tell(_said_before(work.plan, price))
         with progress_on_stderr() as bar:
@@ -94,6 +94,13 @@ def enrich(
             )
     _show_report(report, out, endpoint, price, as_json=as_json)
     return ExitCode.NOTHING if report.problems and report.left else ExitCode.OK
+
+
+def _is_index(folder: Path) -> bool:
+    """Whether *folder* is an index; any other folder is a source that cannot be read."""
+    from toolsearch.catalog.generation_folders import GenerationFolders
+
+    return folder.is_dir() and not GenerationFolders(folder).is_empty
 
 
 def _endpoint(model: str | None, wire_format: str | None, *, is_asked: bool) -> Endpoint:
@@ -166,14 +173,14 @@ def _said_before(plan: EnrichmentPlan, price: Prices | None) -> str:
     )
 
 
-def _show_plan(plan: EnrichmentPlan, out: Path, endpoint: Endpoint, price: Prices | None, *, as_json: bool) -> None:
+def _show_plan(plan: EnrichmentPlan, out: Path, model: str | None, price: Prices | None, *, as_json: bool) -> None:
     if not as_json:
         stdout().print(_said_before(plan, price))
         return
     print_json(
         {
             "file": str(out),
-            "model": endpoint.model,
+            "model": model or "",
             "tools": plan.tools,
             "known": plan.known,
             "calls": plan.calls,

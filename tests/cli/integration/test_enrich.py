@@ -78,10 +78,13 @@ def test_a_model_of_each_api_writes_the_file_and_searches_find_by_it(
     assert found.json["results"][0]["name"] == "textwrap__dedent"
 
 
-def test_a_dry_run_tells_the_cost_and_asks_nothing(run: Callable[..., Ran], api: LoopbackApi) -> None:
+def test_a_dry_run_tells_the_cost_and_asks_nothing(
+    run: Callable[..., Ran], command: Callable[..., Ran], api: LoopbackApi
+) -> None:
     told = run("textwrap", "statistics", "--dry-run", "--json", "--prices", "input=2,output=10").json
 
     assert api.requests == []
+    assert command("enrich", "textwrap", "--out", "r.jsonl", "--dry-run", "--json").json["model"] == ""
     assert not Path("requests.jsonl").exists()
     assert (told["tools"], told["known"], told["calls"], told["is_estimate"]) == (23, 0, 2, True)
     assert told["cost"] == pytest.approx((2 * told["input_tokens"] + 10 * told["output_tokens"]) / 1e6, abs=1e-6)

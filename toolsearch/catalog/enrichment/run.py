@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from toolsearch.catalog.enrichment.prompt import SCHEMA, SYSTEM, Batch, question
 from toolsearch.catalog.enrichment.writer import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
 from toolsearch.catalog.request_packs import PackedTool
 from toolsearch.catalog.requests_file import packed_tool, read_requests, write_requests
-from toolsearch.errors import BadSettingError, ChatModelError
+from toolsearch.errors import BadSettingError, ChatModelError, RequestsFileError
 from toolsearch.tokens import TokenCounter, count_json, default_counter
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.answers import Usage
@@ -118,10 +119,14 @@ class Enrichment:
         max_tokens  input and output of all calls together: no call is made whose input and expected answer do not fit
                     any more, and none may answer with more than what is left
         at_once     calls that may wait for their answers at the same time; with *max_tokens* it is one
-        Raises OSError if the file cannot be written.
+        Raises RequestsFileError, before anything is asked, if the file cannot be written, and OSError if that is so
+        later.
         """
         if at_once < 1:
             raise BadSettingError(f"at_once must be at least 1, not {at_once}")
+        folder = self.file.resolve().parent
+        if not os.access(folder, os.W_OK):  # told before anything is paid for
+            raise RequestsFileError(f"{self.file} cannot be written: there is no folder {folder}, or it is read-only")
         calls = _Calls(self, writer, Budget(max_calls, max_tokens), progress)
         await calls.make(at_once)
         return calls.report()
