@@ -20,6 +20,7 @@ from toolsearch.errors import BadSettingError, UnknownPriceError
 from toolsearch.sync import run_sync
 
 if TYPE_CHECKING:
+    from toolsearch.access.reach import Reach
     from toolsearch.bench.prices import Prices
     from toolsearch.catalog.catalog import Catalog
     from toolsearch.catalog.enrichment.answers import EnrichmentProblem
@@ -56,6 +57,9 @@ def enrich(
         typer.Option(metavar="URL", help="Where the API is, if not at its maker's. The key is in the environment."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would cost, and ask nothing.")] = False,
+    skip_shipped: Annotated[
+        bool, typer.Option("--skip-shipped", help="Leave out tools whose requests ship with the package.")
+    ] = False,
     max_calls: Annotated[int | None, typer.Option(min=0, metavar="N", help="Calls that may be made.")] = None,
     max_tokens: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Tokens that all calls may take, in and out together.")
@@ -78,12 +82,16 @@ def enrich(
     tools by the file. It is written after each call, so that the next run goes on where this one stopped. Exit code 1:
     the model left tools out.
     """
+    from toolsearch.access.reach import EVERY_TOOL, Reach
+
     endpoint = _endpoint(model, wire_format, is_asked=not dry_run)
     price = _price(endpoint, prices) if model is not None or prices is not None else None
     if index is None and sources and len(sources) == 1 and _is_index(Path(sources[0])):
         index, sources = Path(sources[0]), None
     with opened_catalog(sources, index, settings) as (catalog, _):
-        work = _work(catalog, out, allow, deny, tools_per_call)
+        work = _work(
+            catalog, out, Reach.parse(allow or EVERY_TOOL, deny or ()), tools_per_call, skip_shipped=skip_shipped
+        )
         if dry_run:
             _show_plan(work.plan, out, model, price, as_json=as_json)
             return ExitCode.OK
@@ -121,15 +129,13 @@ def _price(endpoint: Endpoint, given: str | None) -> Prices | None:
     return prices_for(endpoint, given)
 
 
-def _work(
-    catalog: Catalog, out: Path, allow: Sequence[str] | None, deny: Sequence[str] | None, tools_per_call: int
-) -> Enrichment:
-    from toolsearch.access.reach import EVERY_TOOL, Reach
+def _work(catalog: Catalog, out: Path, reach: Reach, tools_per_call: int, *, skip_shipped: bool) -> Enrichment:
     from toolsearch.catalog.enrichment.run import Enrichment
+    from toolsearch.catalog.request_packs import NO_REQUESTS, shipped_requests
 
     definitions = [tool.definition for tool in catalog]
-    reach = Reach.parse(allow or EVERY_TOOL, deny or ())
-    only = {each.name for each in definitions if reach.allows(each)}
+    skipped = shipped_requests() if skip_shipped else NO_REQUESTS
+    only = {each.name for each in definitions if reach.allows(each) and not skipped.requests_for(each)}
     return Enrichment(definitions, out, only=only, tools_per_call=tools_per_call)
 
 

@@ -86,6 +86,9 @@ def test_a_dry_run_tells_the_cost_and_asks_nothing(
     assert api.requests == []
     assert command("enrich", "textwrap", "--out", "r.jsonl", "--dry-run", "--json").json["model"] == ""
     assert not Path("requests.jsonl").exists()
+    own = [{"name": "forecast", "description": "The weather of tomorrow", "inputSchema": {"type": "object"}}]
+    Path("own.json").write_text(json.dumps(own))
+    assert run("own.json", "statistics", "--dry-run", "--skip-shipped", "--json").json["tools"] == 1
     assert (told["tools"], told["known"], told["calls"], told["is_estimate"]) == (23, 0, 2, True)
     assert told["cost"] == pytest.approx((2 * told["input_tokens"] + 10 * told["output_tokens"]) / 1e6, abs=1e-6)
     assert "23 tools to ask for (0 are in the file), 2 calls, about" in run("textwrap", "statistics", "--dry-run").out
