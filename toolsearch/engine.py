@@ -114,7 +114,7 @@ class ToolSearch:
         cache: VectorCache | None = None,
         usage: UsageLog | None = None,
         index: ToolIndex | None = None,
-        requests: bool = False,
+        requests: bool = True,
         requests_files: Iterable[str | Path] = (),
         _keeper: IndexKeeper | None = None,  # for the service, which keeps indexes beside its store
     ) -> None:

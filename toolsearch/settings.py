@@ -59,7 +59,7 @@ class RankingSettings(SettingsSection):
         description="built-in, multilingual, a folder, or a sentence-transformers model; hybrid and semantic need one.",
     )
     requests: bool = Field(
-        default=False,
+        default=True,
         description="Find widely used tools also by what their users ask for, which ships with the package.",
     )
     requests_files: tuple[Path, ...] = Field(

@@ -183,9 +183,9 @@ def test_requests_bring_no_tool_into_reach_and_none_that_the_catalog_no_longer_h
         assert engine.search("Berlin") == []
 
 
-def test_requests_are_looked_up_only_where_that_is_said():
+def test_no_requests_are_looked_up_where_that_is_said():
     index = EverythingIndex()
-    with ToolSearch([CONVERT], index=index) as engine:
+    with ToolSearch([CONVERT], index=index, requests=False) as engine:
         engine.catalog.add(of("watch", "convert_time", "Convert time between timezones"))
         assert [each.requests for each in index.documents.values()] == [(), ()]
 

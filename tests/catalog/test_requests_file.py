@@ -176,7 +176,7 @@ def test_an_index_directory_notices_a_changed_file_and_opens_again_with_the_file
             engine.save()
             return [hit.name for hit in engine.search("night watchman", strategy="keyword")]
 
-    with ToolSearch([LOG], encoder=None, index_dir=folder, requests_files=[path]) as engine:
+    with ToolSearch([LOG], encoder=None, index_dir=folder, requests=False, requests_files=[path]) as engine:
         assert [hit.name for hit in engine.search("who broke the build")] == [LOG.name]
     before = IndexDirectory(folder).read()
     assert (before.requests.shipped, before.requests.files) == (False, (str(path.resolve()),))

@@ -117,7 +117,7 @@ def read_generation(folder: Path, digest: str) -> Generation:
         index = _read_index(folder, seal["files"][MANIFEST])
         requests_id: str = seal.get("requests", NO_REQUESTS.id)
         options = RequestOptions(
-            seal.get("requests_shipped", requests_id != NO_REQUESTS.id),  # earlier versions had no others
+            seal.get("requests_shipped", True),  # an earlier version did not know of them, and nobody left them out
             tuple(seal.get("requests_files", ())),
         )
         return Generation(StoredTools(folder), seal["encoder"], requests_id, options, index)

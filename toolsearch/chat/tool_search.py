@@ -101,7 +101,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         mode: RevealSetting = "auto",
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = BUILT_IN,
-        requests: bool = False,
+        requests: bool = True,
         requests_files: Iterable[str | Path] = (),
         sessions: SessionStore | None = None,
         telemetry: Telemetry | None = None,
@@ -119,7 +119,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             max_rounds=max_rounds,
         )
         files = file_list(requests_files)
-        is_own = strategy != "auto" or encoder != BUILT_IN or requests or files or sessions is not None
+        is_own = strategy != "auto" or encoder != BUILT_IN or not requests or files or sessions is not None
         if engine is not None and is_own:
             raise BadSettingError(
                 "strategy, encoder, requests, requests_files and sessions are the engine's: give them to it, not here"
