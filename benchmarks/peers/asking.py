@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.environments import NotInstalledError
 from benchmarks.labelled import LabelledSet, quality
 from benchmarks.peers.catalogues import as_requested
-from benchmarks.peers.environments import NotInstalledError, packages_of, python_of
+from benchmarks.peers.environments import packages_of, python_of
 from benchmarks.peers.systems import System
 
 LIMIT = 10

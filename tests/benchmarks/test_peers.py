@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from benchmarks import environments
+from benchmarks.environments import Environment, NotInstalledError
 from benchmarks.labelled import LabelledQuery, LabelledSet
 from benchmarks.peers import __main__ as peers
-from benchmarks.peers import asking, environments
+from benchmarks.peers import asking
 from benchmarks.peers.asking import Means, ask
 from benchmarks.peers.catalogues import as_one, as_requested, catalogues, sized, with_requests
-from benchmarks.peers.environments import ENVIRONMENTS, OURS, Environment, NotInstalledError, packages_of, python_of
+from benchmarks.peers.environments import ENVIRONMENTS, OURS, packages_of, python_of
 from benchmarks.peers.names import legal_names
 from benchmarks.peers.published import Published
 from benchmarks.peers.systems import SYSTEMS, System

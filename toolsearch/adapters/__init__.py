@@ -1,0 +1,1 @@
+"""toolsearch in agent frameworks: a module each, an extra each."""
