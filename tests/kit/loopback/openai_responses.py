@@ -21,7 +21,7 @@ __all__ = [
 SEARCH = "toolSearchTool"
 _BODY = {
     "include", "input", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls",
-    "previous_response_id", "prompt_cache_key", "reasoning", "safety_identifier", "service_tier", "store", "stream",
+    "previous_response_id", "prompt_cache_key", "prompt_cache_options", "reasoning", "safety_identifier", "service_tier", "store", "stream",
     "temperature", "text", "tool_choice", "tools", "top_p", "truncation", "user",
 }  # fmt: skip
 _FUNCTION = ["description", "strict", "defer_loading"]
@@ -102,7 +102,7 @@ def _check_item(place: str, item: dict[str, Any], body: dict[str, Any]) -> None:
     if kind == "message":
         _check_message(place, item)
     elif kind == "function_call":
-        only(place, item, ["id", "status"], required=["type", "call_id", "name", "arguments"])
+        only(place, item, ["id", "status", "namespace"], required=["type", "call_id", "name", "arguments"])
         tool_name(f"{place}.name", item["name"])
         text(f"{place}.arguments", item["arguments"], empty=True)
     elif kind == "function_call_output":

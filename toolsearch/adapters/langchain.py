@@ -1,0 +1,88 @@
+"""LangChain and LangGraph: a middleware for ``create_agent``."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from toolsearch.adapters.conversation import exposure_for, next_turn
+from toolsearch.engine import ToolSearch
+from toolsearch.errors import BadSettingError, MissingExtraError
+from toolsearch.session import Session
+from toolsearch.tools.calls import ToolResult
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, ModelRequest
+    from langchain.agents.middleware.types import ToolCallRequest
+    from langchain_core.messages import ToolMessage
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.config import get_config
+except ImportError as error:
+    raise MissingExtraError("the adapter for LangChain", "langchain") from error
+
+
+class ToolSearchMiddleware(AgentMiddleware[Any, Any, Any]):
+    """The tools of *engine*, after the agent's own, in all threads.
+
+    session  opens the session of a run by its config; without it, a session has the thread's id, and sees all tools
+    """
+
+    def __init__(self, engine: ToolSearch, session: Callable[[RunnableConfig], Session] | None = None) -> None:
+        super().__init__()
+        self._engine = engine
+        self._given = session
+
+    def before_agent(self, state: Any, runtime: Any) -> None:
+        next_turn(self._session())
+
+    async def abefore_agent(self, state: Any, runtime: Any) -> None:
+        self.before_agent(state, runtime)
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
+        return handler(self._with_tools(request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
+    ) -> Any:
+        return await handler(self._with_tools(request))
+
+    def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
+        if request.tool is not None:  # one of the agent's own
+            return handler(request)
+        return _answer(request, self._session().call_sync(*_called(request), context={"runtime": request.runtime}))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
+    ) -> Any:
+        if request.tool is not None:
+            return await handler(request)
+        return _answer(request, await self._session().call(*_called(request), context={"runtime": request.runtime}))
+
+    def _with_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        model = getattr(request.model, "model_name", None) or getattr(request.model, "model", "")
+        return request.override(tools=[*request.tools, *self._session(model).tools("openai")])
+
+    def _session(self, model: str = "") -> Session:
+        config = get_config()
+        if self._given is not None:
+            return self._given(config)
+        thread = config.get("configurable", {}).get("thread_id")
+        if thread is None:
+            raise BadSettingError('run the agent with config={"configurable": {"thread_id": ...}}, or give session=')
+        return self._engine.session(str(thread), exposure=exposure_for(self._engine, model))
+
+
+def _called(request: ToolCallRequest) -> tuple[str, dict[str, Any]]:
+    return request.tool_call["name"], request.tool_call["args"]
+
+
+def _answer(request: ToolCallRequest, result: ToolResult) -> ToolMessage:
+    media = [block for block in result.content if block.get("type") in ("image", "audio")]
+    blocks = [{"type": each["type"], "base64": each["data"], "mime_type": each["mimeType"]} for each in media]
+    return ToolMessage(
+        [{"type": "text", "text": result.text}, *blocks] if blocks else result.text,
+        name=request.tool_call["name"],
+        tool_call_id=request.tool_call["id"],
+        status="error" if result.is_error else "success",
+        artifact=result.structured,
+    )

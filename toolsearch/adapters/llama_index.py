@@ -1,0 +1,95 @@
+"""LlamaIndex: a tool retriever."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any
+
+from toolsearch.adapters.conversation import next_turn
+from toolsearch.errors import MissingExtraError, ToolSearchError
+from toolsearch.session import Session
+from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.json_types import JsonObject
+
+try:
+    from llama_index.core.base.llms.types import ImageBlock, TextBlock
+    from llama_index.core.objects import ObjectRetriever
+    from llama_index.core.schema import QueryType
+    from llama_index.core.tools import AsyncBaseTool, ToolMetadata, ToolOutput
+except ImportError as error:
+    raise MissingExtraError("the adapter for LlamaIndex", "llama-index") from error
+
+
+class ToolSearchRetriever(ObjectRetriever[AsyncBaseTool]):
+    """The tools of one conversation: ``FunctionAgent(tool_retriever=ToolSearchRetriever(session))``.
+
+    LlamaIndex asks by what the user said before each request, and by a tool's name before each call.
+
+    search_first  how many tools to load for what the user says, so that the model need not search for them
+    """
+
+    def __init__(self, session: Session, *, search_first: int = 0) -> None:
+        self._session = session
+        self._search_first = search_first
+        self._said = ""
+        self._listed: dict[str, AsyncBaseTool] = {}
+
+    async def aretrieve(self, str_or_query_bundle: QueryType) -> list[AsyncBaseTool]:
+        return self.retrieve(str_or_query_bundle)
+
+    def retrieve(self, str_or_query_bundle: QueryType) -> list[AsyncBaseTool]:
+        asked = str_or_query_bundle if isinstance(str_or_query_bundle, str) else str_or_query_bundle.query_str
+        if asked != self._said:
+            if called := self._called(asked):
+                return [called]
+            self._said = asked
+            next_turn(self._session)
+            if self._search_first:
+                self._session.search(asked, limit=self._search_first)
+        self._listed = {each["name"]: _SessionTool(self._session, each) for each in self._session.tools("mcp")}
+        return list(self._listed.values())
+
+    def _called(self, name: str) -> AsyncBaseTool | None:
+        """The tool of that name; None if there is none in reach."""
+        try:
+            return self._listed.get(name) or _SessionTool(self._session, {"name": self._session.resolve(name).name})
+        except ToolSearchError:
+            return None
+
+
+class _SessionTool(AsyncBaseTool):
+    def __init__(self, session: Session, listed: JsonObject) -> None:
+        self._session = session
+        self._metadata = _Metadata(listed.get("description", ""), listed["name"])
+        self._metadata.parameters = listed.get("inputSchema", {})
+
+    @property
+    def metadata(self) -> ToolMetadata:
+        return self._metadata
+
+    def call(self, /, **arguments: Any) -> ToolOutput:
+        return _output(self._session.call_sync(self._metadata.get_name(), arguments), arguments)
+
+    async def acall(self, /, **arguments: Any) -> ToolOutput:
+        return _output(await self._session.call(self._metadata.get_name(), arguments), arguments)
+
+
+class _Metadata(ToolMetadata):
+    parameters: JsonObject
+
+    def get_parameters_dict(self) -> dict[str, Any]:
+        return dict(self.parameters)
+
+
+def _output(result: ToolResult, arguments: JsonObject) -> ToolOutput:
+    images = [block for block in result.content if block.get("type") == "image"]
+    return ToolOutput(
+        tool_name=result.name,
+        blocks=[
+            TextBlock(text=result.text),
+            *(ImageBlock(image=b64decode(each["data"]), image_mimetype=each["mimeType"]) for each in images),
+        ],
+        raw_input=dict(arguments),
+        raw_output=result.structured,
+        is_error=result.is_error,
+    )

@@ -1,0 +1,103 @@
+"""pydantic-ai: a toolset with the search tool, and a strategy for pydantic-ai's own tool search."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import chain, zip_longest
+from typing import Any
+
+from toolsearch.adapters.conversation import exposure_for, next_turn
+from toolsearch.engine import ToolSearch
+from toolsearch.errors import MissingExtraError
+from toolsearch.session import Session
+from toolsearch.tools.definition import ToolDefinition as OurDefinition
+
+try:
+    from pydantic_ai import BinaryContent, RunContext, ToolDefinition, ToolFailed
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+    from pydantic_core import SchemaValidator, core_schema
+except ImportError as error:
+    raise MissingExtraError("the adapter for pydantic-ai", "pydantic-ai") from error
+
+_ANYTHING = SchemaValidator(core_schema.any_schema())  # arguments are validated where the tool is called
+
+
+class ToolSearchToolset(AbstractToolset[Any]):
+    """The tools of *engine*, for all runs and conversations of an agent.
+
+    session   opens the session of a run; without it, a session has the conversation's id, and sees all tools
+    deferred  list all tools in reach as deferred ones, for pydantic-ai to search, in place of the search tool
+    """
+
+    def __init__(
+        self, engine: ToolSearch, session: Callable[[RunContext[Any]], Session] | None = None, *, deferred: bool = False
+    ) -> None:
+        self._engine = engine
+        self._session = session or self._of_conversation
+        self._deferred = deferred
+
+    @property
+    def id(self) -> str:
+        return "toolsearch"
+
+    async def for_run(self, ctx: RunContext[Any]) -> AbstractToolset[Any]:
+        next_turn(self._session(ctx))
+        return self
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        retries = ctx.max_retries
+        return {
+            each.name: ToolsetTool(toolset=self, tool_def=each, max_retries=retries, args_validator=_ANYTHING)
+            for each in self._listed(self._session(ctx))
+        }
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        result = await self._session(ctx).call(name, tool_args, context={"run_context": ctx})
+        if result.is_error:
+            raise ToolFailed(result.text)
+        media = [block for block in result.content if block.get("type") in ("image", "audio")]
+        files = [BinaryContent(b64decode(block["data"]), media_type=block["mimeType"]) for block in media]
+        return [result.text, *files] if files else result.text
+
+    def _listed(self, session: Session) -> list[ToolDefinition]:
+        if not self._deferred:
+            return [
+                ToolDefinition(
+                    name=each["name"], description=each["description"], parameters_json_schema=each["inputSchema"]
+                )
+                for each in session.tools("mcp")
+            ]
+        with session.conversation() as conversation:
+            shown = [tool.definition for tool in conversation.shown_tools()]
+        return [
+            ToolDefinition(
+                name=each.name,
+                description=each.description,
+                parameters_json_schema=dict(each.input_schema),
+                defer_loading=True,
+            )
+            for each in shown
+        ]
+
+    def _of_conversation(self, ctx: RunContext[Any]) -> Session:
+        exposure = exposure_for(self._engine, ctx.model.model_name, announces=True)
+        return self._engine.session(str(ctx.conversation_id), exposure=exposure)
+
+
+def search_strategy(ctx: RunContext[Any], queries: Sequence[str], tools: Sequence[ToolDefinition]) -> list[str]:
+    """Rank the tools that an agent has deferred: ``Agent(..., capabilities=[ToolSearch(strategy=search_strategy)])``."""
+    engine = _engine_over(
+        tuple((each.name, each.description or "", json.dumps(each.parameters_json_schema)) for each in tools)
+    )
+    by_rank = zip_longest(*(engine.search(query, limit=10) for query in queries))
+    return list(dict.fromkeys(found.name for found in chain.from_iterable(by_rank) if found is not None))
+
+
+@lru_cache(maxsize=16)
+def _engine_over(tools: tuple[tuple[str, str, str], ...]) -> ToolSearch:
+    return ToolSearch([OurDefinition(name, about, json.loads(schema)) for name, about, schema in tools])
