@@ -9,6 +9,7 @@ FINDS = {"mail": "send_mail", "money": "convert_money", "room": "book_room"}
 _LOADED = (
     "Tools marked 'loaded' are in your tool list: call them by name. To load another, send the query select:NAME.\n"
 )
+_NO_BILL = '"select:pay_bill": no tool found.\nNo tool is named pay_bill.'
 RESULTS = {  # by the search and the calls of a turn: the text, and whether the call failed
     "mail": [
         (f"{_LOADED}- send_mail(to*, text*) [fits, loaded]: Send an email message.", False),
@@ -22,8 +23,7 @@ RESULTS = {  # by the search and the calls of a turn: the text, and whether the 
     ],
     "room": [
         (
-            f'{_LOADED}"book a meeting room":\n- book_room(day*) [fits, loaded]: Book a meeting room.\n'
-            '"select:pay_bill": no tool found.\nNo tool is named pay_bill.',
+            f'{_LOADED}"book a meeting room":\n- book_room(day*) [fits, loaded]: Book a meeting room.\n{_NO_BILL}',
             False,
         ),
         ("the call was denied: closed on Sundays", True),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from toolsearch.engine import ToolSearch
 from toolsearch.session import Session
+from toolsearch.tools.blocks import image_of, in_words
+from toolsearch.tools.calls import ToolResult
 from toolsearch.wire.capabilities import Endpoint, RevealSetting, capabilities_of
 from toolsearch.wire.model_names import read_model_name
 
@@ -26,3 +28,9 @@ def next_turn(session: Session) -> None:
     """Note that the user has spoken again. Most frameworks say when a run begins, and not always when it ends."""
     session.end_turn()
     session.begin_turn()
+
+
+def text_and_images(result: ToolResult) -> tuple[str, list[tuple[str, str]]]:
+    """What a model reads of *result*: a text, and images by MIME type and base64 data. What is neither, is named."""
+    images = [image for block in result.content if (image := image_of(block)) is not None]
+    return "\n".join(in_words(block) for block in result.content if image_of(block) is None), images

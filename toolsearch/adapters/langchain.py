@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from toolsearch.adapters.conversation import exposure_for, next_turn
+from toolsearch.adapters.conversation import exposure_for, next_turn, text_and_images
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, MissingExtraError
 from toolsearch.session import Session
@@ -59,7 +59,7 @@ class ToolSearchMiddleware(AgentMiddleware[Any, Any, Any]):
         return _answer(request, await self._session().call(*_called(request), context={"runtime": request.runtime}))
 
     def _with_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        model = getattr(request.model, "model_name", None) or getattr(request.model, "model", "")
+        model = str(getattr(request.model, "model_name", None) or getattr(request.model, "model", ""))
         return request.override(tools=[*request.tools, *self._session(model).tools("openai")])
 
     def _session(self, model: str = "") -> Session:
@@ -77,10 +77,10 @@ def _called(request: ToolCallRequest) -> tuple[str, dict[str, Any]]:
 
 
 def _answer(request: ToolCallRequest, result: ToolResult) -> ToolMessage:
-    media = [block for block in result.content if block.get("type") in ("image", "audio")]
-    blocks = [{"type": each["type"], "base64": each["data"], "mime_type": each["mimeType"]} for each in media]
+    text, images = text_and_images(result)
+    blocks = [{"type": "image", "base64": data, "mime_type": mime_type} for mime_type, data in images]
     return ToolMessage(
-        [{"type": "text", "text": result.text}, *blocks] if blocks else result.text,
+        [*([{"type": "text", "text": text}] if text else []), *blocks] if blocks else text,
         name=request.tool_call["name"],
         tool_call_id=request.tool_call["id"],
         status="error" if result.is_error else "success",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import Any
 
-from toolsearch.adapters.conversation import next_turn
+from toolsearch.adapters.conversation import next_turn, text_and_images
 from toolsearch.errors import MissingExtraError, ToolSearchError
 from toolsearch.session import Session
 from toolsearch.tools.calls import ToolResult
@@ -82,13 +82,11 @@ class _Metadata(ToolMetadata):
 
 
 def _output(result: ToolResult, arguments: JsonObject) -> ToolOutput:
-    images = [block for block in result.content if block.get("type") == "image"]
+    text, images = text_and_images(result)
+    pictures = [ImageBlock(image=b64decode(data), image_mimetype=mime_type) for mime_type, data in images]
     return ToolOutput(
         tool_name=result.name,
-        blocks=[
-            TextBlock(text=result.text),
-            *(ImageBlock(image=b64decode(each["data"]), image_mimetype=each["mimeType"]) for each in images),
-        ],
+        blocks=[*([TextBlock(text=text)] if text else []), *pictures],
         raw_input=dict(arguments),
         raw_output=result.structured,
         is_error=result.is_error,

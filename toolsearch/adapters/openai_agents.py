@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 from toolsearch.adapters.conversation import next_turn
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
+from toolsearch.tools.blocks import image_of, in_words, text_block
 
 try:
     from agents import AgentBase, RunContextWrapper
@@ -53,7 +54,8 @@ class ToolSearchServer(MCPServer):
         session_id = (meta or {})["session"]
         context = {"run_context": self._runs.get(session_id)}
         result = await self._sessions[session_id].call(tool_name, arguments or {}, context=context)
-        return CallToolResult.model_validate({"content": result.content, "isError": result.is_error})
+        content = [block if image_of(block) else text_block(in_words(block)) for block in result.content]
+        return CallToolResult.model_validate({"content": content, "isError": result.is_error})
 
     async def list_prompts(self) -> ListPromptsResult:
         return ListPromptsResult(prompts=[])

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import Any
 
-from toolsearch.adapters.conversation import exposure_for, next_turn
+from toolsearch.adapters.conversation import exposure_for, next_turn, text_and_images
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
@@ -58,11 +58,11 @@ class ToolSearchToolset(AbstractToolset[Any]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         result = await self._session(ctx).call(name, tool_args, context={"run_context": ctx})
+        text, images = text_and_images(result)
         if result.is_error:
-            raise ToolFailed(result.text)
-        media = [block for block in result.content if block.get("type") in ("image", "audio")]
-        files = [BinaryContent(b64decode(block["data"]), media_type=block["mimeType"]) for block in media]
-        return [result.text, *files] if files else result.text
+            raise ToolFailed(text)
+        files = [BinaryContent(b64decode(data), media_type=mime_type) for mime_type, data in images]
+        return [*([text] if text else []), *files] if files else text
 
     def _listed(self, session: Session) -> list[ToolDefinition]:
         if not self._deferred:
@@ -90,7 +90,7 @@ class ToolSearchToolset(AbstractToolset[Any]):
 
 
 def search_strategy(ctx: RunContext[Any], queries: Sequence[str], tools: Sequence[ToolDefinition]) -> list[str]:
-    """Rank the tools that an agent has deferred: ``Agent(..., capabilities=[ToolSearch(strategy=search_strategy)])``."""
+    """Rank the tools that an agent has deferred: ``capabilities=[ToolSearch(strategy=search_strategy)]``."""
     engine = _engine_over(
         tuple((each.name, each.description or "", json.dumps(each.parameters_json_schema)) for each in tools)
     )

@@ -42,7 +42,7 @@ async def converse(story: Story) -> None:
         history = run.to_input_list()
         story.answers.append(run.final_output)
     outputs = [item["output"] for item in history if item.get("type") == "function_call_output"]
-    story.results += [(output["text"] if isinstance(output, dict) else output, False) for output in outputs]
+    story.results += [(output[0]["text"], False) for output in outputs]  # which hold no mark of a failure
 
 
 async def main() -> None:

@@ -1,4 +1,4 @@
-"""Ada's story over wires: ``pydantic_ai_wires.py URL PROVIDER:MODEL[:deferred]...``. The server says what the model says."""
+"""Ada's story over wires: ``pydantic_ai_wires.py URL PROVIDER:MODEL[:deferred]...``. The server is the model."""
 
 import asyncio
 import json

@@ -72,14 +72,16 @@ def pay_bill(amount: float) -> str:
     return f"paid {amount}"
 
 
-def only_on_weekdays(call: ToolCall, tool: Tool, context: ToolContext) -> Allow | Deny:  # noqa: ARG001
+def only_on_weekdays(call: ToolCall, tool: Tool, context: ToolContext) -> Allow | Deny:
     return Deny("closed on Sundays") if "Sunday" in str(call.arguments) else Allow()
 
 
 def engine_of_500(**options: Any) -> ToolSearch:
     """In each turn one mail may be sent, and five tools called; in the whole conversation there are more calls."""
     catalog = Catalog([send_mail, convert_money, book_room, pay_bill])
-    catalog.add(*(ToolDefinition(f"read_shelf_{n}", f"Read what lies on shelf {n} of the archive.") for n in range(496)))
+    catalog.add(
+        *(ToolDefinition(f"read_shelf_{n}", f"Read what lies on shelf {n} of the archive.") for n in range(496))
+    )
     limits = CallLimits(total=5, per_tool_overrides={"send_mail": 1})
     manager = ToolCallingManager(before=[only_on_weekdays], limits=limits)
     return ToolSearch(catalog, encoder=None, manager=manager, options=SessionOptions(**options))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from tests.adapters import told
 from tests.adapters.inside.story import SEARCH
+from tests.kit.adapter_pages import PAGES, assert_runs
 from tests.kit.framework_environment import Framework
 from tests.kit.loopback import Call, LoopbackApi, Reply, available_tools
 
@@ -18,8 +19,7 @@ def test_three_conversations_at_once_each_find_and_call_their_tools(framework: C
 def test_found_tools_reach_each_model_in_a_way_that_it_takes(
     framework: Callable[[str], Framework], api: LoopbackApi
 ) -> None:
-    """pydantic-ai writes the arguments of calls anew, so that the server cannot hold it to its history word for word."""
-    api.remembers = False
+    api.remembers = False  # pydantic-ai writes the arguments of calls anew
     for _ in APPENDED:
         api.script(*told.replies())
     api.script(*told.replies(through="callTool"))
@@ -35,9 +35,9 @@ def test_found_tools_reach_each_model_in_a_way_that_it_takes(
         assert [available_tools(request) for request in api.requests[way]] == [set(each) for each in told.lists()]
     assert api.tools[responses] == [[SEARCH]] * length  # found tools come in messages
     assert api.tools[chat] == told.lists()
-    assert [[each["name"] for each in body["tools"] if not each.get("defer_loading")] for body in api.bodies[claude]] == [
-        [SEARCH]
-    ] * length
+    assert [
+        [each["name"] for each in body["tools"] if not each.get("defer_loading")] for body in api.bodies[claude]
+    ] == [[SEARCH]] * length
     assert api.tools[fixed] == [[SEARCH, "callTool"]] * length
 
 
@@ -58,3 +58,11 @@ def test_our_ranking_serves_its_own_tool_search_on_the_wire_for_that(
     assert api.tools == [api.tools[0]] * 5
     assert searched["content"][0] == {"type": "tool_reference", "tool_name": "send_mail"}
     assert called["content"][0]["text"] == "sent 'hello' to Ada"
+
+
+def test_a_picture_reaches_the_model(framework: Callable[[str], Framework]) -> None:
+    assert framework("pydantic-ai").run("pictures.py", "pydantic_ai") == [["image/png", "iVBORw0KGgo="]]
+
+
+def test_its_page_runs(framework: Callable[[str], Framework]) -> None:
+    assert_runs(PAGES / "pydantic-ai.md", framework("pydantic-ai"))

@@ -21,8 +21,8 @@ __all__ = [
 SEARCH = "toolSearchTool"
 _BODY = {
     "include", "input", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls",
-    "previous_response_id", "prompt_cache_key", "prompt_cache_options", "reasoning", "safety_identifier", "service_tier", "store", "stream",
-    "temperature", "text", "tool_choice", "tools", "top_p", "truncation", "user",
+    "previous_response_id", "prompt_cache_key", "prompt_cache_options", "reasoning", "safety_identifier",
+    "service_tier", "store", "stream", "temperature", "text", "tool_choice", "tools", "top_p", "truncation", "user",
 }  # fmt: skip
 _FUNCTION = ["description", "strict", "defer_loading"]
 _CALLS = {"function_call": "function_call_output", "tool_search_call": "tool_search_output"}

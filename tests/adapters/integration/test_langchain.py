@@ -1,0 +1,48 @@
+"""The adapter for LangChain, in LangChain: with a fake chat model, and on the wires of two APIs."""
+
+from collections.abc import Callable
+
+from tests.adapters import told
+from tests.adapters.inside.story import SEARCH
+from tests.kit.adapter_pages import PAGES, assert_runs
+from tests.kit.framework_environment import Framework
+from tests.kit.loopback import LoopbackApi
+
+
+def test_three_threads_at_once_each_find_and_call_their_tools(framework: Callable[[str], Framework]) -> None:
+    told.assert_told(framework("langchain").run("langchain_story.py"))
+
+
+def test_the_list_grows_for_openai_and_stays_for_claude(
+    framework: Callable[[str], Framework], api: LoopbackApi
+) -> None:
+    """Without an event loop, which takes the other half of the middleware."""
+    api.remembers = False  # LangChain writes the arguments of calls anew
+    api.script(*told.replies(), *told.replies(through="callTool"))
+
+    answers = framework("langchain").run("langchain_wires.py", api.url, "openai:gpt-5.1", "anthropic:claude-sonnet-5")
+
+    length = len(told.lists())
+    assert api.refusals == []
+    assert answers == [told.answers()] * 2
+    assert api.tools == told.lists() + [[SEARCH, "callTool"]] * length
+    assert [body["tools"] for body in api.bodies[length:]] == [api.bodies[length]["tools"]] * length
+
+
+def test_an_agent_runs_its_own_tools_and_needs_a_thread_for_ours(framework: Callable[[str], Framework]) -> None:
+    refused, results = framework("langchain").printed("langchain_own.py").splitlines()
+
+    assert refused == 'run the agent with config={"configurable": {"thread_id": ...}}, or give session='
+    assert results == (
+        '[["noon", "success"], ["sent \'hello\' to Ada", "success"], ["no tool named \'no_such_tool\'", "error"]]'
+    )
+
+
+def test_a_picture_reaches_the_model(framework: Callable[[str], Framework]) -> None:
+    (block,) = framework("langchain").run("pictures.py", "langchain")
+
+    assert block == {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
+
+
+def test_its_page_runs(framework: Callable[[str], Framework]) -> None:
+    assert_runs(PAGES / "langchain.md", framework("langchain"))

@@ -1,0 +1,35 @@
+"""The adapter for the OpenAI Agents SDK, in the SDK: with its own fake model, and on the wire of the Responses API."""
+
+from collections.abc import Callable
+
+from tests.adapters import told
+from tests.kit.adapter_pages import PAGES, assert_runs
+from tests.kit.framework_environment import Framework
+from tests.kit.loopback import LoopbackApi
+
+
+def test_three_conversations_at_once_each_find_and_call_their_tools(framework: Callable[[str], Framework]) -> None:
+    """The SDK passes on what a failed call says, and not that it has failed."""
+    told.assert_told(framework("openai-agents").run("openai_agents_story.py"), marks_failures=False)
+
+
+def test_the_list_on_the_wire_grows_by_what_is_found(framework: Callable[[str], Framework], api: LoopbackApi) -> None:
+    api.script(*told.replies())
+
+    answers = framework("openai-agents").run("openai_agents_wires.py", api.url, "gpt-5.1")
+
+    outputs = [item["output"] for item in api.bodies[-1]["input"] if item.get("type") == "function_call_output"]
+    assert api.refusals == []
+    assert answers == told.answers()
+    assert api.tools == told.lists()
+    assert [output[0]["text"] for output in outputs] == [text for text, _ in told.results()]
+
+
+def test_a_picture_reaches_the_model(framework: Callable[[str], Framework]) -> None:
+    (item,) = framework("openai-agents").run("pictures.py", "openai_agents")
+
+    assert item == {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+
+
+def test_its_page_runs(framework: Callable[[str], Framework]) -> None:
+    assert_runs(PAGES / "openai-agents.md", framework("openai-agents"))
