@@ -19,6 +19,6 @@ def test_the_first_command_is_that_of_the_readme() -> None:
 def test_each_extra_for_users_is_listed() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     rows = PAGE.partition("| extra | for |")[2].partition("\n\n")[0]
-    listed = {name for row in rows.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1] if row else "")}
+    listed = {name for row in rows.splitlines() for name in re.findall(r"`([\w-]+)`", row.split("|")[1] if row else "")}
 
     assert listed == extras.keys() - FOR_CONTRIBUTORS - {ALL}

@@ -67,10 +67,10 @@ class _SessionTool(AsyncBaseTool):
     def metadata(self) -> ToolMetadata:
         return self._metadata
 
-    def call(self, /, **arguments: Any) -> ToolOutput:
+    def call(self, /, *_: Any, **arguments: Any) -> ToolOutput:
         return _output(self._session.call_sync(self._metadata.get_name(), arguments), arguments)
 
-    async def acall(self, /, **arguments: Any) -> ToolOutput:
+    async def acall(self, /, *_: Any, **arguments: Any) -> ToolOutput:
         return _output(await self._session.call(self._metadata.get_name(), arguments), arguments)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -26,10 +27,11 @@ class ToolSearchServer(MCPServer):
     """
 
     def __init__(self, session: Callable[[RunContextWrapper[Any]], Session], **options: Any) -> None:
-        super().__init__(tool_meta_resolver=self._session_id, **options)
+        super().__init__(tool_meta_resolver=self._number, **options)
         self._session = session
-        self._sessions: WeakValueDictionary[str, Session] = WeakValueDictionary()
         self._runs: WeakValueDictionary[str, RunContextWrapper[Any]] = WeakValueDictionary()  # the last of each session
+        self._calls: WeakValueDictionary[int, RunContextWrapper[Any]] = WeakValueDictionary()
+        self._numbers = count()
 
     @property
     def name(self) -> str:
@@ -51,9 +53,8 @@ class ToolSearchServer(MCPServer):
     async def call_tool(
         self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
     ) -> CallToolResult:
-        session_id = (meta or {})["session"]
-        context = {"run_context": self._runs.get(session_id)}
-        result = await self._sessions[session_id].call(tool_name, arguments or {}, context=context)
+        run_context: Any = self._calls.get((meta or {}).get("call", -1))
+        result = await self._session(run_context).call(tool_name, arguments or {}, context={"run_context": run_context})
         content = [block if image_of(block) else text_block(in_words(block)) for block in result.content]
         return CallToolResult.model_validate({"content": content, "isError": result.is_error})
 
@@ -63,8 +64,8 @@ class ToolSearchServer(MCPServer):
     async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> GetPromptResult:
         raise NotImplementedError("there are no prompts")
 
-    def _session_id(self, call: MCPToolMetaContext) -> dict[str, Any]:
-        """A call is given no context of its run but this."""
-        session = self._session(call.run_context)
-        self._sessions[session.id] = session
-        return {"session": session.id}
+    def _number(self, call: MCPToolMetaContext) -> dict[str, Any]:
+        """Only what this returns tells `call_tool` of which run a call is; it is copied on the way."""
+        number = next(self._numbers)
+        self._calls[number] = call.run_context
+        return {"call": number}

@@ -13,6 +13,7 @@ from toolsearch.adapters.conversation import exposure_for, next_turn, text_and_i
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
+from toolsearch.threads import in_thread
 from toolsearch.tools.definition import ToolDefinition as OurDefinition
 
 try:
@@ -65,32 +66,30 @@ class ToolSearchToolset(AbstractToolset[Any]):
         return [*([text] if text else []), *files] if files else text
 
     def _listed(self, session: Session) -> list[ToolDefinition]:
-        if not self._deferred:
-            return [
-                ToolDefinition(
-                    name=each["name"], description=each["description"], parameters_json_schema=each["inputSchema"]
-                )
-                for each in session.tools("mcp")
-            ]
-        with session.conversation() as conversation:
-            shown = [tool.definition for tool in conversation.shown_tools()]
+        if self._deferred:
+            with session.conversation() as conversation:
+                tools = [tool.definition for tool in conversation.shown_tools()]
+            shown = [(each.name, each.description, each.input_schema) for each in tools]
+        else:
+            shown = [(each["name"], each.get("description", ""), each["inputSchema"]) for each in session.tools("mcp")]
         return [
             ToolDefinition(
-                name=each.name,
-                description=each.description,
-                parameters_json_schema=dict(each.input_schema),
-                defer_loading=True,
+                name=name, description=about, parameters_json_schema=dict(schema), defer_loading=self._deferred
             )
-            for each in shown
+            for name, about, schema in shown
         ]
 
     def _of_conversation(self, ctx: RunContext[Any]) -> Session:
         exposure = exposure_for(self._engine, ctx.model.model_name, announces=True)
-        return self._engine.session(str(ctx.conversation_id), exposure=exposure)
+        return self._engine.session(ctx.conversation_id or "", exposure=exposure)
 
 
-def search_strategy(ctx: RunContext[Any], queries: Sequence[str], tools: Sequence[ToolDefinition]) -> list[str]:
+async def search_strategy(ctx: RunContext[Any], queries: Sequence[str], tools: Sequence[ToolDefinition]) -> list[str]:
     """Rank the tools that an agent has deferred: ``capabilities=[ToolSearch(strategy=search_strategy)]``."""
+    return await in_thread(_best_of, queries, tools)
+
+
+def _best_of(queries: Sequence[str], tools: Sequence[ToolDefinition]) -> list[str]:
     engine = _engine_over(
         tuple((each.name, each.description or "", json.dumps(each.parameters_json_schema)) for each in tools)
     )
