@@ -3,13 +3,14 @@
 import pytest
 
 from toolsearch import SessionOptions, ToolSearch
-from toolsearch.adapters.conversation import exposure_for, next_turn, text_and_images
+from toolsearch.adapters.conversation import next_turn, suit_model, text_and_images
 from toolsearch.tools.calls import ToolResult
 
 
 @pytest.mark.parametrize(
     ("model", "by_list", "announced"),
     [
+        (None, None, None),
         ("", None, None),
         ("gpt-5.6", None, None),
         ("a-model-nobody-knows", None, None),
@@ -19,18 +20,20 @@ from toolsearch.tools.calls import ToolResult
     ],
 )
 def test_the_list_of_a_claude_stays_unless_new_tools_are_announced(
-    model: str, by_list: str | None, announced: str | None
+    model: object, by_list: str | None, announced: str | None
 ) -> None:
     engine = ToolSearch([])
 
-    assert exposure_for(engine, model) == by_list
-    assert exposure_for(engine, model, announces=True) == announced
+    assert suit_model(engine.session("a"), model).state.exposure == by_list
+    assert suit_model(engine.session("b"), model, announces=True).state.exposure == announced
 
 
 def test_an_exposure_that_was_chosen_stays() -> None:
-    engine = ToolSearch([], options=SessionOptions(exposure="append"))
+    by_engine = ToolSearch([], options=SessionOptions(exposure="append")).session("a")
+    by_session = ToolSearch([]).session("a", exposure="append")
 
-    assert exposure_for(engine, "claude-sonnet-5") is None
+    assert suit_model(by_engine, "claude-sonnet-5").state.exposure is None
+    assert suit_model(by_session, "claude-sonnet-5").state.exposure == "append"
 
 
 def test_the_calls_of_a_turn_are_counted_anew_in_the_next_one() -> None:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from toolsearch.engine import ToolSearch
 from toolsearch.session import Session
 from toolsearch.tools.blocks import image_of, in_words
 from toolsearch.tools.calls import ToolResult
-from toolsearch.wire.capabilities import Endpoint, RevealSetting, capabilities_of
-from toolsearch.wire.model_names import read_model_name
+from toolsearch.wire.capabilities import Endpoint, capabilities_of
+from toolsearch.wire.model_names import ModelName, read_model_name
 
 
-def exposure_for(engine: ToolSearch, model: str, *, announces: bool = False) -> RevealSetting | None:
-    """How found tools are to reach *model*; None is as the engine says, which by default is that they are appended.
+def suit_model(session: Session, model: object, *, announces: bool = False) -> Session:
+    """Return *session*, whose list stays as it is from the start if *model* is the name of a Claude.
 
-    A Claude model reads the whole conversation again when its list grows, or refuses it: its list stays as it is.
+    A Claude reads the whole conversation again when its list grows, or refuses it. An exposure that somebody has chosen
+    is left alone.
 
     announces  the framework itself tells the model of new tools in a message, where the model takes that
     """
-    name = read_model_name(model)
-    if engine.options.exposure != "auto" or name.family in ("", "gpt"):
-        return None
-    takes_messages = "messages" in capabilities_of(Endpoint("anthropic", model)).modes
-    return None if announces and takes_messages else "fixed"
+    name = read_model_name(model) if isinstance(model, str) else ModelName()
+    if name.family in ("", "gpt") or session.state.exposure is not None:
+        return session
+    if announces and "messages" in capabilities_of(Endpoint("anthropic", str(model))).modes:
+        return session
+    with session.conversation() as conversation:
+        if conversation.options.exposure == "auto":
+            conversation.state.exposure = "fixed"
+    return session
 
 
 def next_turn(session: Session) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from toolsearch.adapters.conversation import exposure_for, next_turn, text_and_images
+from toolsearch.adapters.conversation import next_turn, suit_model, text_and_images
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, MissingExtraError
 from toolsearch.session import Session
@@ -59,17 +59,18 @@ class ToolSearchMiddleware(AgentMiddleware[Any, Any, Any]):
         return _answer(request, await self._session().call(*_called(request), context={"runtime": request.runtime}))
 
     def _with_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        model = str(getattr(request.model, "model_name", None) or getattr(request.model, "model", ""))
-        return request.override(tools=[*request.tools, *self._session(model).tools("openai")])
+        model = getattr(request.model, "model_name", None) or getattr(request.model, "model", "")
+        session = suit_model(self._session(), model)
+        return request.override(tools=[*request.tools, *session.tools("openai")])
 
-    def _session(self, model: str = "") -> Session:
+    def _session(self) -> Session:
         config = get_config()
         if self._given is not None:
             return self._given(config)
         thread = config.get("configurable", {}).get("thread_id")
         if thread is None:
             raise BadSettingError('run the agent with config={"configurable": {"thread_id": ...}}, or give session=')
-        return self._engine.session(str(thread), exposure=exposure_for(self._engine, model))
+        return self._engine.session(str(thread))
 
 
 def _called(request: ToolCallRequest) -> tuple[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
-from toolsearch.adapters.conversation import next_turn
+from toolsearch.adapters.conversation import next_turn, suit_model
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
 from toolsearch.tools.blocks import image_of, in_words, text_block
@@ -44,7 +44,8 @@ class ToolSearchServer(MCPServer):
         """Sessions belong to whoever opened them."""
 
     async def list_tools(self, run_context: Any = None, agent: AgentBase | None = None) -> list[Tool]:
-        session = self._session(run_context)
+        model = getattr(agent, "model", None)
+        session = suit_model(self._session(run_context), getattr(model, "model", model))
         if self._runs.get(session.id) is not run_context:
             self._runs[session.id] = run_context
             next_turn(session)

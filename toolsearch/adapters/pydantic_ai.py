@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import Any
 
-from toolsearch.adapters.conversation import exposure_for, next_turn, text_and_images
+from toolsearch.adapters.conversation import next_turn, suit_model, text_and_images
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
@@ -36,8 +36,7 @@ class ToolSearchToolset(AbstractToolset[Any]):
     def __init__(
         self, engine: ToolSearch, session: Callable[[RunContext[Any]], Session] | None = None, *, deferred: bool = False
     ) -> None:
-        self._engine = engine
-        self._session = session or self._of_conversation
+        self._session = session or (lambda ctx: engine.session(ctx.conversation_id or ""))
         self._deferred = deferred
 
     @property
@@ -49,10 +48,11 @@ class ToolSearchToolset(AbstractToolset[Any]):
         return self
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        session = suit_model(self._session(ctx), ctx.model.model_name, announces=True)
         retries = ctx.max_retries
         return {
             each.name: ToolsetTool(toolset=self, tool_def=each, max_retries=retries, args_validator=_ANYTHING)
-            for each in self._listed(self._session(ctx))
+            for each in self._listed(session)
         }
 
     async def call_tool(
@@ -78,10 +78,6 @@ class ToolSearchToolset(AbstractToolset[Any]):
             )
             for name, about, schema in shown
         ]
-
-    def _of_conversation(self, ctx: RunContext[Any]) -> Session:
-        exposure = exposure_for(self._engine, ctx.model.model_name, announces=True)
-        return self._engine.session(ctx.conversation_id or "", exposure=exposure)
 
 
 async def search_strategy(ctx: RunContext[Any], queries: Sequence[str], tools: Sequence[ToolDefinition]) -> list[str]:

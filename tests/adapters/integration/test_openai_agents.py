@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tests.adapters import told
+from tests.adapters.inside.story import SEARCH
 from tests.kit.adapter_pages import PAGES, assert_runs
 from tests.kit.framework_environment import Framework
 from tests.kit.loopback import LoopbackApi
@@ -23,6 +24,13 @@ def test_the_list_on_the_wire_grows_by_what_is_found(framework: Callable[[str], 
     assert answers == told.answers()
     assert api.tools == told.lists()
     assert [output[0]["text"] for output in outputs] == [text for text, _ in told.results()]
+
+
+def test_the_list_stays_for_a_claude(framework: Callable[[str], Framework]) -> None:
+    claude, other = framework("openai-agents").run("openai_agents_claude.py")
+
+    assert claude == [SEARCH, "callTool"]
+    assert other == [SEARCH, "send_mail"]
 
 
 def test_a_picture_reaches_the_model(framework: Callable[[str], Framework]) -> None:
