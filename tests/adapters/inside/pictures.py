@@ -1,4 +1,4 @@
-"""A tool that draws: ``pictures.py FRAMEWORK`` prints what the model is sent of the picture.
+"""A tool that draws: ``pictures.py FRAMEWORK`` prints what the model is sent of the picture, and the tool's context.
 
 The catalog is so small that it is shown whole.
 """
@@ -9,13 +9,17 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from toolsearch import ToolSearch
+from toolsearch import ToolContext, ToolSearch
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def draw() -> bytes:
+contexts: list[list[str]] = []
+
+
+def draw(context: ToolContext) -> bytes:
     """Draw a picture."""
+    contexts.append(sorted(context))
     return PNG
 
 
@@ -66,4 +70,4 @@ async def llama_index() -> Any:
     return [block.model_dump(mode="json", include={"text", "image", "image_mimetype"}) for block in outputs[0].blocks]
 
 
-print(json.dumps(asyncio.run(globals()[FRAMEWORK]())))
+print(json.dumps([asyncio.run(globals()[FRAMEWORK]()), contexts]))

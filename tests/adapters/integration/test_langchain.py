@@ -38,10 +38,11 @@ def test_an_agent_runs_its_own_tools_and_needs_a_thread_for_ours(framework: Call
     )
 
 
-def test_a_picture_reaches_the_model(framework: Callable[[str], Framework]) -> None:
-    (block,) = framework("langchain").run("pictures.py", "langchain")
+def test_a_picture_reaches_the_model_and_the_run_reaches_the_tool(framework: Callable[[str], Framework]) -> None:
+    (block,), contexts = framework("langchain").run("pictures.py", "langchain")
 
     assert block == {"type": "image", "base64": "iVBORw0KGgo=", "mime_type": "image/png"}
+    assert contexts == [["runtime"]]
 
 
 def test_its_page_runs(framework: Callable[[str], Framework]) -> None:

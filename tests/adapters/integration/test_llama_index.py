@@ -28,9 +28,10 @@ def test_tools_are_loaded_for_what_the_user_says_and_given_by_name(framework: Ca
 
 
 def test_a_picture_reaches_the_model(framework: Callable[[str], Framework]) -> None:
-    (block,) = framework("llama-index").run("pictures.py", "llama_index")
+    (block,), contexts = framework("llama-index").run("pictures.py", "llama_index")
 
     assert block == {"image": "iVBORw0KGgo=", "image_mimetype": "image/png"}
+    assert contexts == [[]]
 
 
 def test_its_page_runs(framework: Callable[[str], Framework]) -> None:

@@ -33,10 +33,11 @@ def test_the_list_stays_for_a_claude(framework: Callable[[str], Framework]) -> N
     assert other == [SEARCH, "send_mail"]
 
 
-def test_a_picture_reaches_the_model(framework: Callable[[str], Framework]) -> None:
-    (item,) = framework("openai-agents").run("pictures.py", "openai_agents")
+def test_a_picture_reaches_the_model_and_the_run_reaches_the_tool(framework: Callable[[str], Framework]) -> None:
+    (item,), contexts = framework("openai-agents").run("pictures.py", "openai_agents")
 
     assert item == {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    assert contexts == [["run_context"]]
 
 
 def test_its_page_runs(framework: Callable[[str], Framework]) -> None:

@@ -60,8 +60,11 @@ def test_our_ranking_serves_its_own_tool_search_on_the_wire_for_that(
     assert called["content"][0]["text"] == "sent 'hello' to Ada"
 
 
-def test_a_picture_reaches_the_model(framework: Callable[[str], Framework]) -> None:
-    assert framework("pydantic-ai").run("pictures.py", "pydantic_ai") == [["image/png", "iVBORw0KGgo="]]
+def test_a_picture_reaches_the_model_and_the_run_reaches_the_tool(framework: Callable[[str], Framework]) -> None:
+    picture, contexts = framework("pydantic-ai").run("pictures.py", "pydantic_ai")
+
+    assert picture == [["image/png", "iVBORw0KGgo="]]
+    assert contexts == [["run_context"]]
 
 
 def test_its_page_runs(framework: Callable[[str], Framework]) -> None:
