@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolsearch.session import Session
 from toolsearch.tools.blocks import image_of, in_words
 from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.capabilities import Endpoint, capabilities_of
 from toolsearch.wire.model_names import ModelName, read_model_name
 
@@ -26,6 +27,13 @@ def suit_model(session: Session, model: object, *, announces: bool = False) -> S
         if conversation.options.exposure == "auto":
             conversation.state.exposure = "fixed"
     return session
+
+
+def listed(session: Session) -> list[ToolDefinition]:
+    """What the next request lists of tools, in order. It is counted as a request: ask once for each."""
+    names = [entry["name"] for entry in session.tools("mcp")]
+    sent = session.state.sent.now.visible
+    return [sent[name] for name in names]
 
 
 def next_turn(session: Session) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import Any
 
-from toolsearch.adapters.conversation import next_turn, text_and_images
+from toolsearch.adapters.conversation import listed, next_turn, text_and_images
 from toolsearch.errors import MissingExtraError, ToolSearchError
 from toolsearch.session import Session
 from toolsearch.tools.calls import ToolResult
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 
 try:
@@ -46,22 +47,22 @@ class ToolSearchRetriever(ObjectRetriever[AsyncBaseTool]):
             next_turn(self._session)
             if self._search_first:
                 self._session.search(asked, limit=self._search_first)
-        self._listed = {each["name"]: _SessionTool(self._session, each) for each in self._session.tools("mcp")}
+        self._listed = {each.name: _SessionTool(self._session, each) for each in listed(self._session)}
         return list(self._listed.values())
 
     def _called(self, name: str) -> AsyncBaseTool | None:
         """The tool of that name; None if there is none in reach."""
         try:
-            return self._listed.get(name) or _SessionTool(self._session, {"name": self._session.resolve(name).name})
+            return self._listed.get(name) or _SessionTool(self._session, self._session.resolve(name).definition)
         except ToolSearchError:
             return None
 
 
 class _SessionTool(AsyncBaseTool):
-    def __init__(self, session: Session, listed: JsonObject) -> None:
+    def __init__(self, session: Session, definition: ToolDefinition) -> None:
         self._session = session
-        self._metadata = _Metadata(listed.get("description", ""), listed["name"])
-        self._metadata.parameters = listed.get("inputSchema", {})
+        self._metadata = _Metadata(definition.description, definition.name)
+        self._metadata.parameters = definition.input_schema
 
     @property
     def metadata(self) -> ToolMetadata:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -11,6 +12,7 @@ from toolsearch.adapters.conversation import next_turn, suit_model
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
 from toolsearch.tools.blocks import image_of, in_words, text_block
+from toolsearch.wire.mcp.results import write_result
 
 try:
     from agents import AgentBase, RunContextWrapper
@@ -56,8 +58,9 @@ class ToolSearchServer(MCPServer):
     ) -> CallToolResult:
         run_context: Any = self._calls.get((meta or {}).get("call", -1))
         result = await self._session(run_context).call(tool_name, arguments or {}, context={"run_context": run_context})
-        content = [block if image_of(block) else text_block(in_words(block)) for block in result.content]
-        return CallToolResult.model_validate({"content": content, "isError": result.is_error})
+        content = tuple(block if image_of(block) else text_block(in_words(block)) for block in result.content)
+        structured = result.structured if isinstance(result.structured, dict) else None  # the SDK takes no list
+        return CallToolResult.model_validate(write_result(replace(result, content=content, structured=structured)))
 
     async def list_prompts(self) -> ListPromptsResult:
         return ListPromptsResult(prompts=[])

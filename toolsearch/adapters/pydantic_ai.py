@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import Any
 
-from toolsearch.adapters.conversation import next_turn, suit_model, text_and_images
+from toolsearch.adapters.conversation import listed, next_turn, suit_model, text_and_images
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
@@ -68,15 +68,17 @@ class ToolSearchToolset(AbstractToolset[Any]):
     def _listed(self, session: Session) -> list[ToolDefinition]:
         if self._deferred:
             with session.conversation() as conversation:
-                tools = [tool.definition for tool in conversation.shown_tools()]
-            shown = [(each.name, each.description, each.input_schema) for each in tools]
+                shown = [tool.definition for tool in conversation.shown_tools()]
         else:
-            shown = [(each["name"], each.get("description", ""), each["inputSchema"]) for each in session.tools("mcp")]
+            shown = listed(session)
         return [
             ToolDefinition(
-                name=name, description=about, parameters_json_schema=dict(schema), defer_loading=self._deferred
+                name=each.name,
+                description=each.description,
+                parameters_json_schema=dict(each.input_schema),
+                defer_loading=self._deferred,
             )
-            for name, about, schema in shown
+            for each in shown
         ]
 
 
