@@ -59,7 +59,7 @@ class ToolSearchServer(MCPServer):
         run_context: Any = self._calls.get((meta or {}).get("call", -1))
         result = await self._session(run_context).call(tool_name, arguments or {}, context={"run_context": run_context})
         content = tuple(block if image_of(block) else text_block(in_words(block)) for block in result.content)
-        structured = result.structured if isinstance(result.structured, dict) else None  # the SDK takes no list
+        structured = result.structured if isinstance(result.structured, dict) else None  # mcp 1 takes no list
         return CallToolResult.model_validate(write_result(replace(result, content=content, structured=structured)))
 
     async def list_prompts(self) -> ListPromptsResult:
