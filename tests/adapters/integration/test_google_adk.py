@@ -1,0 +1,31 @@
+"""The adapter for Google ADK, in an agent of it with a model of ours, as ``inside/adk_agent.py`` plays it."""
+
+import pytest
+
+from tests.adapters.inside.toolbox import LOST, WISHES
+
+SEARCH, CALL = "toolSearchTool", "callTool"
+FOUND = {user: [wish.name for wish in wishes] for user, wishes in WISHES.items()}
+TOLD = {
+    user: [
+        {"error": "ValueError: there is no exam 'lost'"}
+        if wish.id == LOST
+        else {"result": f"{wish.name} has run for 7"}
+        for wish in wishes
+    ]
+    for user, wishes in WISHES.items()
+}
+ASKED = sorted([*FOUND["ann"], *FOUND["bob"], *[SEARCH] * 6])
+
+
+@pytest.mark.timeout(300)  # for the environment, which the first run makes
+def test_two_users_of_an_agent_each_find_and_call_their_tools(framework):
+    """A turn is three requests: the first searches, the second calls what was found, the third reads the result.
+
+    A hook is asked about each call by the name of the tool that runs, whatever way it is called.
+    """
+    played = framework("google-adk").run("adk_agent.py")
+
+    grown = {user: [[SEARCH, *found[: (request + 2) // 3]] for request in range(9)] for user, found in FOUND.items()}
+    assert played["append"] == {"listed": grown, "told": TOLD, "asked": ASKED}
+    assert played["fixed"] == {"listed": dict.fromkeys(FOUND, [[SEARCH, CALL]] * 9), "told": TOLD, "asked": ASKED}

@@ -1,0 +1,61 @@
+"""toolsearch in Google ADK: a toolset whose list grows as the model searches."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from toolsearch.engine import ToolSearch
+from toolsearch.errors import MissingExtraError
+from toolsearch.session import Session
+from toolsearch.wire.capabilities import RevealSetting
+
+try:
+    from google.adk.agents.readonly_context import ReadonlyContext
+    from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.base_toolset import BaseToolset
+    from google.adk.tools.tool_context import ToolContext
+    from google.genai.types import FunctionDeclaration
+except ImportError as error:
+    raise MissingExtraError("the adapter for Google ADK", "google-adk") from error
+
+
+class ToolSearchToolset(BaseToolset):
+    """Gives an agent the tools of *engine*, in one session for each agent of an ADK session.
+
+    An invocation is a turn. *exposure* is as for `ToolSearch.session`; by default found tools are appended to the list.
+    """
+
+    def __init__(self, engine: ToolSearch, *, exposure: RevealSetting | None = None) -> None:
+        super().__init__()
+        self._use_invocation_cache = False  # the next request of an invocation has what the last one's search found
+        self._engine, self._exposure = engine, exposure
+        self._invocations: WeakKeyDictionary[Session, str] = WeakKeyDictionary()
+
+    async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
+        if readonly_context is None:  # outside any conversation
+            return []
+        theirs, invocation = readonly_context.session, readonly_context.invocation_id
+        key = json.dumps([theirs.app_name, theirs.user_id, theirs.id, readonly_context.agent_name])
+        session = self._engine.session(key, exposure=self._exposure)
+        if self._invocations.setdefault(session, invocation) != invocation:
+            self._invocations[session] = invocation
+            session.end_turn()  # the turn before: ADK does not say when an invocation ends
+        return [_SessionTool(session, **entry) for entry in session.tools("mcp")]
+
+
+class _SessionTool(BaseTool):
+    def __init__(self, session: Session, *, name: str, description: str = "", inputSchema: Any, **_: Any) -> None:  # noqa: N803
+        super().__init__(name=name, description=description)
+        self._session, self._schema = session, inputSchema
+
+    def _get_declaration(self) -> FunctionDeclaration:
+        return FunctionDeclaration(name=self.name, description=self.description, parameters_json_schema=self._schema)
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
+        result = await self._session.call(self.name, args, context={"tool_context": tool_context})
+        tool_context.actions.skip_summarization = result.return_direct or None
+        if result.is_error:
+            return {"error": result.text}
+        return result.structured if isinstance(result.structured, dict) else {"result": result.text}
