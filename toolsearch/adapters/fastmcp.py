@@ -80,7 +80,7 @@ class _ServerCall:
 
     name: str
 
-    async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:  # noqa: ARG002
+    async def call(self, arguments: JsonObject, context: ToolContext) -> ToolOutput:
         result = await get_context().fastmcp.call_tool(self.name, dict(arguments))
         if isinstance(result, base.InputRequiredToolResult):
             raise ToolExecutionError(

@@ -30,7 +30,8 @@ class ToolSearchToolset(BaseToolset):
     def __init__(self, engine: ToolSearch, *, exposure: RevealSetting | None = None) -> None:
         super().__init__()
         self._use_invocation_cache = False  # the next request of an invocation has what the last one's search found
-        self._engine, self._exposure = engine, exposure
+        self._engine = engine
+        self._exposure: RevealSetting | None = exposure
         self._invocations: WeakKeyDictionary[Session, str] = WeakKeyDictionary()
 
     async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:

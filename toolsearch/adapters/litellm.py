@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Unpack
 
 from toolsearch.engine import EngineOptions, ToolSearch
@@ -35,9 +35,7 @@ class ToolSearchCallback(CustomLogger):
     def __init__(self, *, limit: int = 5, pins: Collection[str] = (), **options: Unpack[EngineOptions]) -> None:
         super().__init__()
         self._limit, self._pins = limit, pins
-        self._engine = lru_cache(maxsize=16)(
-            lambda texts: ToolSearch(map(read_tool, map(json.loads, texts)), **options)
-        )
+        self._engine = lru_cache(maxsize=16)(partial(_engine_over, options))
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
         del call_type
@@ -69,6 +67,10 @@ class ToolSearchCallback(CustomLogger):
             with suppress(BadQueryError):  # it looks like a regular expression, and is none
                 yield from (found.name for found in engine.search(text[-_MOST_CHARACTERS:], limit=self._limit))
         yield from _NAMES.findall(json.dumps(fields, default=str))
+
+
+def _engine_over(options: EngineOptions, entries: tuple[str, ...]) -> ToolSearch:
+    return ToolSearch(map(read_tool, map(json.loads, entries)), **options)
 
 
 def _name(entry: Any) -> str:

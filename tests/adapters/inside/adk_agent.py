@@ -30,7 +30,7 @@ class Model(BaseLlm):
     async def generate_content_async(
         self,
         llm_request: LlmRequest,
-        stream: bool = False,  # noqa: ARG002  as ADK asks
+        stream: bool = False,
     ) -> AsyncGenerator[LlmResponse, None]:
         await asyncio.sleep(0)  # lets the other user's request come between
         parts = [part for content in llm_request.contents for part in content.parts]
@@ -77,4 +77,4 @@ async def play(exposure: Any) -> dict[str, Any]:
     return {"listed": model.listed, "told": model.told, "asked": sorted(asked)}
 
 
-print(json.dumps({exposure: asyncio.run(play(exposure)) for exposure in ("append", "fixed")}))  # noqa: T201
+print(json.dumps({exposure: asyncio.run(play(exposure)) for exposure in ("append", "fixed")}))

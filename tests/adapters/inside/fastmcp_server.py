@@ -91,4 +91,4 @@ async def small_things() -> dict[str, Any]:
         }
 
 
-print(json.dumps({**asyncio.run(conversations()), "small things": asyncio.run(small_things())}))  # noqa: T201
+print(json.dumps({**asyncio.run(conversations()), "small things": asyncio.run(small_things())}))

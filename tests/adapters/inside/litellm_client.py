@@ -102,7 +102,7 @@ async def main() -> None:
     }
     changed = await callback.async_pre_call_deployment_hook({"tools": marked, "messages": asked}, None)
     marks = ["cache_control" in entry for entry in changed["tools"]]
-    print(json.dumps({"told": told, "others": others, "marks": marks}))  # noqa: T201
+    print(json.dumps({"told": told, "others": others, "marks": marks}))
 
 
 asyncio.run(main())

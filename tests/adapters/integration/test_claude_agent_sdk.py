@@ -3,6 +3,7 @@
 import pytest
 
 from tests.adapters.inside.toolbox import LOST, WISHES
+from tests.kit.adapter_pages import PAGES, assert_runs
 
 LISTED = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
 TOLD = {
@@ -24,3 +25,8 @@ def test_claude_code_finds_and_calls_tools_by_a_list_that_stays(framework):
     assert played["listed"] == {"ann": [LISTED] * 3, "bob": [LISTED] * 3, "guest": [LISTED]}
     assert played["told"] == {**TOLD, "guest": [["no tool named 'rename_invoice'", True]]}
     assert played["asked"] == sorted(wish.name for wishes in WISHES.values() for wish in wishes)
+
+
+@pytest.mark.timeout(300)
+def test_the_page_runs(framework):
+    assert_runs(PAGES / "claude-agent-sdk.md", framework("claude-agent-sdk"))

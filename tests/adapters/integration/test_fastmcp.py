@@ -3,6 +3,7 @@
 import pytest
 
 from tests.adapters.inside.toolbox import LOST, WISHES
+from tests.kit.adapter_pages import PAGES, assert_runs
 
 SEARCH, CALL = "toolSearchTool", "callTool"
 FAILED = ["ToolError: Error calling tool 'schedule_exam': there is no exam 'lost'", True]
@@ -38,3 +39,8 @@ def test_clients_find_and_call_tools_by_a_list_that_stays(framework):
         "hidden is found": False,
         "hidden is called": ["no tool named 'rename_invoice'", True],
     }
+
+
+@pytest.mark.timeout(300)
+def test_the_page_runs(framework):
+    assert_runs(PAGES / "fastmcp.md", framework("fastmcp"))

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.adapters.inside.toolbox import LOST, WISHES
+from tests.kit.adapter_pages import PAGES, assert_runs
 
 SEARCH, CALL = "toolSearchTool", "callTool"
 FOUND = {user: [wish.name for wish in wishes] for user, wishes in WISHES.items()}
@@ -29,3 +30,8 @@ def test_two_users_of_an_agent_each_find_and_call_their_tools(framework):
     grown = {user: [[SEARCH, *found[: (request + 2) // 3]] for request in range(9)] for user, found in FOUND.items()}
     assert played["append"] == {"listed": grown, "told": TOLD, "asked": ASKED}
     assert played["fixed"] == {"listed": dict.fromkeys(FOUND, [[SEARCH, CALL]] * 9), "told": TOLD, "asked": ASKED}
+
+
+@pytest.mark.timeout(300)
+def test_the_page_runs(framework):
+    assert_runs(PAGES / "google-adk.md", framework("google-adk"))

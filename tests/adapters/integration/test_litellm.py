@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.adapters.inside.toolbox import WISHES
+from tests.kit.adapter_pages import PAGES, assert_runs
 from tests.kit.loopback import Call, LoopbackApi, Reply
 
 PIN = "audit_firewall"
@@ -70,6 +71,11 @@ def test_requests_keep_what_the_conversation_asks_for(framework, api):
         "a provider's tool": ["web_search", PIN, *FOUND["ann"][0]],
         "chosen": [PIN, *FOUND["ann"][0], "print_exam"],
         "a pattern": [PIN, *FOUND["ann"][0]],
-        **dict.fromkeys(["found nothing", "few", "deferred by the client", "kept by the provider"], []),
+        **{key: [] for key in ("found nothing", "few", "deferred by the client", "kept by the provider")},
     }
     assert played["marks"] == [False, False, False, True]
+
+
+@pytest.mark.timeout(300)
+def test_the_page_runs(framework):
+    assert_runs(PAGES / "litellm.md", framework("litellm"))
