@@ -29,17 +29,10 @@ callback = ToolSearchCallback(limit=3, pins=["audit_firewall"])
 litellm.callbacks = [callback]
 manager = ToolCallingManager()
 OPENAI = {"model": "openai/gpt-5", "api_key": "k", "api_base": f"{URL}/v1"}
-router = litellm.Router(model_list=[{"model_name": "office", "litellm_params": OPENAI}])
 
 
 async def chat(history: list[Any]) -> tuple[Any, list[Any]]:
     reply = await litellm.acompletion(messages=history, tools=CHAT, **OPENAI)
-    return reply, [reply.choices[0].message.model_dump(include={"role", "content", "tool_calls"}, exclude_none=True)]
-
-
-async def routed(history: list[Any]) -> tuple[Any, list[Any]]:
-    """As LiteLLM's proxy asks."""
-    reply = await router.acompletion(model="office", messages=history, tools=CHAT)
     return reply, [reply.choices[0].message.model_dump(include={"role", "content", "tool_calls"}, exclude_none=True)]
 
 
@@ -82,7 +75,7 @@ async def left(listed: list[Any], **request: Any) -> list[Any]:
 
 async def main() -> None:
     told = {}
-    for ask in (chat, routed, messages, responses):
+    for ask in (chat, messages, responses):
         ann, bob = await asyncio.gather(talk("ann", ask), talk("bob", ask))
         told[ask.__name__] = {"ann": ann, "bob": bob}
     asked = [{"role": "user", "content": ANN[0].said}]
