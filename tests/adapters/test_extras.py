@@ -11,7 +11,11 @@ from toolsearch import MissingExtraError
 @pytest.mark.parametrize(
     ("module", "package", "extra"),
     [
+        ("claude_agent_sdk", "claude_agent_sdk", "claude-agent-sdk"),
+        ("fastmcp", "fastmcp.server.dependencies", "fastmcp"),
+        ("google_adk", "google.adk.agents.readonly_context", "google-adk"),
         ("langchain", "langchain", "langchain"),
+        ("litellm", "litellm.integrations.custom_logger", "litellm"),
         ("llama_index", "llama_index", "llama-index"),
         ("openai_agents", "agents", "openai-agents"),
         ("pydantic_ai", "pydantic_ai", "pydantic-ai"),

@@ -6,6 +6,7 @@ import json
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from toolsearch.adapters.conversation import next_turn
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
@@ -42,7 +43,7 @@ class ToolSearchToolset(BaseToolset):
         session = self._engine.session(key, exposure=self._exposure)
         if self._invocations.setdefault(session, invocation) != invocation:
             self._invocations[session] = invocation
-            session.end_turn()  # the turn before: ADK does not say when an invocation ends
+            next_turn(session)
         return [_SessionTool(session, **entry) for entry in session.tools("mcp")]
 
 
