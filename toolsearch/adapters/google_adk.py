@@ -6,10 +6,11 @@ import json
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from toolsearch.adapters.conversation import next_turn
+from toolsearch.adapters.conversation import next_turn, suit_model
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
+from toolsearch.tools.blocks import in_words
 from toolsearch.wire.capabilities import RevealSetting
 
 try:
@@ -25,7 +26,8 @@ except ImportError as error:
 class ToolSearchToolset(BaseToolset):
     """Gives an agent the tools of *engine*, in one session for each agent of an ADK session.
 
-    An invocation is a turn. *exposure* is as for `ToolSearch.session`; by default found tools are appended to the list.
+    An invocation is a turn. *exposure* is as for `ToolSearch.session`. By default found tools are appended to the list,
+    but for a Claude model, whose list is fixed.
     """
 
     def __init__(self, engine: ToolSearch, *, exposure: RevealSetting | None = None) -> None:
@@ -40,7 +42,8 @@ class ToolSearchToolset(BaseToolset):
             return []
         theirs, invocation = readonly_context.session, readonly_context.invocation_id
         key = json.dumps([theirs.app_name, theirs.user_id, theirs.id, readonly_context.agent_name])
-        session = self._engine.session(key, exposure=self._exposure)
+        model = getattr(readonly_context._invocation_context.agent, "canonical_model", None)  # nothing public names it
+        session = suit_model(self._engine.session(key, exposure=self._exposure), getattr(model, "model", None))
         if self._invocations.setdefault(session, invocation) != invocation:
             self._invocations[session] = invocation
             next_turn(session)
@@ -60,4 +63,8 @@ class _SessionTool(BaseTool):
         tool_context.actions.skip_summarization = result.return_direct or None
         if result.is_error:
             return {"error": result.text}
-        return result.structured if isinstance(result.structured, dict) else {"result": result.text}
+        return (
+            result.structured
+            if isinstance(result.structured, dict)
+            else {"result": "\n".join(map(in_words, result.content))}
+        )

@@ -1,4 +1,4 @@
-"""Two users of an ADK agent at once, whose model follows their wishes: with a list that grows, and with a fixed one.
+"""Two users of an ADK agent at once, whose model follows their wishes: by default, for a Claude and with a fixed list.
 
 Prints, of each user, the tools in each request and what the tools answered, and which calls the hook was asked about.
 """
@@ -23,7 +23,6 @@ from toolsearch.adapters.google_adk import ToolSearchToolset
 class Model(BaseLlm):
     """Searches for what the user wants, calls it, and says that it is done."""
 
-    model: str = "scripted"
     listed: dict[str, list[list[str]]]
     told: dict[str, list[Any]]
 
@@ -65,10 +64,10 @@ async def talk(runner: InMemoryRunner, user: str, wishes: Sequence[Wish]) -> Non
             pass
 
 
-async def play(exposure: Any) -> dict[str, Any]:
+async def play(name: str, exposure: Any = None) -> dict[str, Any]:
     asked: list[str] = []
     manager = ToolCallingManager(before=[lambda call, *_: asked.append(call.name) or Allow()])
-    model = Model(listed={user: [] for user in WISHES}, told={user: [] for user in WISHES})
+    model = Model(model=name, listed={user: [] for user in WISHES}, told={user: [] for user in WISHES})
     with ToolSearch(tools(), manager=manager) as engine:
         agent = LlmAgent(name="clerk", model=model, tools=[ToolSearchToolset(engine, exposure=exposure)])
         async with InMemoryRunner(agent=agent, app_name="office") as runner, asyncio.TaskGroup() as group:
@@ -77,4 +76,5 @@ async def play(exposure: Any) -> dict[str, Any]:
     return {"listed": model.listed, "told": model.told, "asked": sorted(asked)}
 
 
-print(json.dumps({exposure: asyncio.run(play(exposure)) for exposure in ("append", "fixed")}))
+PLAYS = {"by default": ("scripted",), "for a Claude": ("claude-opus-4-8",), "as asked": ("scripted", "fixed")}
+print(json.dumps({way: asyncio.run(play(*how)) for way, how in PLAYS.items()}))

@@ -28,8 +28,9 @@ def test_two_users_of_an_agent_each_find_and_call_their_tools(framework):
     played = framework("google-adk").run("adk_agent.py")
 
     grown = {user: [[SEARCH, *found[: (request + 2) // 3]] for request in range(9)] for user, found in FOUND.items()}
-    assert played["append"] == {"listed": grown, "told": TOLD, "asked": ASKED}
-    assert played["fixed"] == {"listed": dict.fromkeys(FOUND, [[SEARCH, CALL]] * 9), "told": TOLD, "asked": ASKED}
+    fixed = {"listed": dict.fromkeys(FOUND, [[SEARCH, CALL]] * 9), "told": TOLD, "asked": ASKED}
+    assert played["by default"] == {"listed": grown, "told": TOLD, "asked": ASKED}
+    assert played["for a Claude"] == played["as asked"] == fixed
 
 
 @pytest.mark.timeout(300)
