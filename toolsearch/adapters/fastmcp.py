@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from toolsearch.access.reach import Reach
 from toolsearch.discovery.call_tools import CALL_TOOLS
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError, ToolExecutionError
@@ -35,7 +37,7 @@ class ToolSearchTransform(catalog.CatalogTransform):
     def __init__(self, engine: ToolSearch | None = None, *, pins: Collection[str] = ()) -> None:
         super().__init__()
         self._engine, self._pins = engine or ToolSearch([]), pins
-        self._known: dict[str, base.Tool] = {}
+        self._known: dict[str, Any] = {}
         definitions = self._session([]).resolve(TOOL_NAME).definition, CALL_TOOLS[CALL_TOOL]
         self._own = {
             each.name: _OwnTool(
@@ -60,10 +62,10 @@ class ToolSearchTransform(catalog.CatalogTransform):
     def _session(self, visible: Sequence[base.Tool]) -> Session:
         legal = all_namespaced("", [tool.name for tool in visible])
         tools = {legal[tool.name]: tool for tool in visible}
-        changed = {name: tool for name, tool in tools.items() if self._known.get(name) != tool}
+        changed = {name: tool for name, tool in tools.items() if self._known.get(name) != _shown(tool)}
         self._engine.catalog.put(*(_searchable(name, tool) for name, tool in changed.items()))
-        self._known |= changed
-        return self._engine.session(_session_id(), allow=list(tools), exposure="fixed")
+        self._known |= {name: _shown(tool) for name, tool in changed.items()}
+        return self._engine.session(_session_id(), reach=_reach(tuple(tools)), exposure="fixed")
 
 
 class _OwnTool(base.Tool):
@@ -88,6 +90,16 @@ class _ServerCall:
             )
         blocks = result.model_dump(mode="json", by_alias=True, exclude_none=True)["content"]
         return ToolOutput(tuple(blocks), result.structured_content, is_error=result.is_error)
+
+
+@lru_cache(maxsize=64)
+def _reach(names: tuple[str, ...]) -> Reach:
+    return Reach.parse(names)
+
+
+def _shown(tool: base.Tool) -> Any:
+    """What a change would show in; to compare whole tools takes FastMCP longer than a search."""
+    return tool.title, tool.description, tool.parameters, tool.output_schema, tool.annotations
 
 
 def _searchable(name: str, tool: base.Tool) -> Tool:
