@@ -31,9 +31,7 @@ from toolsearch_indexes.state import IndexState
 
 _SHORT_REQUEST = 20  # words; in a longer one, parts of sentences are rather the circumstances of one task
 _SURE_PART = 0.7  # the score from which a part's best tool is what the part asks for
-_SURE_SENTENCE = (
-    0.8  # the same for a sentence of a long request; from 0.7 on, some move a right tool out of the first five
-)
+_SURE_SENTENCE = 0.8  # the same for a sentence of a long request; some of less move a right tool out of the first five
 
 
 @dataclass(frozen=True, slots=True)
