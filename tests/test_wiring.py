@@ -219,10 +219,11 @@ def test_an_index_is_opened_with_the_encoder_that_it_was_made_with_unless_settin
         assert engine.options.limit == 3
 
 
-def test_nothing_else_builds_an_engine_except_the_advisor_for_the_tools_of_a_request():
+def test_nothing_else_builds_an_engine_except_for_the_tools_of_a_request_or_of_a_framework():
     package = Path(toolsearch.__file__).parent
     builders = [
         str(path.relative_to(package)) for path in package.rglob("*.py") if "ToolSearch(" in path.read_text("utf-8")
     ]
 
-    assert sorted(builders) == ["chat/tool_search.py", "wiring.py"]
+    adapters = [f"adapters/{framework}.py" for framework in ("fastmcp", "litellm", "pydantic_ai")]
+    assert sorted(builders) == [*adapters, "chat/tool_search.py", "wiring.py"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -14,13 +13,13 @@ from toolsearch.errors import BadQueryError, BadToolError, MissingExtraError
 from toolsearch.threads import search_threads
 from toolsearch.tools.naming import TOOL_NAME, is_legal_name
 from toolsearch.wire.formats import read_tool
+from toolsearch.wire.tool_lists import are_deferred, chosen_names, names_in, with_cache_mark
 
 try:
     from litellm.integrations.custom_logger import CustomLogger
 except ImportError as error:
     raise MissingExtraError("the adapter for LiteLLM", "litellm") from error
 
-_NAMES = re.compile(r'"name": "([\w-]+)"')
 _MOST_CHARACTERS = 2_000  # of one message; what is asked for stands at the end of a long one
 
 
@@ -46,7 +45,7 @@ class ToolSearchCallback(CustomLogger):
     def _needed(self, request: Mapping[str, Any]) -> Sequence[Any]:
         tools = list(request["tools"])
         named = {name: entry for entry in tools if (name := _name(entry))}
-        if TOOL_NAME in named or any('"defer_loading": true' in json.dumps(entry, default=str) for entry in tools):
+        if TOOL_NAME in named or are_deferred(tools):
             return tools
         engine = self._engine(tuple(json.dumps(entry) for entry in named.values()))
         said = request.get("messages") or request.get("input") or ""
@@ -54,11 +53,8 @@ class ToolSearchCallback(CustomLogger):
         found = [name for each in messages for name in self._asked_for(engine, each) if name in named]
         if not found or engine.session("any").is_passed_through:
             return tools
-        chosen = _NAMES.findall(json.dumps(request.get("tool_choice")))
-        kept = [named[name] for name in dict.fromkeys([*self._pins, *found, *chosen]) if name in named]
-        marks = [entry["cache_control"] for entry in named.values() if "cache_control" in entry]
-        if marks and not any("cache_control" in entry for entry in kept):
-            kept[-1] = {**kept[-1], "cache_control": marks[-1]}
+        names = dict.fromkeys([*self._pins, *found, *chosen_names(request)])
+        kept = with_cache_mark([named[name] for name in names if name in named], named.values())
         return [entry for entry in tools if not _name(entry)] + kept
 
     def _asked_for(self, engine: ToolSearch, message: Any) -> Iterator[str]:
@@ -66,7 +62,7 @@ class ToolSearchCallback(CustomLogger):
         if fields.get("role") == "user" and (text := _text(fields.get("content"))):
             with suppress(BadQueryError):  # it looks like a regular expression, and is none
                 yield from (found.name for found in engine.search(text[-_MOST_CHARACTERS:], limit=self._limit))
-        yield from _NAMES.findall(json.dumps(fields, default=str))
+        yield from names_in(fields)
 
 
 def _engine_over(options: EngineOptions, entries: tuple[str, ...]) -> ToolSearch:

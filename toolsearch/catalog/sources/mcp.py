@@ -8,7 +8,7 @@ import os
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import as_completed
+from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 State: TypeAlias = Literal["ready", "failed", "down"]
 
+_INTERRUPT_CHECK_S = 1.0  # a Ctrl-C just before a wait does not end it
 _NO_LIMIT = 1_000_000  # requests at a time: a program sends what it sends
 
 
@@ -162,10 +163,12 @@ class McpSource:
         loading = {pool.submit(self._load_server(pool, server)): name for name, server in self._servers.items()}
         waiting = dict.fromkeys(self._servers)
         self._tell_waiting(waiting)
-        for ready in as_completed(loading):
-            ready.result()
-            del waiting[loading[ready]]
-            self._tell_waiting(waiting)
+        while waiting:
+            ended, _ = wait(loading, _INTERRUPT_CHECK_S, FIRST_COMPLETED)
+            for ready in ended:
+                ready.result()
+                del waiting[loading.pop(ready)]
+                self._tell_waiting(waiting)
         self._is_loaded = True
         self._told = self._report(pool)
         return self._told
