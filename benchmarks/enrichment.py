@@ -121,7 +121,9 @@ class Row:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    makers = {name: partial(_with_further, name) for name in CATALOGUES} | {LIVEMCP: partial(_of_livemcp, options.sets)}
+    makers = {name: partial(_with_further, name) for name in CATALOGUES} | {
+        LIVEMCP: partial(asked_of_livemcp, options.sets)
+    }
     encoder = open_encoder(BUILT_IN)
     chosen = opened(makers, named(parser, options.catalogues, makers, "catalogue"))
     rows = [row for _, asked in chosen for row in measure(asked, encoder)]
@@ -301,7 +303,7 @@ def asked_by_agents(name: str) -> Asked:
     return Asked(name, documents, [(query.text, query.relevant) for query in agents.queries])
 
 
-def _of_livemcp(sets: Path) -> Asked:
+def asked_of_livemcp(sets: Path) -> Asked:
     """Raises SourceError if the set is not there."""
     folder = sets / LIVEMCP
     if folder not in set_folders(sets):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from benchmarks import enrichment, languages, published_savings, savings, service_load, service_scaling
+from benchmarks import ablation, enrichment, languages, published_savings, savings, service_load, service_scaling
 from benchmarks.pages import costs, quality
 from benchmarks.pages.quality import Tables
 from benchmarks.peers.tables import learnt_tables, page_tables
@@ -14,6 +14,7 @@ OF_FILE: Final[Mapping[str, Callable[[Any], Tables]]] = {
     "recall": lambda figures: quality.recall(figures) | learnt_tables(figures),
     "agent_queries": quality.agent_queries,
     "enrichment": enrichment.page_tables,
+    "ablation": ablation.page_tables,
     "languages": languages.page_tables,
     "abstention": quality.abstention,
     "peers": page_tables,

@@ -55,6 +55,14 @@ QUESTIONS: Final[Sequence[Question]] = (
         ),
     ),
     Question(
+        "ablation",
+        "What does each part of the search give by itself?",
+        cpu_minutes=6,
+        needs=(*_REAL_TOOLS, *_MCP_SERVERS, _LABELLED),
+        keys=("catalogue", "without"),
+        compared=tuple(Compared(f"*/{name}", "higher", is_exact=True) for name in ("recall_1", "recall_5")),
+    ),
+    Question(
         "languages",
         "Are tools in English found by requests in other languages, by either encoder that the package knows by name?",
         cpu_minutes=2,
