@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
+from toolsearch_indexes import semantic
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.multilingual import MultilingualEncoder
 from toolsearch_indexes.encoders.opening import MULTILINGUAL, open_encoder
+from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.errors import EncoderError, MissingExtraError
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.semantic import SemanticArm
 
 TOOLS = (
     ("delete_file", "Delete a file from disk"),
@@ -29,6 +32,11 @@ def encoder() -> MultilingualEncoder:
     if sys.platform != "linux" or platform.machine() != "x86_64":
         pytest.skip("the extra multilingual has a wheel for Linux on x86-64 alone")
     return MultilingualEncoder()
+
+
+def _mean_of_unrelated(left: Callable[..., FloatArray], right: Callable[..., FloatArray]) -> float:
+    cosines = left(semantic._UNRELATED_TOOLS) @ right(semantic._UNRELATED_TOOLS).T
+    return float(cosines[~np.eye(len(cosines), dtype=np.bool_)].mean())
 
 
 @pytest.fixture
@@ -63,6 +71,12 @@ def test_an_index_answers_a_request_in_a_language_that_no_dictionary_here_has(en
     hits = ToolSearchIndex(documents, encoder=encoder).search("usuń stary plik z dysku", limit=1)
 
     assert [hit.name for hit in hits] == ["delete_file"]
+
+
+def test_what_is_unrelated_is_told_by_requests_and_documents_which_lie_apart(encoder: MultilingualEncoder) -> None:
+    mean = SemanticArm(encoder).unrelated.mean
+    assert mean == pytest.approx(_mean_of_unrelated(encoder.encode_queries, encoder.encode_documents), abs=1e-5)
+    assert mean != pytest.approx(_mean_of_unrelated(encoder.encode_documents, encoder.encode_documents), abs=1e-3)
 
 
 def test_each_row_is_of_unit_length_and_a_blank_text_is_like_nothing(encoder: MultilingualEncoder) -> None:
