@@ -40,7 +40,6 @@ async def test_a_reply_that_calls_tools_reads_the_session_once_and_writes_it_onc
     assert kept.done == {"read": 1, "written": 1, "views": 1}
 
 
-@pytest.mark.usefixtures("views")
 @pytest.mark.parametrize("caller", [EXPANDING, HEDGED])
 async def test_a_search_and_a_call_through_the_gateway_read_the_session_once_and_write_it_once(
     kept: Counted, caller: Any
@@ -52,7 +51,7 @@ async def test_a_search_and_a_call_through_the_gateway_read_the_session_once_and
         kept.done.clear()
 
         await search(gateway, caller, "bill")
-        assert kept.done == {"read": 1, "written": 1, "views": 3}
+        assert {each: kept.done[each] for each in ("read", "written")} == {"read": 1, "written": 1}
         kept.done.clear()
         await call(gateway, "a__pay_bill", {}, caller)
         assert {each: kept.done[each] for each in ("read", "written")} == {"read": 1, "written": 1}
