@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,12 +32,17 @@ _ENCODERS = (BUILT_IN, MULTILINGUAL)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """recall_5: share of the queries for which the hybrid has a right tool among its first five."""
+    """
+    recall_5   share of the queries for which the hybrid has a right tool among its first five
+    search_ms  CPU time of a search on average, and *index_s* of indexing the tools
+    """
 
     encoder: str
     language: str
     queries: int
     recall_5: float
+    search_ms: float
+    index_s: float
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,21 +73,34 @@ def read_translations(english: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 def measure(agent_set: AgentSet, encoder: str, asked: Mapping[str, Mapping[str, str]]) -> Iterator[Row]:
     """A row for each language of *asked*."""
+    started = time.process_time()
     index = ToolSearchIndex([document_of(tool) for tool in agent_set.tools], encoder=open_encoder(encoder))
+    index_s = round(time.process_time() - started, 2)
     relevant = {query.id: query.relevant for query in agent_set.queries}
     for language, texts in asked.items():
+        started = time.process_time()
         found = [
             not relevant[name].isdisjoint(hit.name for hit in index.search(text, limit=_FIRST))
             for name, text in texts.items()
         ]
-        yield Row(encoder, language, len(found), round(sum(found) / len(found), 4))
+        search_ms = round(1000 * (time.process_time() - started) / len(found), 2)
+        yield Row(encoder, language, len(found), round(sum(found) / len(found), 4), search_ms, index_s)
 
 
 def page_tables(figures: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     languages = list(dict.fromkeys(row["language"] for row in figures))
     found = {(row["encoder"], row["language"]): f"{row['recall_5']:.2f}" for row in figures}
-    rows = [[encoder, *(found[encoder, language] for language in languages)] for encoder in _ENCODERS]
-    return {"languages": markdown_table(("encoder", *languages), rows)}
+    by_encoder = {encoder: [row for row in figures if row["encoder"] == encoder] for encoder in _ENCODERS}
+    rows = [
+        [
+            encoder,
+            *(found[encoder, language] for language in languages),
+            f"{statistics.mean(row['search_ms'] for row in of):.1f}",
+            f"{of[0]['index_s']:.1f}",
+        ]
+        for encoder, of in by_encoder.items()
+    ]
+    return {"languages": markdown_table(("encoder", *languages, "CPU ms a search", "CPU s to index"), rows)}
 
 
 if __name__ == "__main__":

@@ -131,6 +131,12 @@ def test_the_packed_file_holds_its_sources():
     assert PACKED.stat().st_size < 400_000
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/enrichment.md", "CHANGELOG.md"])
+def test_pages_tell_how_many_tools_have_requests_that_ship(page):
+    told = f"{len(source_text().splitlines()):,}"
+    assert told in (PACKED.parents[2] / page).read_text(encoding="utf-8")
+
+
 def test_every_shipped_tool_has_four_clean_requests_that_no_other_tool_of_its_server_has():
     read = [read_tool(line) for line in source_text().splitlines()]
     keys = [(tool.server, re.sub("[^a-z0-9_]", "_", tool.name.lower())) for tool in read]
