@@ -117,10 +117,10 @@ def ask(search: Search, labelled: LabelledSet, unanswerable: Iterable[Unanswerab
     if len(answerable) > SAMPLE:
         answerable = random.Random(_SEED).sample(answerable, SAMPLE)
     asked = [(request.kind, request.query) for request in unanswerable] + [("", query.text) for query in answerable]
-    return [_outcome(kind, search(query)) for kind, query in asked]
+    return [outcome_of(kind, search(query)) for kind, query in asked]
 
 
-def _outcome(kind: str, hits: Sequence[Hit]) -> Outcome:
+def outcome_of(kind: str, hits: Sequence[Hit]) -> Outcome:
     return Outcome(kind, is_answered=bool(hits), is_sure=bool(hits) and hits[0].confidence == "high")
 
 

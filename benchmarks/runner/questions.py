@@ -89,6 +89,14 @@ QUESTIONS: Final[Sequence[Question]] = (
         compared=(Compared("*", is_exact=True),),
     ),
     Question(
+        "out_of_scope",
+        "Which requests that no tool serves are answered, by how near they are to the tools of real catalogues?",
+        cpu_minutes=0.3,
+        needs=(*_REAL_TOOLS, *_MCP_SERVERS),
+        keys=("catalogue", "requests"),
+        compared=tuple(Compared(f"*/{name}", is_exact=True) for name in ("answered/*", "sure/*", "refused", "unsure")),
+    ),
+    Question(
         "peers",
         "How do other tool searches do, each as released and in an environment of its own, over 100 to 10,000 tools?",
         cpu_minutes=40,
