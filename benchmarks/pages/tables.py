@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from benchmarks import ablation, enrichment, languages, published_savings, savings, service_load, service_scaling
+from benchmarks import (
+    ablation,
+    enrichment,
+    languages,
+    out_of_scope,
+    published_savings,
+    savings,
+    service_load,
+    service_scaling,
+)
 from benchmarks.pages import costs, quality
 from benchmarks.pages.quality import Tables
 from benchmarks.peers.tables import learnt_tables, page_tables
@@ -17,6 +26,7 @@ OF_FILE: Final[Mapping[str, Callable[[Any], Tables]]] = {
     "ablation": ablation.page_tables,
     "languages": languages.page_tables,
     "abstention": quality.abstention,
+    "out_of_scope": out_of_scope.page_tables,
     "peers": page_tables,
     "usage": quality.usage,
     "answers": costs.answers,
