@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.encoders.wordpiece import WordPieces
 from toolsearch_indexes.semantic import FIELDS, first_sentence, spaced
 from training.corpora import TrainingTool
 from training.wordnet import Synset
@@ -25,10 +24,16 @@ _LONGEST_TEXT = 500  # characters
 _LEAST_TEXT = 30  # characters, of a part of a tool that a lesson may ask about
 
 
+class Cutter(Protocol):
+    """Cuts a text into pieces, each a number."""
+
+    def numbers(self, text: str) -> Sequence[int]: ...
+
+
 class Texts:
     """Texts by number, as rows of pieces."""
 
-    def __init__(self, cutter: WordPieces) -> None:
+    def __init__(self, cutter: Cutter) -> None:
         self._cutter = cutter
         self._rows: list[IntArray] = []
 
@@ -69,7 +74,7 @@ class Lessons:
     requests: dict[str, list[Request]] = field(default_factory=lambda: defaultdict(list))
     parts: dict[str, list[Lesson]] = field(default_factory=lambda: defaultdict(list))
     synsets: list[tuple[list[int], int]] = field(default_factory=list)  # words, gloss
-    _tools: int = 0
+    tools: int = 0  # how many there are; each lesson has the number of its own
 
     def add_tools(self, source: str, tools: Iterable[TrainingTool], *, with_parts: bool = True) -> None:
         """Learn the requests of *tools* and, *with_parts*, one part of each from another.
@@ -83,9 +88,9 @@ class Lessons:
             fields = tuple(map(self.texts.add, (name, first, whole)))
             if self.texts.is_blank(fields[-1]):
                 continue
-            self._tools += 1
+            self.tools += 1
             for words in tool.queries:
-                lesson = Lesson(self.texts.add(words), fields, self._tools)
+                lesson = Lesson(self.texts.add(words), fields, self.tools)
                 self.requests[source].append(Request(lesson, words, whole))
             if with_parts and tool.description:
                 self.parts[tool.group.partition("/")[0]] += self._parts(tool, name, first, fields)
@@ -102,7 +107,7 @@ class Lessons:
             found.append((self.texts.add(rest), (of_name, of_first, self.texts.add(f"{name}: {first}"))))
         if len(tool.parameters) > _LEAST_TEXT:
             found.append((self.texts.add(tool.parameters), fields))
-        return [Lesson(text, other, self._tools) for text, other in found]
+        return [Lesson(text, other, self.tools) for text, other in found]
 
     def add_synsets(self, synsets: Sequence[Synset]) -> None:
         for synset in synsets:

@@ -8,6 +8,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from training.corpora import TrainingTool, aws_tools, openapi_tools, python_tools, without_repetitions
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -50,3 +54,9 @@ def fetched(source: Source, folder: Path) -> Path:
     if found != source.sha256:
         raise ValueError(f"{path} has the hash {found}, not {source.sha256}: remove it and fetch it again")
     return path
+
+
+def public_tools(folder: Path, seed: int) -> list[TrainingTool]:
+    """Return the operations of public APIs, the commands of AWS, and the functions of Python packages beside numpy."""
+    tools = [*openapi_tools(fetched(OPENAPI, folder), seed=seed), *aws_tools(fetched(AWSCLI, folder))]
+    return without_repetitions([*tools, *python_tools(Path(np.__file__).parents[1])])

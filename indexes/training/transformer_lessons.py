@@ -1,0 +1,93 @@
+"""What the transformer learns from: the lessons of the built-in encoder, and the requests that ship with tools.
+
+Nothing that the benchmarks measure on is among them: no labelled set, none of the catalogues of agent queries. So what
+is measured is what tools that it has not seen may expect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toolsearch_indexes.semantic import spaced
+from training.corpora import TrainingTool
+from training.lessons import IntArray, Lesson, Lessons, Texts
+
+_FEWEST = 3  # requests of a tool, of which one is asked and two describe it
+_MEASURED_FILES = frozenset({"aws", "github", "google"})  # catalogues of benchmarks.agent_queries
+_MEASURED_SERVERS = frozenset(
+    {"everything", "fetch", "filesystem", "git", "github", "memory", "sequential-thinking", "time"}
+)
+
+
+class Tokens:
+    """Cuts texts into the numbers of a tokenizer's tokens, as `Texts` asks for them."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def numbers(self, text: str) -> Sequence[int]:
+        numbers: Sequence[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """All lessons as rows of five numbers: of a text, of the three fields of its tool, and of the tool.
+
+    requests  by where they come from
+    parts     one part of a tool with another, by groups of neighbours
+    flat      the tokens of all texts, one after the other, without what begins and ends a text; *ends* says where
+    """
+
+    requests: Mapping[str, IntArray]
+    parts: Mapping[str, IntArray]
+    flat: IntArray
+    ends: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        tokenizer: Any,
+        public: Iterable[TrainingTool],
+        written: Iterable[TrainingTool],
+        shipped: Path,
+    ) -> Course:
+        """*shipped* is a folder of requests that ship, ``*.jsonl``."""
+        texts = Texts(Tokens(tokenizer))
+        lessons = Lessons(texts)
+        lessons.add_tools("public", public)
+        lessons.add_tools("written", written, with_parts=False)
+        requests = {name: _rows([request.lesson for request in found]) for name, found in lessons.requests.items()}
+        for path in sorted(shipped.glob("*.jsonl")):
+            if path.stem not in _MEASURED_FILES and (found := list(_shipped(path, texts, lessons.tools + 1))):
+                requests[path.stem] = _rows(found)
+                lessons.tools = found[-1].tool
+        flat, ends = texts.flat()
+        return cls(requests, {name: _rows(found) for name, found in lessons.parts.items()}, flat, ends)
+
+
+def _shipped(path: Path, texts: Texts, first: int) -> Iterator[Lesson]:
+    """Each request of a tool, to be near to the tool's name and to two of its other requests.
+
+    This is how a tool with requests is embedded; the sources know no more of a tool than its name.
+    """
+    with path.open(encoding="utf-8") as lines:
+        tools = [json.loads(line) for line in lines]
+    for number, tool in enumerate(tools, first):
+        if tool["server"] in _MEASURED_SERVERS or len(tool["requests"]) < _FEWEST:
+            continue
+        name = texts.add(f"{spaced(tool['server'])} {spaced(tool['name'])}")
+        requests = [texts.add(request) for request in tool["requests"]]
+        for place, request in enumerate(requests):
+            one, other = (requests[:place] + requests[place + 1 :])[:2]
+            yield Lesson(request, (name, one, other), number)
+
+
+def _rows(lessons: Sequence[Lesson]) -> IntArray:
+    return np.array([[lesson.text, *lesson.fields, lesson.tool] for lesson in lessons], np.int64)
