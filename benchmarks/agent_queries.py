@@ -22,13 +22,13 @@ from benchmarks.catalogues import real_catalogue
 from benchmarks.choosing import named, opened
 from benchmarks.datasets import AGENT_QUERIES, MCP_SERVERS
 from benchmarks.figure_tables import print_table
+from benchmarks.recall import encoders_to_measure
 from benchmarks.results import write_figures
 from toolsearch.catalog.indexing import document_of
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import SourceError
 from toolsearch.evaluation.measures import Quality, quality
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.strategies import Ranking
@@ -78,12 +78,17 @@ class AgentSet:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    encoder = open_encoder(options.encoder)
+    encoders = encoders_to_measure(options.encoder)
     results: dict[str, dict[str, dict[str, Quality]]] = {}
     for agent_set in read_agent_sets(parser, options.catalogues):
         if agent_set.skipped:
             print(f"{agent_set.name}: {agent_set.skipped} queries skipped, their tools are gone", file=sys.stderr)
-        results[agent_set.name] = measure(agent_set, encoder)
+        results[agent_set.name] = {
+            f"{strategy}{which}": judged
+            for which, encoder in encoders.items()
+            for strategy, judged in measure(agent_set, encoder).items()
+            if not which or strategy != "keyword"
+        }
     _print_table(results)
     if options.json:
         write_figures(options.json, "agent_queries", _plain(results))
@@ -213,7 +218,7 @@ def _print_table(results: Mapping[str, Mapping[str, Mapping[str, Quality]]]) -> 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.agent_queries", description=__doc__.partition("\n")[0])
     parser.add_argument("--catalogues", default=",".join(CATALOGUES), help="only these, by comma")
-    parser.add_argument("--encoder", default=BUILT_IN, help="what semantic and hybrid embed with")
+    parser.add_argument("--encoder", help="also measure semantic and hybrid with this model")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 

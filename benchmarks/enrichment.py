@@ -1,6 +1,6 @@
 """What do requests of users bring to a search, and what do they cost it?
 
-    python -m benchmarks.enrichment [--sets FOLDER] [--catalogues github] [--json FILE]
+    python -m benchmarks.enrichment [--sets FOLDER] [--catalogues github] [--encoder SPEC] [--json FILE]
 
 Tools are indexed with none, two, four or eight of the requests that were written for them: those that ship, for the
 catalogues of `benchmarks.agent_queries`, and those of `requests/livemcp.jsonl` for the set livemcp. A file such as
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     makers = {name: partial(_with_further, name) for name in CATALOGUES} | {
         LIVEMCP: partial(asked_of_livemcp, options.sets)
     }
-    encoder = open_encoder(BUILT_IN)
+    encoder = open_encoder(options.encoder)
     chosen = opened(makers, named(parser, options.catalogues, makers, "catalogue"))
     rows = [row for _, asked in chosen for row in measure(asked, encoder)]
     columns = ("catalogue", "descriptions", "writer", "requests", "search", "recall@1", "recall@5", "nDCG@10")
@@ -337,6 +337,7 @@ def _parser() -> argparse.ArgumentParser:
     add_sets_option(parser)
     names = ",".join([*CATALOGUES, LIVEMCP])
     parser.add_argument("--catalogues", default=names, help=f"only these, by comma, out of {names}")
+    parser.add_argument("--encoder", default=BUILT_IN, help="what semantic and hybrid embed with")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 

@@ -89,7 +89,7 @@ def systems_to_measure(encoder: str | None = None, *, left_out: Encoder | None =
     }
 
 
-def encoders_to_measure(encoder: str | None, *, left_out: Encoder | None) -> dict[str, Encoder]:
+def encoders_to_measure(encoder: str | None, *, left_out: Encoder | None = None) -> dict[str, Encoder]:
     """What is built in, without a name; the one *left_out* of training what is asked; *encoder*, under its own name."""
     encoders = {"": open_encoder(BUILT_IN)}
     if left_out:

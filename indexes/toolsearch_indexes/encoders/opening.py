@@ -1,16 +1,19 @@
-"""Which encoder a text means: ``built-in``, ``multilingual``, ``onnx:FOLDER``, a folder, or the name of a
-sentence-transformers model.
+"""Which encoder a text means: ``built-in``, ``transformer``, ``multilingual``, ``onnx:FOLDER``, a folder, or the name of
+a sentence-transformers model.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder, is_static
+from toolsearch_indexes.errors import EncoderError
 
 BUILT_IN = "built-in"
+TRANSFORMER = "transformer"
 MULTILINGUAL = "multilingual"
 _ONNX = "onnx:"
 
@@ -24,6 +27,8 @@ def open_encoder(spec: str | Path) -> Encoder:
     text = str(spec)
     if text == BUILT_IN:
         return _built_in()
+    if text == TRANSFORMER:
+        return _transformer()
     if text == MULTILINGUAL:
         from toolsearch_indexes.encoders.multilingual import MultilingualEncoder
 
@@ -44,6 +49,20 @@ def open_encoder(spec: str | Path) -> Encoder:
 def _built_in() -> Encoder:
     """One for the whole process: it never changes, and holds 8 MB."""
     return StaticEncoder()
+
+
+def _transformer() -> Encoder:
+    """The one whose weights are a package of their own."""
+    try:
+        package = import_module("toolsearch_transformer")
+    except ImportError as error:
+        raise EncoderError(
+            "the encoder 'transformer' has its weights in a package of its own, which is not installed; in a copy of"
+            " toolsearch's repository run: pip install ./indexes/transformer"
+        ) from error
+    from toolsearch_indexes.encoders.onnx import OnnxEncoder
+
+    return OnnxEncoder(package.FOLDER)
 
 
 def _holds_only_onnx(folder: Path) -> bool:

@@ -1,0 +1,6 @@
+"""The weights of toolsearch's encoder ``transformer``."""
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "model"
+"""model.onnx and tokenizer.json, as `toolsearch_indexes.encoders.onnx.OnnxEncoder` opens them."""
