@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.datasets import TEST, UNANSWERABLE, add_sets_option
 from benchmarks.figure_tables import print_table
 from benchmarks.labelled import LabelledSet, read_set
-from benchmarks.recall import encoder_without, encoders_to_measure, index_of
+from benchmarks.recall import add_encoder_option, encoder_without, encoders_to_measure, index_of
 from benchmarks.results import write_figures
 from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.encoders.protocol import Encoder
@@ -159,7 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.abstention", description=__doc__.partition("\n")[0])
     add_sets_option(parser)
     parser.add_argument("--unanswerable", type=Path, default=UNANSWERABLE, help="what nothing serves")
-    parser.add_argument("--encoder", help="also measure semantic and hybrid with this model")
+    add_encoder_option(parser)
     parser.add_argument("--left-out", type=Path, help="a folder of encoders' folders, each trained without some sets")
     parser.add_argument("--systems", help="only these, by comma: 'keyword,hybrid'")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")

@@ -22,7 +22,7 @@ from benchmarks.catalogues import real_catalogue
 from benchmarks.choosing import named, opened
 from benchmarks.datasets import AGENT_QUERIES, MCP_SERVERS
 from benchmarks.figure_tables import print_table
-from benchmarks.recall import encoders_to_measure
+from benchmarks.recall import add_encoder_option, encoders_to_measure
 from benchmarks.results import write_figures
 from toolsearch.catalog.indexing import document_of
 from toolsearch.catalog.sources.mcp import McpSource
@@ -218,7 +218,7 @@ def _print_table(results: Mapping[str, Mapping[str, Mapping[str, Quality]]]) -> 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.agent_queries", description=__doc__.partition("\n")[0])
     parser.add_argument("--catalogues", default=",".join(CATALOGUES), help="only these, by comma")
-    parser.add_argument("--encoder", help="also measure semantic and hybrid with this model")
+    add_encoder_option(parser)
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 

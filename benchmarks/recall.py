@@ -77,26 +77,31 @@ def measure(system: System, labelled: LabelledSet) -> Quality:
     return quality([(search(query.text), query.relevant) for query in labelled.queries])
 
 
-def systems_to_measure(encoder: str | None = None, *, left_out: Encoder | None = None) -> dict[str, System]:
+def systems_to_measure(encoders: Sequence[str] = (), *, left_out: Encoder | None = None) -> dict[str, System]:
     """Baselines, and ours with each of `encoders_to_measure`."""
-    encoders = encoders_to_measure(encoder, left_out=left_out)
+    opened = encoders_to_measure(encoders, left_out=left_out)
     return {
         "rank-bm25 plain": partial(_rank_bm25, name_and_description, plain_words),
         "rank-bm25 prepared": partial(_rank_bm25, with_parameters, prepared_words),
         "keyword": partial(_engine, None, "keyword"),
-        **{f"semantic{which}": partial(_engine, each, "semantic") for which, each in encoders.items()},
-        **{f"hybrid{which}": partial(_engine, each, "hybrid") for which, each in encoders.items()},
+        **{f"semantic{which}": partial(_engine, each, "semantic") for which, each in opened.items()},
+        **{f"hybrid{which}": partial(_engine, each, "hybrid") for which, each in opened.items()},
     }
 
 
-def encoders_to_measure(encoder: str | None, *, left_out: Encoder | None = None) -> dict[str, Encoder]:
-    """What is built in, without a name; the one *left_out* of training what is asked; *encoder*, under its own name."""
+def encoders_to_measure(specs: Sequence[str], *, left_out: Encoder | None = None) -> dict[str, Encoder]:
+    """What is built in, without a name; the one *left_out* of training what is asked; *specs*, by their names."""
     encoders = {"": open_encoder(BUILT_IN)}
     if left_out:
         encoders[" (left out)"] = left_out
-    if encoder:
-        encoders[f" ({Path(encoder).name})"] = open_encoder(encoder)
+    encoders |= {f" ({Path(spec).name})": open_encoder(spec) for spec in specs}
     return encoders
+
+
+def add_encoder_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--encoder", action="append", default=[], help="also measure semantic and hybrid with this model; repeatable"
+    )
 
 
 def encoder_without(name: str, folder: Path | None) -> Encoder | None:
@@ -165,7 +170,7 @@ def _print_table(results: Mapping[str, Mapping[str, Quality]]) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall", description=__doc__.partition("\n")[0])
     add_sets_option(parser)
-    parser.add_argument("--encoder", help="also measure semantic and hybrid with this model")
+    add_encoder_option(parser)
     parser.add_argument("--left-out", type=Path, help="a folder of encoders' folders, each trained without some sets")
     parser.add_argument("--systems", help="only these, by comma: 'rank-bm25 plain,keyword'")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")

@@ -44,7 +44,7 @@ from toolsearch.tools.definition import ToolReference, ToolSearchResponse
 from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import RevealSetting
 from toolsearch.wire.formats import RenderedTools
-from toolsearch_indexes.encoders.opening import BUILT_IN
+from toolsearch_indexes.encoders.opening import AUTO
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.index import ToolSearchIndex
@@ -83,7 +83,8 @@ class ToolSearch:
     catalog    a Catalog, or a list of what a Catalog takes. The engine follows every change of a Catalog; whoever made
                it closes it
     strategy   what ranks unless a search says otherwise: "auto" is hybrid with an encoder, and keyword without one
-    encoder    an Encoder, or what `open_encoder` takes: "built-in", "multilingual", a folder, or the name of a
+    encoder    an Encoder, or what `open_encoder` takes: "auto" (the transformer where its weights are installed,
+               else the built-in one), "built-in", "transformer", "multilingual", a folder, or the name of a
                sentence-transformers model; None searches without meaning
     index_dir  where the index is kept between starts; None keeps it in memory
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
@@ -103,7 +104,7 @@ class ToolSearch:
         catalog: Catalog | Iterable[ToolLike],
         *,
         strategy: Strategy = "auto",
-        encoder: Encoder | str | Path | None = BUILT_IN,
+        encoder: Encoder | str | Path | None = AUTO,
         index_dir: str | Path | None = None,
         sessions: SessionStore | None = None,
         options: SessionOptions | None = None,

@@ -32,7 +32,7 @@ from toolsearch.setting_fields import settings_in
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_sources import GivenSettings
 from toolsearch.setting_values import Count, Seconds, StrategyName
-from toolsearch_indexes.encoders.opening import BUILT_IN
+from toolsearch_indexes.encoders.opening import AUTO
 
 __all__ = [
     "AdvisorSettings",
@@ -55,8 +55,9 @@ class RankingSettings(SettingsSection):
         default="auto", description="What ranks; auto is hybrid where there is an encoder, else keyword."
     )
     encoder: str | None = Field(
-        default=BUILT_IN,
-        description="built-in, multilingual, a folder, or a sentence-transformers model; hybrid and semantic need one.",
+        default=AUTO,
+        description="auto (transformer where it is installed, else built-in), built-in, transformer, multilingual, a "
+        "folder, or a sentence-transformers model; hybrid and semantic need one.",
     )
     requests: bool = Field(
         default=True,

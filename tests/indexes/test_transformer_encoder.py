@@ -9,12 +9,20 @@ import numpy as np
 import pytest
 
 from toolsearch import Catalog, ToolSearch
-from toolsearch_indexes.encoders.opening import open_encoder
+from toolsearch_indexes.encoders.opening import chosen, is_quick, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import EncoderError
 
 DISTRIBUTION = Path(__file__).parents[2] / "indexes" / "transformer"
 MODULE = "toolsearch_transformer"
+
+
+@pytest.fixture(autouse=True)
+def not_installed_for_others():
+    """A module that was imported once would be found again."""
+    sys.modules.pop(MODULE, None)
+    yield
+    sys.modules.pop(MODULE, None)
 
 
 @pytest.fixture
@@ -46,3 +54,26 @@ def test_without_its_weights_it_says_how_to_install_them(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, MODULE, None)
     with pytest.raises(EncoderError, match=r"pip install \./indexes/transformer"):
         open_encoder("transformer")
+
+
+def test_it_is_used_by_itself_where_it_is_installed(monkeypatch) -> None:
+    assert chosen("auto") == "built-in"
+    assert is_quick("auto")
+    with Catalog.from_module("statistics") as catalog:
+        with ToolSearch(catalog) as engine:
+            assert engine.index.arm.encoder.id == open_encoder("built-in").id
+
+        monkeypatch.syspath_prepend(str(DISTRIBUTION))
+        assert chosen("auto") == "transformer"
+        assert not is_quick("auto")
+        with ToolSearch(catalog) as engine:
+            assert engine.index.arm.encoder.id == open_encoder("transformer").id
+
+
+def test_an_index_is_built_anew_when_it_is_installed(monkeypatch, tmp_path) -> None:
+    with Catalog.from_module("statistics") as catalog, ToolSearch(catalog, index_dir=tmp_path):
+        pass
+    monkeypatch.syspath_prepend(str(DISTRIBUTION))
+    with ToolSearch.open(tmp_path) as engine:
+        assert engine.index.arm.encoder.id == open_encoder("transformer").id
+        assert engine.search("value in the middle", limit=1)[0].name.startswith("statistics__median")

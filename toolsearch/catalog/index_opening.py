@@ -14,7 +14,7 @@ from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource
 from toolsearch.catalog.snapshot import CatalogSnapshot
 from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.errors import EncoderError, IndexStoreError, MissingExtraError
-from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
+from toolsearch_indexes.encoders.opening import is_quick, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.strategies import Strategy
@@ -110,6 +110,6 @@ class IndexOpener:
 
 def own_cache(keeper: IndexKeeper | None, encoder: Encoder | str | Path | None) -> VectorCache:
     """A cache of vectors for one engine: kept in its directory, unless *encoder* is so fast that it is not worth it."""
-    if isinstance(keeper, IndexDirectory) and encoder not in (None, BUILT_IN):
+    if isinstance(keeper, IndexDirectory) and not is_quick(encoder):
         return keeper.vector_cache()
     return VectorCache()

@@ -50,7 +50,7 @@ from toolsearch.tools.providers import tools_by_name
 from toolsearch.wire.answers import ChatResponse
 from toolsearch.wire.capabilities import Endpoint, RevealSetting, capabilities_of
 from toolsearch.wire.messages import Message
-from toolsearch_indexes.encoders.opening import BUILT_IN
+from toolsearch_indexes.encoders.opening import AUTO
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.strategies import Strategy
 from toolsearch_indexes.vector_cache import VectorCache
@@ -100,7 +100,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         pins: Collection[str] = (),
         mode: RevealSetting = "auto",
         strategy: Strategy = "auto",
-        encoder: Encoder | str | Path | None = BUILT_IN,
+        encoder: Encoder | str | Path | None = AUTO,
         requests: bool = True,
         requests_files: Iterable[str | Path] = (),
         sessions: SessionStore | None = None,
@@ -119,7 +119,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             max_rounds=max_rounds,
         )
         files = file_list(requests_files)
-        is_own = strategy != "auto" or encoder != BUILT_IN or not requests or files or sessions is not None
+        is_own = strategy != "auto" or encoder != AUTO or not requests or files or sessions is not None
         if engine is not None and is_own:
             raise BadSettingError(
                 "strategy, encoder, requests, requests_files and sessions are the engine's: give them to it, not here"

@@ -61,7 +61,7 @@ EncoderOption: TypeAlias = Annotated[
     typer.Option(
         "--encoder",
         metavar="SPEC",
-        help="For search by meaning, instead of the built-in: multilingual, a folder with an ONNX model, or a "
+        help="For search by meaning: auto, built-in, transformer, multilingual, a folder with an ONNX model, or a "
         "sentence-transformers model or folder.",
     ),
 ]

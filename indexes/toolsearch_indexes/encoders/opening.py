@@ -1,21 +1,24 @@
-"""Which encoder a text means: ``built-in``, ``transformer``, ``multilingual``, ``onnx:FOLDER``, a folder, or the name of
-a sentence-transformers model.
+"""Which encoder a text means: ``auto``, ``built-in``, ``transformer``, ``multilingual``, ``onnx:FOLDER``, a folder, or
+the name of a sentence-transformers model.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder, is_static
 from toolsearch_indexes.errors import EncoderError
 
+AUTO = "auto"
 BUILT_IN = "built-in"
 TRANSFORMER = "transformer"
 MULTILINGUAL = "multilingual"
 _ONNX = "onnx:"
+_WEIGHTS = "toolsearch_transformer"  # a distribution of its own, in indexes/transformer
 
 
 def open_encoder(spec: str | Path) -> Encoder:
@@ -24,7 +27,7 @@ def open_encoder(spec: str | Path) -> Encoder:
 
     Raises MissingExtraError or EncoderError, which say what to do.
     """
-    text = str(spec)
+    text = chosen(spec)
     if text == BUILT_IN:
         return _built_in()
     if text == TRANSFORMER:
@@ -45,6 +48,19 @@ def open_encoder(spec: str | Path) -> Encoder:
     return SentenceTransformerEncoder(text)
 
 
+def chosen(spec: str | Path) -> str:
+    """Return *spec*, or what ``auto`` means here: the transformer where it is installed, else the built-in one."""
+    text = str(spec)
+    if text != AUTO:
+        return text
+    return TRANSFORMER if find_spec(_WEIGHTS) else BUILT_IN
+
+
+def is_quick(encoder: object) -> bool:
+    """Whether what *encoder* gives, the text of one or None, is made anew as quickly as it is looked up."""
+    return encoder is None or (isinstance(encoder, str) and chosen(encoder) == BUILT_IN)
+
+
 @cache
 def _built_in() -> Encoder:
     """One for the whole process: it never changes, and holds 8 MB."""
@@ -54,7 +70,7 @@ def _built_in() -> Encoder:
 def _transformer() -> Encoder:
     """The one whose weights are a package of their own."""
     try:
-        package = import_module("toolsearch_transformer")
+        package = import_module(_WEIGHTS)
     except ImportError as error:
         raise EncoderError(
             "the encoder 'transformer' has its weights in a package of its own, which is not installed; in a copy of"

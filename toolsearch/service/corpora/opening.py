@@ -34,7 +34,7 @@ from toolsearch.threads import BoundedThreads
 from toolsearch.tools.definition import Tool
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wiring import build_engine
-from toolsearch_indexes.encoders.opening import BUILT_IN
+from toolsearch_indexes.encoders.opening import is_quick
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vector_store import MemoryVectorStore, VectorStore
 
@@ -245,7 +245,7 @@ def _vector_cache(settings: ServiceSettings, indexes: Path | None, shared: Vecto
     """One for all corpora: where replicas share it, or in a file, unless the encoder is so fast that it is not worth
     keeping vectors twice.
     """
-    if settings.index.encoder in (None, BUILT_IN):
+    if is_quick(settings.index.encoder):
         return VectorCache(MemoryVectorStore(0))
     if shared is not None:
         return VectorCache(shared)
