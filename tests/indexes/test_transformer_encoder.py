@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from toolsearch import Catalog, ToolSearch
+from toolsearch_indexes.encoders import opening
 from toolsearch_indexes.encoders.opening import chosen, is_quick, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.errors import EncoderError
@@ -21,8 +22,10 @@ MODULE = "toolsearch_transformer"
 def not_installed_for_others():
     """A module that was imported once would be found again."""
     sys.modules.pop(MODULE, None)
+    opening._transformer.cache_clear()
     yield
     sys.modules.pop(MODULE, None)
+    opening._transformer.cache_clear()
 
 
 @pytest.fixture

@@ -67,8 +67,9 @@ def _built_in() -> Encoder:
     return StaticEncoder()
 
 
+@cache
 def _transformer() -> Encoder:
-    """The one whose weights are a package of their own."""
+    """The one whose weights are a package of their own; one for the whole process, as of the built-in one."""
     try:
         package = import_module(_WEIGHTS)
     except ImportError as error:
