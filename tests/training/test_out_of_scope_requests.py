@@ -1,4 +1,4 @@
-"""Requests that no tool of a server serves: that the tools they name are there, and that no request is served after all."""
+"""Requests that no tool of a server serves: the tools they name are there, and none is served after all."""
 
 from __future__ import annotations
 
