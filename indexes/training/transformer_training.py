@@ -83,7 +83,6 @@ def train(
             torch.nn.utils.clip_grad_norm_(model.bert.parameters(), _LONGEST_GRADIENT)
             optimizer.step()
             on_step(step, float(loss.detach()))
-    model.bert.eval()
 
 
 def told_apart(texts: Any, tools: Any, *, same: Any) -> Any:
@@ -101,8 +100,8 @@ def told_apart(texts: Any, tools: Any, *, same: Any) -> Any:
 
 
 def _loss(model: SentenceModel, reader: _Reader, known: Any, lessons: IntArray, how: TransformerTraining) -> Any:
-    functional = require("torch", what=_WHAT, extra=_EXTRA).nn.functional
     torch = require("torch", what=_WHAT, extra=_EXTRA)
+    functional = torch.nn.functional
     is_short = torch.rand(len(lessons)).numpy() < _SHORT
     rows = np.concatenate([lessons[:, 0], lessons[:, 1], np.where(is_short, lessons[:, 2], lessons[:, 3])])
     vectors, taught = reader.vectors(model, rows, dropout=_TOKEN_DROPOUT), known[torch.from_numpy(rows)].float()
