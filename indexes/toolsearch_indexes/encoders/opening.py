@@ -69,7 +69,7 @@ def _built_in() -> Encoder:
 
 @cache
 def _transformer() -> Encoder:
-    """The one whose weights are a package of their own; one for the whole process, as of the built-in one."""
+    """One for the whole process, too, out of the package that has its weights."""
     try:
         package = import_module(_WEIGHTS)
     except ImportError as error:
