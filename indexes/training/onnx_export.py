@@ -1,18 +1,31 @@
-"""A sentence model as a folder that OnnxEncoder opens: an int8 graph that gives unit vectors, and its tokenizer."""
+"""A model as a folder that OnnxEncoder or OnnxReader opens: an int8 graph, and its tokenizer."""
 
 from __future__ import annotations
 
 import json
 import tempfile
 import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolsearch_indexes.encoders.extras import require
+from training.pair_model import PairModel, log_odds
 from training.sentence_model import SentenceModel, unit_vectors
 
 _WHAT, _EXTRA = "exporting to ONNX", "dev"
 _OPSET = 17
+FLOAT_WEIGHTS = "float.pt"  # beside a graph: what another training may start from; not for shipping
+
+
+class _Names(NamedTuple):
+    inputs: Sequence[str]
+    output: str
+
+
+_SENTENCE = _Names(("input_ids", "attention_mask"), "sentence_embedding")
+_PAIR = _Names((*_SENTENCE.inputs, "token_type_ids"), "log_odds")
 
 
 def export(model: SentenceModel, folder: Path, *, max_tokens: int = 256, int8: bool = True) -> None:
@@ -22,40 +35,51 @@ def export(model: SentenceModel, folder: Path, *, max_tokens: int = 256, int8: b
 
     The model is left on the CPU, ready to run. Raises MissingExtraError.
     """
+    _write_settings(model.tokenizer, folder, max_tokens)
+    _write_graph(model.bert, partial(unit_vectors, model.bert), _SENTENCE, folder / "model.onnx", int8=int8)
+
+
+def export_reader(model: PairModel, folder: Path, *, max_tokens: int) -> None:
+    """The same for what reads two texts together, of *max_tokens* with what begins, parts and ends them."""
+    _write_settings(model.tokenizer, folder, max_tokens)
+    torch = require("torch", what=_WHAT, extra="semantic")
+    both = torch.nn.ModuleList([model.bert, model.head])
+    _write_graph(both, partial(log_odds, model.bert, model.head), _PAIR, folder / "model.onnx", int8=True)
+
+
+def _write_settings(tokenizer: Any, folder: Path, max_tokens: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    model.tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": max_tokens}), encoding="utf-8")
-    if not int8:
-        _write_graph(model.bert, folder / "model.onnx")
-        return
+
+
+def _write_graph(module: Any, forward: Callable[..., Any], names: _Names, file: Path, *, int8: bool) -> None:
+    """*forward* takes integers (n, tokens) for each input and runs *module*, whose weights become the graph's."""
     with tempfile.TemporaryDirectory() as scratch:
-        float_graph = Path(scratch, "float.onnx")
-        _write_graph(model.bert, float_graph)
-        _quantize(float_graph, folder / "model.onnx")
+        float_graph = Path(scratch, "float.onnx") if int8 else file
+        _trace(module, forward, names, float_graph)
+        if int8:
+            _quantize(float_graph, file)
 
 
-def _write_graph(bert: Any, file: Path) -> None:
+def _trace(module: Any, forward: Callable[..., Any], names: _Names, file: Path) -> None:
     torch = require("torch", what=_WHAT, extra="semantic")
     require("onnx", what=_WHAT, extra=_EXTRA)
-
-    def forward(input_ids: Any, attention_mask: Any) -> Any:
-        return unit_vectors(bert, input_ids, attention_mask)
-
     graph = torch.nn.Module()
-    graph.bert = bert  # whose weights become the graph's
+    graph.module = module
     graph.forward = forward
     # Without padding in the example, tracing would conclude that no mask is ever needed.
-    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+    example = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
     texts, tokens = {0: "texts"}, {0: "texts", 1: "tokens"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the exporter by tracing: it is the old one, and it traces
         torch.onnx.export(
             graph.cpu().eval(),
-            (torch.ones_like(mask), mask),
+            (torch.ones_like(example), example, torch.zeros_like(example))[: len(names.inputs)],
             str(file),
-            input_names=["input_ids", "attention_mask"],
-            output_names=["sentence_embedding"],
-            dynamic_axes={"input_ids": tokens, "attention_mask": tokens, "sentence_embedding": texts},
+            input_names=list(names.inputs),
+            output_names=[names.output],
+            dynamic_axes={**dict.fromkeys(names.inputs, tokens), names.output: texts},
             opset_version=_OPSET,
             dynamo=False,  # the newer exporter wants onnxscript, takes five times as long and gives no better graph
         )

@@ -13,29 +13,28 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
-
 from toolsearch_indexes.encoders.extras import require
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
 from training.corpora import written_tools
-from training.onnx_export import export
+from training.onnx_export import FLOAT_WEIGHTS, export
+from training.reports import StepReport
 from training.sentence_model import SentenceModel, minilm
 from training.sources import public_tools
 from training.transformer_lessons import Course
 from training.transformer_training import TransformerTraining, train
 
 _DATA = Path(__file__).parent / "data"
-_REPORT_EVERY = 25  # steps
 _PROBES = 200  # texts by which the export is compared with the model
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     started = time.perf_counter()
-    require("torch", what="training a transformer", extra="semantic").set_num_threads(options.threads)
+    torch = require("torch", what="training a transformer", extra="semantic")
+    torch.set_num_threads(options.threads)
     model = minilm(layers=options.layers)
     how = TransformerTraining(steps=options.steps, batch=options.batch, rate=options.rate, seed=options.seed)
-    losses: list[float] = []
+    report = StepReport(how.steps, started)
     if how.steps:
         course = Course.of(
             model.tokenizer,
@@ -45,30 +44,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         print("requests: " + ", ".join(f"{name} {len(rows)}" for name, rows in course.requests.items()))
         print(f"parts of tools: {sum(map(len, course.parts.values()))}")
-        train(model, minilm(), course, how, _Report(losses, how.steps, started))
+        train(model, minilm(), course, how, report)
     export(model, options.out)
+    torch.save(model.bert.state_dict(), options.out / FLOAT_WEIGHTS)
     record = {
         "layers": options.layers,
         **asdict(how),
         "seconds": round(time.perf_counter() - started),
-        "losses": losses,
+        "losses": report.losses,
     }
     (options.out / "training.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
     print(
         _description(model, options.out, [query for tool in written_tools(_DATA) for query in tool.queries][:_PROBES])
     )
     return 0
-
-
-class _Report:
-    def __init__(self, losses: list[float], steps: int, started: float) -> None:
-        self._losses, self._steps, self._started = losses, steps, started
-
-    def __call__(self, step: int, loss: float) -> None:
-        self._losses.append(round(loss, 4))
-        if step % _REPORT_EVERY == 0 or step == self._steps:
-            mean, seconds = np.mean(self._losses[-_REPORT_EVERY:]), time.perf_counter() - self._started
-            print(f"step {step} of {self._steps}: loss {mean:.3f}, {seconds:.0f} s", flush=True)
 
 
 def _description(model: SentenceModel, folder: Path, texts: Sequence[str]) -> str:
@@ -83,7 +72,7 @@ def _description(model: SentenceModel, folder: Path, texts: Sequence[str]) -> st
         encoder.encode_queries([text])
     milliseconds = (time.process_time() - start) * 1e3 / len(texts)
     cosines = (exact * vectors).sum(axis=1)
-    megabytes = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
+    megabytes = sum(file.stat().st_size for file in folder.iterdir() if file.name != FLOAT_WEIGHTS) / 1e6
     return (
         f"{folder}: {megabytes:.1f} MB; cosines to the model in float: mean {cosines.mean():.4f},"
         f" least {cosines.min():.4f}; {milliseconds:.2f} ms of CPU a query, one thread"

@@ -19,8 +19,8 @@ from training.corpora import TrainingTool
 from training.lessons import IntArray, Lesson, Lessons, Texts
 
 _FEWEST = 3  # requests of a tool, of which one is asked and two describe it
-_MEASURED_FILES = frozenset({"aws", "github", "google"})  # catalogues of benchmarks.agent_queries
-_MEASURED_SERVERS = frozenset(
+MEASURED_FILES = frozenset({"aws", "github", "google"})  # catalogues of benchmarks.agent_queries
+MEASURED_SERVERS = frozenset(
     {"everything", "fetch", "filesystem", "git", "github", "memory", "sequential-thinking", "time"}
 )
 
@@ -65,7 +65,7 @@ class Course:
         lessons.add_tools("written", written, with_parts=False)
         requests = {name: _rows([request.lesson for request in found]) for name, found in lessons.requests.items()}
         for path in sorted(shipped.glob("*.jsonl")):
-            if path.stem not in _MEASURED_FILES and (found := list(_shipped(path, texts, lessons.tools + 1))):
+            if path.stem not in MEASURED_FILES and (found := list(_shipped(path, texts, lessons.tools + 1))):
                 requests[path.stem] = _rows(found)
                 lessons.tools = found[-1].tool
         flat, ends = texts.flat()
@@ -80,7 +80,7 @@ def _shipped(path: Path, texts: Texts, first: int) -> Iterator[Lesson]:
     with path.open(encoding="utf-8") as lines:
         tools = [json.loads(line) for line in lines]
     for number, tool in enumerate(tools, first):
-        if tool["server"] in _MEASURED_SERVERS or len(tool["requests"]) < _FEWEST:
+        if tool["server"] in MEASURED_SERVERS or len(tool["requests"]) < _FEWEST:
             continue
         name = texts.add(f"{spaced(tool['server'])} {spaced(tool['name'])}")
         requests = [texts.add(request) for request in tool["requests"]]

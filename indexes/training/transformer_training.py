@@ -69,15 +69,15 @@ def train(
     """Train *model* in place, and leave it ready to run. *teacher* has vectors of the same width."""
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     torch.manual_seed(how.seed)  # which tokens are left out
-    reader = _Reader(course, how.tokens, model.tokenizer)
-    known = _known(teacher, reader, course)
+    texts = TextVectors(course.flat, course.ends, how.tokens, model.tokenizer)
+    known = texts.known(teacher, _used(course))
     draw = _Batches(course, known, how)
     optimizer = torch.optim.AdamW(model.bert.parameters(), lr=how.rate, weight_decay=0.01)
-    with _without_dropout(model.bert):
+    with without_dropout(model.bert):
         for step in range(1, how.steps + 1):
             for group in optimizer.param_groups:
-                group["lr"] = how.rate * _share_of_rate(step, how.steps)
-            loss = _loss(model, reader, known, draw.next(), how)
+                group["lr"] = how.rate * share_of_rate(step, how.steps)
+            loss = _loss(model, texts, known, draw.next(), how)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.bert.parameters(), _LONGEST_GRADIENT)
@@ -99,12 +99,12 @@ def told_apart(texts: Any, tools: Any, *, same: Any) -> Any:
     return (cross_entropy(logits, right) + cross_entropy(logits.T, right)) / 2
 
 
-def _loss(model: SentenceModel, reader: _Reader, known: Any, lessons: IntArray, how: TransformerTraining) -> Any:
+def _loss(model: SentenceModel, read: TextVectors, known: Any, lessons: IntArray, how: TransformerTraining) -> Any:
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     functional = torch.nn.functional
     is_short = torch.rand(len(lessons)).numpy() < _SHORT
     rows = np.concatenate([lessons[:, 0], lessons[:, 1], np.where(is_short, lessons[:, 2], lessons[:, 3])])
-    vectors, taught = reader.vectors(model, rows, dropout=_TOKEN_DROPOUT), known[torch.from_numpy(rows)].float()
+    vectors, taught = read.vectors(model, rows, dropout=_TOKEN_DROPOUT), known[torch.from_numpy(rows)].float()
     (texts, tools), (known_texts, known_tools) = _sides(vectors), _sides(taught)
     text, tool = torch.from_numpy(lessons[:, 0]), torch.from_numpy(lessons[:, -1])
     same = (text[:, None] == text) | (tool[:, None] == tool) | (known_tools @ known_tools.T > _ALIKE)
@@ -124,20 +124,19 @@ def _sides(vectors: Any) -> tuple[Any, Any]:
     return texts, normalize(names + others, dim=-1)
 
 
-def _share_of_rate(step: int, steps: int) -> float:
+def share_of_rate(step: int, steps: int) -> float:
     """Rise to the full learning rate during the warm-up, then fall, both in a straight line."""
     warm_up = max(1, int(_WARM_UP * steps))
     return step / warm_up if step <= warm_up else max(_LEAST_RATE, (steps - step + 1) / (steps - warm_up))
 
 
-class _Reader:
-    """From the numbers of texts to their vectors, in bfloat16 where that is quicker."""
+class TextVectors:
+    """From the numbers of texts, kept as in `Course`, to their vectors; in bfloat16 where that is quicker."""
 
-    def __init__(self, course: Course, tokens: int, tokenizer: Any) -> None:
-        self._course = course
-        self._lengths = np.minimum(np.diff(course.ends), tokens)
-        ends: Sequence[int] = tokenizer.encode("").ids or (0, 0)  # what begins a text, and what ends it
-        self._first, self._last = ends
+    def __init__(self, flat: IntArray, ends: IntArray, tokens: int, tokenizer: Any) -> None:
+        self._flat, self._ends = flat, ends
+        self._lengths = np.minimum(np.diff(ends), tokens)
+        self._first, self._last = ends_of_text(tokenizer)
 
     def vectors(self, model: SentenceModel, rows: IntArray, *, dropout: float = 0.0) -> Any:
         """Return (n, d) unit rows, in the order of *rows*; *dropout* is the share of tokens that are left out."""
@@ -146,33 +145,48 @@ class _Reader:
         vectors = torch.cat([self._bucket(model, rows[bucket], dropout) for bucket in buckets if len(bucket)])
         return vectors[torch.from_numpy(np.argsort(np.concatenate(buckets)))]
 
+    def known(self, model: SentenceModel, rows: IntArray) -> Any:
+        """Return what *model* says of *rows*: (texts, d) in half precision, all others zero."""
+        torch = require("torch", what=_WHAT, extra=_EXTRA)
+        used = np.unique(rows)
+        used = used[np.argsort(self._lengths[used], kind="stable")]  # a batch is padded to its longest
+        known = torch.zeros(len(self._lengths), model.bert.config.hidden_size, dtype=torch.float16)
+        with torch.no_grad():
+            for begin in range(0, len(used), _TEACHER_BATCH):
+                batch = used[begin : begin + _TEACHER_BATCH]
+                known[torch.from_numpy(batch)] = self.vectors(model, batch).half()
+        return known
+
     def _bucket(self, model: SentenceModel, rows: IntArray, dropout: float) -> Any:
         torch = require("torch", what=_WHAT, extra=_EXTRA)
-        lengths, begins = self._lengths[rows, None], self._course.ends[rows, None]
+        lengths, begins = self._lengths[rows, None], self._ends[rows, None]
         place = np.arange(lengths.max() + 2) - 1  # of what begins a text: -1
         is_text = (place >= 0) & (place < lengths)
-        ids = np.where(is_text, self._course.flat[np.where(is_text, begins + place, 0)], self._last)
+        ids = np.where(is_text, self._flat[np.where(is_text, begins + place, 0)], self._last)
         ids[:, 0] = self._first
         mask = torch.from_numpy(place <= lengths)
         if dropout:
             mask = mask & ~(torch.from_numpy(is_text) & (torch.rand(mask.shape) < dropout))
-        with torch.autocast("cpu", torch.bfloat16, enabled=torch.ops.mkldnn._is_mkldnn_bf16_supported()):
+        with quick_numbers():
             return unit_vectors(model.bert, torch.from_numpy(ids), mask.long())
 
 
-def _known(teacher: SentenceModel, reader: _Reader, course: Course) -> Any:
-    """What the teacher says of all texts that lessons use: (texts, d) in half precision, the others zero."""
+def ends_of_text(tokenizer: Any) -> tuple[int, int]:
+    """The numbers of what begins a text, and of what ends it."""
+    first, last = tokenizer.encode("").ids or (0, 0)
+    return first, last
+
+
+def quick_numbers() -> Any:
+    """A context in which a model computes in bfloat16, where the processor is made for it."""
     torch = require("torch", what=_WHAT, extra=_EXTRA)
-    used = np.unique(
-        np.concatenate([rows[:, :-1].ravel() for rows in (*course.requests.values(), *course.parts.values())])
-    )
-    used = used[np.argsort(np.diff(course.ends)[used], kind="stable")]  # a batch is padded to its longest
-    known = torch.zeros(len(course.ends) - 1, teacher.bert.config.hidden_size, dtype=torch.float16)
-    with torch.no_grad():
-        for begin in range(0, len(used), _TEACHER_BATCH):
-            batch = used[begin : begin + _TEACHER_BATCH]
-            known[torch.from_numpy(batch)] = reader.vectors(teacher, batch).half()
-    return known
+    return torch.autocast("cpu", torch.bfloat16, enabled=torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def _used(course: Course) -> IntArray:
+    """The texts that lessons are of."""
+    lessons = (*course.requests.values(), *course.parts.values())
+    return np.concatenate([rows[:, :-1].ravel() for rows in lessons])
 
 
 class _Batches:
@@ -237,7 +251,7 @@ def _clusters(lessons: IntArray, known: Any, seed: int) -> Iterator[IntArray]:
 
 
 @contextmanager
-def _without_dropout(bert: Any) -> Iterator[None]:
+def without_dropout(bert: Any) -> Iterator[None]:
     """Train without: with so few layers it costs a third of the time and was not needed."""
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     layers = [module for module in bert.modules() if isinstance(module, torch.nn.Dropout)]

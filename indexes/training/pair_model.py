@@ -1,0 +1,43 @@
+"""A BERT that reads two texts together, and says with what log odds the second serves the first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from toolsearch_indexes.encoders.extras import require
+from training.sentence_model import SentenceModel
+
+_WHAT, _EXTRA = "training a reader", "semantic"
+
+
+@dataclass(frozen=True, slots=True)
+class PairModel:
+    """bert       as in `SentenceModel`
+    head       a torch.nn.Linear from twice the width of the BERT to 1
+    tokenizer  a tokenizers.Tokenizer
+    """
+
+    bert: Any
+    head: Any
+    tokenizer: Any
+
+    @classmethod
+    def on(cls, model: SentenceModel) -> PairModel:
+        """Start from *model*, whose BERT is taken over. What it says at first depends on torch's seed."""
+        torch = require("torch", what=_WHAT, extra=_EXTRA)
+        head = torch.nn.Linear(2 * model.bert.config.hidden_size, 1)
+        torch.nn.init.normal_(head.weight, std=0.02)
+        torch.nn.init.zeros_(head.bias)
+        return cls(model.bert, head, model.tokenizer)
+
+
+def log_odds(bert: Any, head: Any, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Any:
+    """Return (n,): what *head* makes of the first token's vector beside the mean of all; (n, tokens) integers each."""
+    torch = require("torch", what=_WHAT, extra=_EXTRA)
+    tokens = bert(
+        input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
+    ).last_hidden_state.float()
+    weights = attention_mask.unsqueeze(-1).to(tokens.dtype)
+    mean = (tokens * weights).sum(1) / weights.sum(1).clamp(min=1)
+    return head(torch.cat([tokens[:, 0], mean], dim=1))[:, 0]

@@ -1,0 +1,82 @@
+"""Trains a reader and writes it as int8 ONNX, for OnnxReader.
+
+python -m training.reader --out FOLDER [--start FOLDER_OF_A_TRAINED_TRANSFORMER] [--cache FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from toolsearch_indexes.encoders.extras import require
+from training.corpora import written_tools
+from training.onnx_export import FLOAT_WEIGHTS, export_reader
+from training.pair_model import PairModel
+from training.reader_lessons import ReadingCourse
+from training.reader_training import ReaderTraining, train
+from training.reports import StepReport
+from training.sentence_model import minilm
+from training.sources import public_tools
+
+_DATA = Path(__file__).parent / "data"
+_LAYERS = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    started = time.perf_counter()
+    torch = require("torch", what="training a reader", extra="semantic")
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    start = minilm(layers=_LAYERS)
+    if options.start:
+        start.bert.load_state_dict(torch.load(options.start / FLOAT_WEIGHTS))
+    model = PairModel.on(start)
+    how = ReaderTraining(steps=options.steps, questions=options.questions, rate=options.rate, seed=options.seed)
+    course = ReadingCourse.of(
+        model.tokenizer,
+        public_tools(options.cache, options.seed),
+        written_tools(_DATA),
+        _DATA / "requests",
+        _DATA / "out_of_scope.jsonl",
+        _DATA / "neighbours.jsonl",
+        options.seed,
+    )
+    for name, shelf in course.shelves.items():
+        print(f"{name}: {len(shelf.texts)} tools, {len(shelf.questions)} questions", flush=True)
+    report = StepReport(how.steps, started)
+    train(model, course, how, report)
+    export_reader(model, options.out, max_tokens=how.tokens)
+    record = {**asdict(how), "seconds": round(time.perf_counter() - started), "losses": report.losses}
+    (options.out / "training.json").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    summary, _, usage = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        prog="python -m training.reader",
+        description=summary,
+        epilog=usage,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    defaults = ReaderTraining()
+    root = Path(__file__).parents[2]
+    parser.add_argument("--out", type=Path, required=True, help="the folder to write")
+    parser.add_argument("--start", type=Path, help="what training.transformer wrote with 3 layers; none: MiniLM")
+    parser.add_argument("--cache", type=Path, default=root / ".training", help="for what is fetched")
+    parser.add_argument("--steps", type=int, default=defaults.steps)
+    parser.add_argument("--questions", type=int, default=defaults.questions, help="in a step")
+    parser.add_argument("--rate", type=float, default=defaults.rate, help="the highest learning rate")
+    parser.add_argument("--threads", type=int, default=2, help="of the CPU")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
