@@ -228,6 +228,8 @@ if TYPE_CHECKING:
     from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
     from toolsearch_indexes.encoders.static import StaticEncoder
     from toolsearch_indexes.explanation import Explanation, WordMatch
+    from toolsearch_indexes.onnx_reader import OnnxReader
+    from toolsearch_indexes.reader import Reader, open_reader
     from toolsearch_indexes.selection import Selection
     from toolsearch_indexes.strategies import Strategy
     from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
@@ -454,6 +456,8 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch_indexes.encoders.sentence_transformer": ("SentenceTransformerEncoder",),
     "toolsearch_indexes.encoders.static": ("StaticEncoder",),
     "toolsearch_indexes.explanation": ("Explanation", "WordMatch"),
+    "toolsearch_indexes.onnx_reader": ("OnnxReader",),
+    "toolsearch_indexes.reader": ("Reader", "open_reader"),
     "toolsearch_indexes.selection": ("Selection",),
     "toolsearch_indexes.strategies": ("Strategy",),
     "toolsearch_indexes.tool_index": ("ExplainsSearches", "ToolIndex"),
@@ -573,6 +577,7 @@ __all__ = [
     "NotPermittedError",
     "O200kTokenCounter",
     "OnnxEncoder",
+    "OnnxReader",
     "OpenAIChatModel",
     "OpenAIResponsesModel",
     "PassThrough",
@@ -587,6 +592,7 @@ __all__ = [
     "QueryAnswer",
     "QueryFile",
     "Reach",
+    "Reader",
     "ReceiptStoreError",
     "RecordConflictError",
     "RecordStoreError",
@@ -722,6 +728,7 @@ __all__ = [
     "http_app",
     "json_schema_of",
     "open_encoder",
+    "open_reader",
     "parse_tool_calls",
     "partial_results",
     "propose_queries",

@@ -48,6 +48,7 @@ from toolsearch_indexes.encoders.opening import AUTO
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.strategies import RANKINGS, Ranking, Strategy
 from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
 from toolsearch_indexes.vector_cache import VectorCache
@@ -64,6 +65,7 @@ class EngineOptions(TypedDict, total=False):
 
     strategy: Strategy
     encoder: Encoder | str | Path | None
+    reader: Reader | str | Path | None
     sessions: SessionStore | None
     options: SessionOptions | None
     manager: ToolCallingManager | None
@@ -86,6 +88,9 @@ class ToolSearch:
     encoder    an Encoder, or what `open_encoder` takes: "auto" (the transformer where its weights are installed,
                else the built-in one), "built-in", "transformer", "multilingual", a folder, or the name of a
                sentence-transformers model; None searches without meaning
+    reader     a Reader, which reads the first tools of an answer by meaning and words beside the request, or what
+               `open_reader` takes: "auto" (the one whose weights are installed, if they are), or a folder; None reads
+               nothing again
     index_dir  where the index is kept between starts; None keeps it in memory
     telemetry  records searches, and with the default manager also calls; by default to OpenTelemetry's own providers
     cache      of vectors, to share with other engines; whoever made it closes it. None: one of its own
@@ -95,8 +100,8 @@ class ToolSearch:
     requests_files  and with yours what ``toolsearch enrich`` wrote into these files, which goes first. They are read
                now, each as a whole. Raises RequestsFileError
 
-    If an encoder cannot be loaded, or fails, that is an error (MissingExtraError or EncoderError). Under "auto" the
-    engine searches by keyword instead, and `notes` says why.
+    If an encoder or a reader cannot be loaded, or fails, that is an error (MissingExtraError or EncoderError). Under
+    "auto" the engine searches by keyword instead, or without the reader, and `notes` says why.
     """
 
     def __init__(
@@ -105,6 +110,7 @@ class ToolSearch:
         *,
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = AUTO,
+        reader: Reader | str | Path | None = AUTO,
         index_dir: str | Path | None = None,
         sessions: SessionStore | None = None,
         options: SessionOptions | None = None,
@@ -142,7 +148,7 @@ class ToolSearch:
         self._owns_cache = cache is None
         self._cache = cache or own_cache(keeper, encoder)
         asked = request_source(shipped=requests, files=requests_files)
-        self._opener = IndexOpener(self.catalog, strategy, encoder, keeper, self._cache, self._note, asked)
+        self._opener = IndexOpener(self.catalog, strategy, encoder, keeper, self._cache, self._note, asked, reader)
         own = None if index is None else CatalogIndex(self.catalog, index, requests=asked)
         self._followed = own or self._opener.open(stored)
         self.vocabulary = vocabulary_of(self.index)

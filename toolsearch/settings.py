@@ -59,6 +59,11 @@ class RankingSettings(SettingsSection):
         description="auto (transformer where it is installed, else built-in), built-in, transformer, multilingual, a "
         "folder, or a sentence-transformers model; hybrid and semantic need one.",
     )
+    reader: str = Field(
+        default=AUTO,
+        description="auto (the reader whose weights are installed, if they are), none, or a folder: reads the first "
+        "tools of an answer again, beside the request.",
+    )
     requests: bool = Field(
         default=True,
         description="Find widely used tools also by what their users ask for, which ships with the package.",

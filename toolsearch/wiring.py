@@ -142,6 +142,7 @@ def _engine_options(
     return EngineOptions(
         strategy=settings.index.strategy,
         encoder=settings.index.encoder,
+        reader=settings.index.reader,
         requests=settings.index.requests,
         requests_files=settings.index.requests_files,
         sessions=build_sessions(settings, persistence, clock=clock),
@@ -180,6 +181,7 @@ def build_tool_advisor(
         options=build_session_options(settings),
         strategy=own.strategy,
         encoder=own.encoder,
+        reader=own.reader,
         requests=own.requests,
         requests_files=own.requests_files,
         sessions=build_sessions(settings) if engine is None else None,

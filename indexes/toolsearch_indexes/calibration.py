@@ -21,7 +21,13 @@ SEMANTIC_REQUESTS = 0.52
 HYBRID_REQUESTS = 0.63
 _NONSENSE = -6.6  # where no word means anything
 _FEW = 5  # tools; among fewer, some are not much less likely to be near by chance
+_LEAST_SCORE = 1e-9
 _SHRINKAGE = 20  # tools after which what a catalog says of itself counts for more than what is usual
+
+
+# With a reader: log odds of an answer are OFFSET + FOUND times those of the search + READ times those of the reader.
+_READ_OFFSET, _READ_FOUND, _READ = 0.0, 1.0, 0.25
+READ_LEAST, READ_FOLLOWING, READ_SURE = -1.8, -2.5, -0.2  # as above
 
 
 class Scale(NamedTuple):
@@ -40,7 +46,23 @@ class Scale(NamedTuple):
 
     def score(self, raw: float) -> float:
         """Return the probability, in (0, 1)."""
-        return 1 / (1 + math.exp(-self.slope * raw - self.offset))
+        return score_of(self.slope * raw + self.offset)
+
+
+def score_of(log_odds: float) -> float:
+    """Return the probability, in (0, 1)."""
+    return 1 / (1 + math.exp(-log_odds))
+
+
+def log_odds_of(score: float) -> float:
+    """The inverse of `score_of`; a score of 1, of what is found by name, has great but finite log odds."""
+    bounded = min(max(score, _LEAST_SCORE), 1 - _LEAST_SCORE)
+    return math.log(bounded / (1 - bounded))
+
+
+def read_log_odds(found: float, read: float) -> float:
+    """The log odds that a tool serves a request, by those of the search and those of a reader."""
+    return _READ_OFFSET + _READ_FOUND * found + _READ * read
 
 
 SURE_SCORE = Scale(1, 0).score(SURE)

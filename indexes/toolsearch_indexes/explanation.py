@@ -45,9 +45,9 @@ class Explanation:
     outcome     "found": by its score; "by its words": that would be further behind, but of all tools it has the words
                 best, and these are sure enough to be the fifth; "by a part": likewise, as it surely serves a part of
                 the request; "by name", "by pattern": the query names it, or its pattern matches; "does not fit": its
-                *raw* score is not the *least* that it needs, or that of the best tool is not; "no match": nothing of
-                the query is in it; "below min_score": the engine's options ask for more; "out of reach": it may not be
-                seen; "no such tool"
+                *raw* score is not the *least* that it needs, or that of the best tool is not, or a reader says no;
+                "no match": nothing of the query is in it; "below min_score": the engine's options ask for more; "out
+                of reach": it may not be seen; "no such tool"
     place       1 the best; a search gives as many as its limit. None if it is not found
     score       as of a hit, in (0, 1]; 0 without a match
     words       the words of the query that it holds; *missing* are the others, as far as any tool holds them
@@ -58,6 +58,8 @@ class Explanation:
     raw, least  the sum, and what it has to be: more for the best of all tools, on which hangs whether there is an
                 answer, than for the others
     favoured    what favour adds to *raw* if it is among the first
+    read        the log odds that it serves the request, by a reader that reads the first tools of an answer; None where
+                there is none, or it was not among these. *score* is then that of both
     """
 
     tool: str
@@ -74,6 +76,7 @@ class Explanation:
     raw: float = 0.0
     least: float = 0.0
     favoured: float = 0.0
+    read: float | None = None
 
 
 def explain_row(

@@ -15,6 +15,7 @@ from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.keyword import KeywordParameters
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.query_forms import read_form
+from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.search import Search
 from toolsearch_indexes.segments import build_segment, tidy
 from toolsearch_indexes.selection import Selection
@@ -40,10 +41,13 @@ class ToolSearchIndex:
         encoder: Encoder | None = None,
         cache: VectorCache | None = None,
         parameters: KeywordParameters | None = None,
+        reader: Reader | None = None,
     ) -> None:
+        """*reader* may be set at any time: searches that begin later use it."""
         self.lexicon = Lexicon()
         self.parameters = parameters or KeywordParameters()
         self.arm = SemanticArm(encoder, cache) if encoder else None
+        self.reader = reader
         self._write_lock = threading.Lock()
         self.views = ViewCache()
         empty = IndexState(semantic=SemanticStatistics.empty(encoder.dimensions) if encoder else None)
@@ -185,7 +189,9 @@ class ToolSearchIndex:
         selection = within if within is None or isinstance(within, Selection) else Selection.of(within)
         if selection is not None:
             space = self._space(state, selection, is_kept=selection is within)
-        return Search(state, selection, space, self.lexicon, self.parameters, self.arm, chosen, favour or {})
+        return Search(
+            state, selection, space, self.lexicon, self.parameters, self.arm, chosen, favour or {}, self.reader
+        )
 
     def _space(self, state: IndexState, selection: Selection, *, is_kept: bool) -> SearchSpace:
         """*is_kept*: the selection may come again, so that it is worth remembering what is seen through it."""

@@ -86,6 +86,10 @@ class RegexPart:
         found = np.flatnonzero(best)
         return found, best[found]
 
+    def description(self, row: int) -> str:
+        """The title and the description of *row*."""
+        return " ".join(self._kinds["description"].of_rows(np.array([row])).text().splitlines())
+
     def _scan_few(self, pattern: CompiledPattern, allowed: IntArray, limit: int | None) -> tuple[IntArray, FloatArray]:
         """As `scan`, for some rows, ascending: what it costs goes by them."""
         few = RegexPart(len(allowed), _OfRows(self._kinds, allowed))
@@ -181,6 +185,10 @@ class _Lines:
         counts = end - first
         lines = np.arange(int(counts.sum())) + np.repeat(first - (np.cumsum(counts) - counts), counts)
         return _Lines(np.frombuffer(blob, np.uint8), self.line_bytes[lines], self.row_lines[rows])
+
+    def text(self) -> str:
+        """All lines, each ended by a newline."""
+        return str(self.blob.data, "utf-8")
 
     def matches(self, pattern: CompiledPattern) -> tuple[IntArray, NDArray[np.float64]]:
         """Return the row and the closeness in (0, 1] of each line that matches; a row comes once per such line."""

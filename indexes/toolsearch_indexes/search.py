@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from toolsearch_indexes.analysis import name_words
 from toolsearch_indexes.clauses import clauses, sentences
@@ -22,10 +22,12 @@ from toolsearch_indexes.ranking import (
     rank_regex,
     with_places_for,
 )
+from toolsearch_indexes.reader import Reader
+from toolsearch_indexes.reading import READ, read_again
 from toolsearch_indexes.regex import compile_pattern
 from toolsearch_indexes.request import Request, read_request
 from toolsearch_indexes.selection import Selection
-from toolsearch_indexes.semantic import SemanticArm
+from toolsearch_indexes.semantic import SemanticArm, spaced
 from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.state import IndexState
 
@@ -36,10 +38,13 @@ _SURE_SENTENCE = 0.8  # the same for a sentence of a long request; some of less 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hits, best first, and *how* those came into the answer that are not there for their score alone."""
+    """Hits, best first, and *how* those came into the answer that are not there for their score alone. *read* are the
+    log odds that a reader gave to what was nearly in it, or is.
+    """
 
     hits: list[Hit]
     how: Mapping[str, Outcome]
+    read: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,7 @@ class Search:
     arm: SemanticArm | None
     strategy: str
     favour: Mapping[str, float]
+    reader: Reader | None = None
 
     def answer(self, form: QueryForm, limit: int) -> Answer:
         """Return at most *limit* hits: the first of those for any greater limit."""
@@ -78,7 +84,7 @@ class Search:
         how = answer.how.get(name, "found")
         explained = Explanation(name, self.strategy, "no match")
         if isinstance(form, Words) and self.strategy != "regex" and how != "by name":
-            explained = self._ranked(form.text, name, *place_of)
+            explained = replace(self._ranked(form.text, name, *place_of), read=answer.read.get(name))
         for place, hit in enumerate(answer.hits, 1):
             if hit.name == name:
                 return replace(explained, outcome=how, place=place, score=hit.score)
@@ -97,13 +103,29 @@ class Search:
     def _by_words(self, text: str, limit: int) -> Answer:
         """Rank by the whole of *text*, behind what it names. What surely serves a part of it has a place."""
         exact = self._by_whole_name(text)
-        best = self._rank(text, max(limit, SURE_PLACE) + len(exact))
+        best = self._rank(text, max(limit, READ if self.reader else SURE_PLACE) + len(exact))
         is_short = len(text.split()) <= _SHORT_REQUEST
         parts, least = (clauses(text), _SURE_PART) if is_short else (sentences(text), _SURE_SENTENCE)
         served = [hit for part in parts for hit in self._rank(part, 1).hits if hit.score >= least]
         ranked, moved = with_places_for(best.hits, [*best.sure, *(Sure(hit, "by a part") for hit in served)])
-        hits = [*(Hit(name, 1.0) for name in exact), *(hit for hit in ranked if hit.name not in exact)]
-        return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")})
+        ranked = [hit for hit in ranked if hit.name not in exact]
+        said = self._read_beside(text, [hit.name for hit in ranked[:READ]])
+        hits = [*(Hit(name, 1.0) for name in exact), *(read_again(ranked, said) if said else ranked)]
+        return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")}, said)
+
+    def _read_beside(self, text: str, names: Sequence[str]) -> Mapping[str, float]:
+        """What the reader says of tools; nothing without a reader, or by words or meaning alone."""
+        if self.reader is None or self.strategy != "hybrid":
+            return {}
+        return dict(zip(names, self.reader.read(text, list(map(self._text_of, names))).tolist(), strict=True))
+
+    def _text_of(self, name: str) -> str:
+        """The tool as a reader is shown it: its own name and what describes it."""
+        place = self.state.place_of(name)
+        if place is None:
+            return name
+        segment, row = self.space.segments[place[0]], place[1]
+        return f"{spaced(segment.names.own_names[row])}: {segment.regex.description(row)}"
 
     def _rank(self, text: str, limit: int) -> Ranking:
         request = self._read(text)

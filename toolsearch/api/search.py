@@ -80,6 +80,9 @@ class ExplainedTool(AnswerBody):
     raw: float
     least: float
     favoured: float = Field(description="What learning from use adds.")
+    read: float | None = Field(
+        description="The log odds that it serves the request, by the reader; null if it did not read the tool."
+    )
 
 
 class QueryAnswer(AnswerBody):

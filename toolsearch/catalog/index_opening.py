@@ -17,6 +17,7 @@ from toolsearch.errors import EncoderError, IndexStoreError, MissingExtraError
 from toolsearch_indexes.encoders.opening import is_quick, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.reader import Reader, open_reader
 from toolsearch_indexes.strategies import Strategy
 from toolsearch_indexes.vector_cache import VectorCache
 
@@ -30,6 +31,7 @@ class IndexOpener:
 
     keeper    keeps the index between starts; None: it is in memory only
     requests  what users ask for when they need a tool
+    reader    reads the first tools of an answer again; what goes for an encoder that cannot be loaded goes for it
     """
 
     catalog: Catalog
@@ -39,6 +41,7 @@ class IndexOpener:
     cache: VectorCache
     note: Callable[[str], None]
     requests: RequestSource = NO_REQUESTS
+    reader: Reader | str | Path | None = None
 
     def open(self, stored: Generation | None = None) -> CatalogIndex:
         """Return an index that follows the catalog. *stored* is what the catalog was read from, if it was."""
@@ -78,8 +81,20 @@ class IndexOpener:
             self.note(f"indexed by keyword only: {error}")
             return None
 
+    def _loaded_reader(self) -> Reader | None:
+        if not isinstance(self.reader, str | Path):
+            return self.reader
+        try:
+            return open_reader(self.reader)
+        except (EncoderError, MissingExtraError) as error:
+            if self.strategy != "auto":
+                raise
+            self.note(f"answers are not read again: {error}")
+            return None
+
     def _following(self, encoder: Encoder | None, stored: Generation | None) -> CatalogIndex:
         index, indexed = self._index(encoder, stored)
+        index.reader = self._loaded_reader() if encoder else None
         return CatalogIndex(self.catalog, index, indexed=indexed, requests=self.requests)
 
     def _index(

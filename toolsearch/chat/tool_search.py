@@ -52,6 +52,7 @@ from toolsearch.wire.capabilities import Endpoint, RevealSetting, capabilities_o
 from toolsearch.wire.messages import Message
 from toolsearch_indexes.encoders.opening import AUTO
 from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.strategies import Strategy
 from toolsearch_indexes.vector_cache import VectorCache
 
@@ -65,8 +66,8 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
     What is searched is the catalog of *engine*; the tools of a request are then always shown. Without an engine it is
     the tools of the request themselves, indexed once for all conversations that bring the same: *strategy*,
-    *encoder*, *requests* and *requests_files* are those of `ToolSearch`, *sessions* is where sessions are kept, with
-    its eviction strategy. A catalog of a few tools is shown whole.
+    *encoder*, *reader*, *requests* and *requests_files* are those of `ToolSearch`, *sessions* is where sessions are
+    kept, with its eviction strategy. A catalog of a few tools is shown whole.
 
     What a conversation has discovered is kept in its session, not read out of its messages, so any memory will do. The
     session's id is in the context of a request under *session_id_key*; without it, a request with tools is refused
@@ -101,6 +102,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         mode: RevealSetting = "auto",
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = AUTO,
+        reader: Reader | str | Path | None = AUTO,
         requests: bool = True,
         requests_files: Iterable[str | Path] = (),
         sessions: SessionStore | None = None,
@@ -119,10 +121,11 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             max_rounds=max_rounds,
         )
         files = file_list(requests_files)
-        is_own = strategy != "auto" or encoder != AUTO or not requests or files or sessions is not None
-        if engine is not None and is_own:
+        ranks_its_own = strategy != "auto" or encoder != AUTO or reader != AUTO
+        if engine is not None and (ranks_its_own or not requests or files or sessions is not None):
             raise BadSettingError(
-                "strategy, encoder, requests, requests_files and sessions are the engine's: give them to it, not here"
+                "strategy, encoder, reader, requests, requests_files and sessions are the engine's:"
+                " give them to it, not here"
             )
         if not session_id_key.strip():
             raise BadSettingError("session_id_key must name the context key of the conversation's id; it is blank")
@@ -143,6 +146,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
                 catalog,
                 strategy=strategy,
                 encoder=encoder,
+                reader=reader,
                 requests=requests,
                 requests_files=files,
                 sessions=self.sessions,

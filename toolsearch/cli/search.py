@@ -125,6 +125,8 @@ def _show(explained: Sequence[Explanation]) -> None:
         words = [f"{match.word} {match.score:.1f} ({', '.join(match.fields)})" for match in one.words]
         words += [f"no {word}" for word in one.missing]
         meaning = f"cosine {one.cosine:.2f}: {one.weight:g} x {one.deviations:.1f}" if one.cosine is not None else ""
+        if one.read is not None:
+            meaning = f"{meaning}; read {one.read:+.1f}"
         place = f"place {one.place}" if one.place else ""
         outcome = ", ".join(filter(None, [place, "" if one.outcome == "found" else one.outcome]))
         shown.add_row(line(one.tool, "cyan"), outcome, line("; ".join(words)), meaning, f"{one.score:.2f}")
