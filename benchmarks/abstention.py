@@ -1,7 +1,7 @@
 """Does a search answer with nothing when nothing fits, and only then? On requests with a right tool and without one.
 
 python -m benchmarks.abstention [--sets ../shared/eval] [--unanswerable FILE] [--encoder SPEC] [--left-out FOLDER]
-                               [--json FILE]
+                               [--reader SPEC] [--json FILE]
 """
 
 from __future__ import annotations
@@ -18,10 +18,21 @@ from pathlib import Path
 from benchmarks.datasets import TEST, UNANSWERABLE, add_sets_option
 from benchmarks.figure_tables import print_table
 from benchmarks.labelled import LabelledSet, read_set
-from benchmarks.recall import add_encoder_option, encoder_without, encoders_to_measure, index_of
+from benchmarks.recall import (
+    READ,
+    add_encoder_option,
+    add_reader_option,
+    add_systems_option,
+    chosen_systems,
+    encoder_without,
+    encoders_to_measure,
+    index_of,
+    reader_to_measure,
+)
 from benchmarks.results import write_figures
 from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.reader import Reader
 
 Search = Callable[[str], Sequence[Hit]]
 
@@ -78,13 +89,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not folders:
         print(f"no labelled sets in {options.sets} that {options.unanswerable} has requests for", file=sys.stderr)
         return 2
-    chosen = options.systems.split(",") if options.systems else None
+    chosen = chosen_systems(options.systems)
+    reader = reader_to_measure(options.reader)
     outcomes: dict[str, dict[str, list[Outcome]]] = {}
     for labelled in map(read_set, folders):
         here = [request for request in unanswerable if request.set == labelled.name]
-        searches = searches_to_measure(
-            labelled, encoders_to_measure(options.encoder, left_out=encoder_without(labelled.name, options.left_out))
-        )
+        left_out = encoder_without(labelled.name, options.left_out)
+        searches = searches_to_measure(labelled, encoders_to_measure(options.encoder, left_out=left_out), reader)
         outcomes[labelled.name] = {
             name: ask(search, labelled, here) for name, search in searches.items() if chosen is None or name in chosen
         }
@@ -102,12 +113,18 @@ def read_unanswerable(path: Path) -> list[Unanswerable]:
     return [Unanswerable(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def searches_to_measure(labelled: LabelledSet, encoders: Mapping[str, Encoder]) -> dict[str, Search]:
+def searches_to_measure(
+    labelled: LabelledSet, encoders: Mapping[str, Encoder], reader: Reader | None = None
+) -> dict[str, Search]:
+    """If there is a *reader*, hybrid also with it."""
     searches: dict[str, Search] = {"keyword": partial(index_of(labelled.tools, None).search, limit=1)}
     for which, encoder in encoders.items():
         index = index_of(labelled.tools, encoder)
         for strategy in ("semantic", "hybrid"):
             searches[f"{strategy}{which}"] = partial(index.search, limit=1, strategy=strategy)
+        if reader:
+            read = index_of(labelled.tools, encoder, reader)
+            searches[f"hybrid{which}{READ}"] = partial(read.search, limit=1, strategy="hybrid")
     return searches
 
 
@@ -161,7 +178,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--unanswerable", type=Path, default=UNANSWERABLE, help="what nothing serves")
     add_encoder_option(parser)
     parser.add_argument("--left-out", type=Path, help="a folder of encoders' folders, each trained without some sets")
-    parser.add_argument("--systems", help="only these, by comma: 'keyword,hybrid'")
+    add_reader_option(parser)
+    add_systems_option(parser, "keyword,hybrid")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 

@@ -1,6 +1,6 @@
 """Short queries as an agent writes them, over real catalogues: how many of the right tools does a search find?
 
-python -m benchmarks.agent_queries [--encoder SPEC] [--json FILE]
+python -m benchmarks.agent_queries [--encoder SPEC] [--reader SPEC] [--json FILE]
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from benchmarks.catalogues import real_catalogue
 from benchmarks.choosing import named, opened
 from benchmarks.datasets import AGENT_QUERIES, MCP_SERVERS
 from benchmarks.figure_tables import print_table
-from benchmarks.recall import add_encoder_option, encoders_to_measure
+from benchmarks.recall import READ, add_encoder_option, add_reader_option, encoders_to_measure, reader_to_measure
 from benchmarks.results import write_figures
 from toolsearch.catalog.indexing import document_of
 from toolsearch.catalog.sources.mcp import McpSource
@@ -31,6 +31,7 @@ from toolsearch.evaluation.measures import Quality, quality
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.strategies import Ranking
 
 DEPTH = 10
@@ -78,16 +79,15 @@ class AgentSet:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    encoders = encoders_to_measure(options.encoder)
+    encoders, reader = encoders_to_measure(options.encoder), reader_to_measure(options.reader)
     results: dict[str, dict[str, dict[str, Quality]]] = {}
     for agent_set in read_agent_sets(parser, options.catalogues):
         if agent_set.skipped:
             print(f"{agent_set.name}: {agent_set.skipped} queries skipped, their tools are gone", file=sys.stderr)
         results[agent_set.name] = {
-            f"{strategy}{which}": judged
+            name: judged
             for which, encoder in encoders.items()
-            for strategy, judged in measure(agent_set, encoder).items()
-            if not which or strategy != "keyword"
+            for name, judged in measure(agent_set, encoder, which, reader).items()
         }
     _print_table(results)
     if options.json:
@@ -130,10 +130,23 @@ def all_requests() -> list[str]:
     return [json.loads(line)["query"] for line in lines]
 
 
-def measure(agent_set: AgentSet, encoder: Encoder) -> dict[str, dict[str, Quality]]:
-    """Judge each strategy: by style, then ``all``."""
+def measure(
+    agent_set: AgentSet, encoder: Encoder, which: str = "", reader: Reader | None = None
+) -> dict[str, dict[str, Quality]]:
+    """Judge each strategy, and if there is a *reader*, hybrid also with it: by style, then ``all``.
+
+    which  the encoder, as names of searches end; keyword search, which has none, is only measured where it is empty
+    """
     index = ToolSearchIndex([document_of(tool) for tool in agent_set.tools], encoder=encoder)
-    return {strategy: _judge(agent_set.queries, partial(_search, index, strategy)) for strategy in _STRATEGIES}
+    judged = {
+        f"{strategy}{which}": _judge(agent_set.queries, partial(_search, index, strategy))
+        for strategy in _STRATEGIES
+        if not which or strategy != "keyword"
+    }
+    if reader:
+        index.reader = reader
+        judged[f"hybrid{which}{READ}"] = _judge(agent_set.queries, partial(_search, index, "hybrid"))
+    return judged
 
 
 def _judge(queries: Sequence[AgentQuery], search: Callable[[str], list[str]]) -> dict[str, Quality]:
@@ -219,6 +232,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.agent_queries", description=__doc__.partition("\n")[0])
     parser.add_argument("--catalogues", default=",".join(CATALOGUES), help="only these, by comma")
     add_encoder_option(parser)
+    add_reader_option(parser)
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 

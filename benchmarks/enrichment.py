@@ -1,6 +1,7 @@
 """What do requests of users bring to a search, and what do they cost it?
 
-    python -m benchmarks.enrichment [--sets FOLDER] [--catalogues github] [--encoder SPEC] [--json FILE]
+    python -m benchmarks.enrichment [--sets FOLDER] [--catalogues github] [--encoder SPEC] [--reader SPEC]
+                                   [--json FILE]
 
 Tools are indexed with none, two, four or eight of the requests that were written for them: those that ship, for the
 catalogues of `benchmarks.agent_queries`, and those of `requests/livemcp.jsonl` for the set livemcp. A file such as
@@ -34,7 +35,7 @@ from benchmarks.choosing import named, opened
 from benchmarks.datasets import REQUESTS, UNANSWERABLE, add_sets_option, set_folders
 from benchmarks.figure_tables import markdown_table, print_table
 from benchmarks.labelled import quality, read_set
-from benchmarks.recall import documents_of
+from benchmarks.recall import documents_of, reader_to_measure
 from benchmarks.results import write_figures
 from toolsearch.catalog.indexing import document_of
 from toolsearch.catalog.request_packs import shipped_requests
@@ -44,6 +45,7 @@ from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.footprint import index_bytes
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.semantic import first_sentence
 from toolsearch_indexes.strategies import Ranking
 
@@ -124,9 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     makers = {name: partial(_with_further, name) for name in CATALOGUES} | {
         LIVEMCP: partial(asked_of_livemcp, options.sets)
     }
-    encoder = open_encoder(options.encoder)
+    encoder, reader = open_encoder(options.encoder), reader_to_measure(options.reader)
     chosen = opened(makers, named(parser, options.catalogues, makers, "catalogue"))
-    rows = [row for _, asked in chosen for row in measure(asked, encoder)]
+    rows = [row for _, asked in chosen for row in measure(asked, encoder, reader)]
     columns = ("catalogue", "descriptions", "writer", "requests", "search", "recall@1", "recall@5", "nDCG@10")
     costs = ("refused", "unsure", "answered", "sure", "index s", "MiB", "ms")
     print_table((*columns, *costs), [_cells(row) for row in rows], by_first=True)
@@ -215,8 +217,8 @@ def page_tables(figures: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     }
 
 
-def measure(asked: Asked, encoder: Encoder) -> Iterator[Row]:
-    """A row for each condition and each strategy."""
+def measure(asked: Asked, encoder: Encoder, reader: Reader | None = None) -> Iterator[Row]:
+    """A row for each condition and each strategy. Of these only hybrid has the *reader* read."""
     with_requests = sum(bool(document.requests) for document in asked.documents)
     ToolSearchIndex(
         asked.documents, encoder=encoder
@@ -224,7 +226,7 @@ def measure(asked: Asked, encoder: Encoder) -> Iterator[Row]:
     for condition in conditions(asked.documents):
         documents = condition.of(asked.documents)
         started = time.process_time()
-        index = ToolSearchIndex(documents, encoder=encoder)
+        index = ToolSearchIndex(documents, encoder=encoder, reader=reader)
         index_s = time.process_time() - started
         for strategy in STRATEGIES:
             search = partial(index.search, limit=_PLACES, strategy=strategy)
@@ -338,6 +340,9 @@ def _parser() -> argparse.ArgumentParser:
     names = ",".join([*CATALOGUES, LIVEMCP])
     parser.add_argument("--catalogues", default=names, help=f"only these, by comma, out of {names}")
     parser.add_argument("--encoder", default=BUILT_IN, help="what semantic and hybrid embed with")
+    parser.add_argument(
+        "--reader", metavar="SPEC", help="what reads the first tools of hybrid again: auto, or a folder"
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 

@@ -1,6 +1,6 @@
 """Which requests that no tool serves are answered? By how near they are to the tools of five real catalogues.
 
-    python -m benchmarks.out_of_scope [--encoder SPEC] [--catalogues github] [--json FILE]
+    python -m benchmarks.out_of_scope [--encoder SPEC] [--reader SPEC] [--catalogues github] [--json FILE]
 
 Hybrid search, with tools indexed without any requests of users and with those that ship. Three kinds of request are
 written by hand, in out_of_scope.jsonl; the fourth is each query of `benchmarks.agent_queries` with all its right tools
@@ -25,10 +25,12 @@ from benchmarks.choosing import named, opened
 from benchmarks.datasets import OUT_OF_SCOPE
 from benchmarks.enrichment import Asked, asked_by_agents
 from benchmarks.figure_tables import markdown_table, print_table
+from benchmarks.recall import READ, add_reader_option, reader_to_measure
 from benchmarks.results import write_figures
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.reader import Reader
 
 REMOVED: Final = "right tool removed"
 KINDS: Final = (REMOVED, "wrong object", "same field", "other field")  # nearest to the tools first
@@ -56,7 +58,8 @@ class OutOfScope:
 class Row:
     """Shares in 0 to 1, best 0; of all kinds together the mean of the kinds' shares.
 
-    requests          of users that tools are indexed with: "none" or "shipped"
+    requests          of users that tools are indexed with: "none" or "shipped"; where a reader has read the first tools
+                      of each answer again, "none, read" or "shipped, read"
     asked             by kind: how many requests that nothing serves
     answered, sure    by kind: the share of them that is answered, and the share with high confidence
     served            how many requests that some tool serves
@@ -77,10 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     makers = {name: partial(asked_by_agents, name) for name in CATALOGUES}
-    encoder, written = open_encoder(options.encoder), read_out_of_scope()
+    encoder, reader, written = open_encoder(options.encoder), reader_to_measure(options.reader), read_out_of_scope()
     outcomes: dict[str, dict[str, list[Outcome]]] = {}
     for name, asked in opened(makers, named(parser, options.catalogues, makers, "catalogue")):
-        outcomes[name] = measure(asked, [each for each in written if each.catalogue == name], encoder)
+        outcomes[name] = measure(asked, [each for each in written if each.catalogue == name], encoder, reader)
     if not outcomes:
         return 2
     conditions = next(iter(outcomes.values()))
@@ -97,14 +100,24 @@ def read_out_of_scope(path: Path = OUT_OF_SCOPE) -> list[OutOfScope]:
     return [OutOfScope(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def measure(asked: Asked, written: Sequence[OutOfScope], encoder: Encoder) -> dict[str, list[Outcome]]:
-    """The outcomes without requests of users, then with those that the documents of *asked* have."""
+def measure(
+    asked: Asked, written: Sequence[OutOfScope], encoder: Encoder, reader: Reader | None = None
+) -> dict[str, list[Outcome]]:
+    """The outcomes without requests of users, then with those that the documents of *asked* have.
+
+    If there is a *reader*, then the same with it.
+    """
     bare = [replace(document, requests=()) for document in asked.documents]
-    documents_by_condition = {"none": bare, "shipped": asked.documents}
-    return {
-        requests: list(_outcomes(ToolSearchIndex(documents, encoder=encoder), asked, written))
-        for requests, documents in documents_by_condition.items()
+    indexes = {
+        "none": ToolSearchIndex(bare, encoder=encoder),
+        "shipped": ToolSearchIndex(asked.documents, encoder=encoder),
     }
+    outcomes = {requests: list(_outcomes(index, asked, written)) for requests, index in indexes.items()}
+    if reader:
+        for requests, index in indexes.items():
+            index.reader = reader
+            outcomes[f"{requests}{READ}"] = list(_outcomes(index, asked, written))
+    return outcomes
 
 
 def _outcomes(index: ToolSearchIndex, asked: Asked, written: Iterable[OutOfScope]) -> Iterator[Outcome]:
@@ -158,6 +171,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.out_of_scope", description=summary)
     parser.add_argument("--catalogues", default=",".join(CATALOGUES), help="only these, by comma")
     parser.add_argument("--encoder", default=BUILT_IN, help="what tools and requests are embedded with")
+    add_reader_option(parser)
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 

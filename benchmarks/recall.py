@@ -1,6 +1,7 @@
 """Does a search find the right tools? Recall, nDCG and MRR on labelled sets, against rank-bm25.
 
-python -m benchmarks.recall [--sets ../shared/eval] [--encoder FOLDER_OR_NAME] [--left-out FOLDER] [--json FILE]
+python -m benchmarks.recall [--sets ../shared/eval] [--encoder FOLDER_OR_NAME] [--left-out FOLDER] [--reader SPEC]
+                           [--json FILE]
 
 The built-in encoder has learnt from the train parts of these sets. What it does for a catalog that it has not seen is
 told by "left out": encoders trained as it was, but without the set that they are asked about.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -26,12 +28,15 @@ from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
+from toolsearch_indexes.errors import EncoderError
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.reader import NO_READER, Reader, open_reader
 from toolsearch_indexes.schema_text import document_from_schema
 from toolsearch_indexes.strategies import Ranking
 from toolsearch_indexes.vector_cache import VectorCache
 
 DEPTH = 10
+READ = ", read"  # behind the name of a search whose first tools a reader reads again
 _CACHE = Path(__file__).parent / ".cache"
 
 # recall@5 of a stemmed BM25 with split identifiers and parameters, as measured before this engine was written: what its
@@ -57,11 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not folders:
         print(f"no labelled sets in {options.sets}: folders with tools.jsonl and queries.test.jsonl", file=sys.stderr)
         return 2
-    chosen = set(options.systems.split(",")) if options.systems else None
+    chosen = chosen_systems(options.systems)
+    reader = reader_to_measure(options.reader)
     results: dict[str, dict[str, Quality]] = {}
     for folder in folders:
         labelled = read_set(folder)
-        systems = systems_to_measure(options.encoder, left_out=encoder_without(labelled.name, options.left_out))
+        left_out = encoder_without(labelled.name, options.left_out)
+        systems = systems_to_measure(options.encoder, left_out=left_out, reader=reader)
         results[labelled.name] = {
             name: measure(system, labelled) for name, system in systems.items() if chosen is None or name in chosen
         }
@@ -77,8 +84,10 @@ def measure(system: System, labelled: LabelledSet) -> Quality:
     return quality([(search(query.text), query.relevant) for query in labelled.queries])
 
 
-def systems_to_measure(encoders: Sequence[str] = (), *, left_out: Encoder | None = None) -> dict[str, System]:
-    """Baselines, and ours with each of `encoders_to_measure`."""
+def systems_to_measure(
+    encoders: Sequence[str] = (), *, left_out: Encoder | None = None, reader: Reader | None = None
+) -> dict[str, System]:
+    """Baselines, and ours with each of `encoders_to_measure`; if there is a *reader*, hybrid also with it."""
     opened = encoders_to_measure(encoders, left_out=left_out)
     return {
         "rank-bm25 plain": partial(_rank_bm25, name_and_description, plain_words),
@@ -86,6 +95,11 @@ def systems_to_measure(encoders: Sequence[str] = (), *, left_out: Encoder | None
         "keyword": partial(_engine, None, "keyword"),
         **{f"semantic{which}": partial(_engine, each, "semantic") for which, each in opened.items()},
         **{f"hybrid{which}": partial(_engine, each, "hybrid") for which, each in opened.items()},
+        **{
+            f"hybrid{which}{READ}": partial(_engine, each, "hybrid", reader=reader)
+            for which, each in opened.items()
+            if reader
+        },
     }
 
 
@@ -104,6 +118,31 @@ def add_encoder_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_reader_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--reader", metavar="SPEC", help="also measure hybrid with the first tools read again: auto, or a folder"
+    )
+
+
+def reader_to_measure(spec: str | None) -> Reader | None:
+    """Return the reader that an option asks for; None if it asks for none. Raises EncoderError if it is not here."""
+    if spec is None or spec == NO_READER:
+        return None
+    reader = open_reader(spec)
+    if reader is None:
+        raise EncoderError(f"no reader is installed for {spec!r}; add indexes/reader to PYTHONPATH, or name a folder")
+    return reader
+
+
+def add_systems_option(parser: argparse.ArgumentParser, example: str) -> None:
+    parser.add_argument("--systems", help=f"only these, by comma without a space: '{example}'")
+
+
+def chosen_systems(text: str | None) -> frozenset[str] | None:
+    """The names in *text*, apart by commas; one that a space follows is part of a name, as in "hybrid, read"."""
+    return frozenset(re.split(r",(?! )", text)) if text else None
+
+
 def encoder_without(name: str, folder: Path | None) -> Encoder | None:
     """Return an encoder out of *folder*'s folders whose training left the set *name* out."""
     for about in sorted(folder.glob("*/about.json")) if folder else ():
@@ -117,8 +156,8 @@ def _rank_bm25(text: Callable[[Mapping[str, Any]], str], tokenize: Callable[[str
     return lambda query: bm25.search(query, DEPTH)
 
 
-def _engine(encoder: Encoder | None, strategy: Ranking, tools: Tools) -> Search:
-    index = index_of(tools, encoder)
+def _engine(encoder: Encoder | None, strategy: Ranking, tools: Tools, *, reader: Reader | None = None) -> Search:
+    index = index_of(tools, encoder, reader)
     return lambda query: [hit.name for hit in index.search(query, limit=DEPTH, strategy=strategy)]
 
 
@@ -129,8 +168,8 @@ def _vectors() -> VectorCache:
     return VectorCache(_CACHE / "vectors.sqlite")
 
 
-def index_of(tools: Tools, encoder: Encoder | None) -> ToolSearchIndex:
-    return ToolSearchIndex(documents_of(tools), encoder=encoder, cache=_vectors())
+def index_of(tools: Tools, encoder: Encoder | None, reader: Reader | None = None) -> ToolSearchIndex:
+    return ToolSearchIndex(documents_of(tools), encoder=encoder, cache=_vectors(), reader=reader)
 
 
 def documents_of(tools: Tools) -> list[ToolDocument]:
@@ -172,7 +211,8 @@ def _parser() -> argparse.ArgumentParser:
     add_sets_option(parser)
     add_encoder_option(parser)
     parser.add_argument("--left-out", type=Path, help="a folder of encoders' folders, each trained without some sets")
-    parser.add_argument("--systems", help="only these, by comma: 'rank-bm25 plain,keyword'")
+    add_reader_option(parser)
+    add_systems_option(parser, "rank-bm25 plain,keyword")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     return parser
 

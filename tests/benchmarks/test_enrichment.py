@@ -38,6 +38,15 @@ def test_a_row_says_for_how_many_tools_there_are_requests_and_what_is_answered_t
     assert (row.tools, row.with_requests, row.answered, row.sure) == (2, 1, 0.0, 0.0)
 
 
+def test_only_hybrid_search_has_its_answers_read_again(no_tool_serves):
+    rows = [row for row in measure(ASKED, HashingEncoder(64), no_tool_serves) if row.requests == 4]
+
+    assert {(row.search, row.refused) for row in rows if row.search != "semantic"} == {
+        ("keyword", 0.0),
+        ("hybrid", 1.0),
+    }
+
+
 EIGHT = ToolDocument(
     "clock", "Convert time. Between zones.", requests=tuple(f"request {number}" for number in range(8))
 )

@@ -25,6 +25,7 @@ from benchmarks.results import read_figures
 from toolsearch.errors import SourceError
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.reader import Reader
 
 ASKED = Asked(
     "two",
@@ -99,6 +100,24 @@ def test_the_figures_are_of_each_catalogue_and_of_all_and_make_the_table(
         "| none | answered | 33.3% | 0.0% | 100.0% | - | 0.0% | 50.0% |",
     ]
     assert rows[5] == "| shipped | answered | 33.3% | 0.0% | 100.0% | - | 0.0% | 0.0% |"
+
+
+def test_with_a_reader_the_table_has_rows_without_and_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_tool_serves: Reader
+) -> None:
+    monkeypatch.setattr(out_of_scope, "CATALOGUES", {"two": None})
+    monkeypatch.setattr(out_of_scope, "asked_by_agents", lambda _: ASKED)
+    monkeypatch.setattr(out_of_scope, "open_encoder", lambda _: HashingEncoder(64))
+    monkeypatch.setattr(out_of_scope, "reader_to_measure", lambda _: no_tool_serves)
+    monkeypatch.setattr(out_of_scope, "read_out_of_scope", lambda: WRITTEN)
+
+    assert main(["--catalogues", "two", "--reader", "auto", "--json", str(tmp_path / "found.json")]) == 0
+
+    rows = page_tables(read_figures(tmp_path / "found.json"))["out of scope"]
+    answered = [row for row in rows if "| answered |" in row]
+    assert [row.split("|")[1].strip() for row in answered] == ["none", "shipped", "none, read", "shipped, read"]
+    assert answered[0] == "| none | answered | 33.3% | 0.0% | 100.0% | - | 0.0% | 50.0% |"
+    assert answered[2] == "| none, read | answered | 0.0% | 0.0% | 0.0% | - | 0.0% | 100.0% |"
 
 
 def test_without_any_catalogue_there_is_nothing_to_measure(
