@@ -17,6 +17,7 @@ from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.chat.tool_search_prompt import DEFAULT_SYSTEM_SUFFIX
+from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, CallLimitError, RequestsFileError, ToolExecutionError
 from toolsearch.settings import Settings
 from toolsearch.tools.calls import ToolCall
@@ -127,6 +128,22 @@ def test_requests_of_files_are_indexed_as_the_settings_say_and_kept_with_the_ind
 def test_a_strategy_without_the_encoder_that_it_needs_is_refused():
     with pytest.raises(BadSettingError, match="needs an encoder"):
         build_engine(settings(INDEX__STRATEGY="semantic", INDEX__ENCODER="none"), Catalog([GET_TIME]))
+
+
+async def test_every_engine_has_the_reader_of_the_settings(monkeypatch, tmp_path):
+    opened = []
+    monkeypatch.setattr("toolsearch.catalog.index_opening.open_reader", opened.append)
+    chosen = settings(INDEX__READER="folder", ADVISOR__ENABLED="true", PASS_THROUGH__MAX_TOOLS="0")
+    with build_engine(chosen, Catalog([GET_TIME])):
+        assert opened == ["folder"]
+
+    ToolSearch(Catalog([GET_TIME]), index_dir=tmp_path, reader=None).close()
+    with open_engine(chosen, tmp_path):
+        assert opened == ["folder"] * 2
+
+    client = build_client(chosen, ScriptedModel(says("Hello.")), tools=[GET_TIME, FAIL])
+    await client.prompt("Hello?").context(conversation_id="c").call()
+    assert opened == ["folder"] * 3
 
 
 def test_tools_are_searched_for_only_if_that_is_enabled():

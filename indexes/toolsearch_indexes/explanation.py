@@ -59,7 +59,7 @@ class Explanation:
                 answer, than for the others
     favoured    what favour adds to *raw* if it is among the first
     read        the log odds that it serves the request, by a reader that reads the first tools of an answer; None where
-                there is none, or it was not among these. *score* is then that of both
+                there is none, or it was not among these. The *score* of a tool that is found is then of both
     """
 
     tool: str

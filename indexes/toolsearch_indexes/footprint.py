@@ -28,12 +28,14 @@ def index_bytes(index: ToolSearchIndex) -> int:
 
 def _segment_bytes(segment: Segment) -> int:
     texts = _held(segment.regex.arrays())
+    requests = _held(segment.requests.arrays())
     vectors = _held(segment.vectors.arrays()) if segment.vectors else 0
     keyword = segment.keyword
     weights = 0 if keyword.has_stored_impacts else _POSTING * len(keyword.rows)
     names = _held(segment.names.arrays())
     of_codes = segment.vectors.code_bytes if segment.vectors else 0
-    return 2 * texts + vectors + of_codes + _held(keyword.arrays()) + weights + names  # texts: again for patterns
+    # Texts are held again for patterns.
+    return 2 * texts + requests + vectors + of_codes + _held(keyword.arrays()) + weights + names
 
 
 def _held(arrays: Mapping[str, NDArray[Any]]) -> int:

@@ -29,6 +29,9 @@ class OnnxReader:
         if self._read("probe", "probe").shape != (1,):
             raise EncoderError(f"the ONNX model {str(files.model)!r} does not give one number for a pair of texts")
 
+    def knows(self, word: str) -> bool:
+        return self._graph.knows(word)
+
     def read(self, request: str, tools: Sequence[str]) -> FloatArray:
         """One by one: an int8 graph scales its activations over a whole batch, so that neighbours would change them."""
         read = [self._read(request, tool) for tool in tools]

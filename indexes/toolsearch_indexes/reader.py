@@ -23,6 +23,10 @@ class Reader(Protocol):
     Safe to share between threads.
     """
 
+    def knows(self, word: str) -> bool:
+        """Whether *word*, in lower case, is one that it has met. What has many others is not given to it."""
+        ...
+
     def read(self, request: str, tools: Sequence[str]) -> FloatArray:
         """Return the log odds that each of *tools*, a name with a description, serves *request*: (len(tools),).
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from toolsearch_indexes.analysis import name_words
 from toolsearch_indexes.calibration import (
     READ_FOLLOWING,
     READ_LEAST,
@@ -15,28 +16,40 @@ from toolsearch_indexes.calibration import (
     score_of,
 )
 from toolsearch_indexes.documents import Hit
+from toolsearch_indexes.reader import Reader
 
 READ = 10  # tools of an answer, the first ones
+# Of a request's words. So 97 % of 19,171 requests in English are read, and of 20 each in German, French and Spanish one
+# or two.
+_KNOWN = 0.75
+
+
+def is_readable(request: str, reader: Reader) -> bool:
+    """Whether *reader* knows most words of *request*: in a language that it has not learnt it would say no to all."""
+    known = [reader.knows(word) for word in name_words(request).split() if not word.isdigit()]
+    return sum(known) >= _KNOWN * len(known)
 
 
 def read_again(hits: Sequence[Hit], said: Mapping[str, float]) -> list[Hit]:
     """Order the first of *hits*, those of which a reader *said* with what log odds they serve; ties by name.
 
     What it finds not to serve is left out, and the answer is empty if that goes for all. Those that were not read keep
-    their order, and get scores that fall along the answer. An answer that was in doubt for another reason than its
-    score stays so.
+    their order, and get scores that fall along the answer; they follow only where nothing was left out, so that an
+    answer of a few hits is the beginning of one of many. An answer that was in doubt for another reason than its score
+    stays so.
     """
     read = [(read_log_odds(log_odds_of(hit.score), said[hit.name]), hit) for hit in hits if hit.name in said]
     best = max(odds for odds, _ in read)
     if best < READ_LEAST:
         return []
     is_doubted = hits[0].confidence == "low" and hits[0].score >= SURE_SCORE
-    is_sure = best >= READ_SURE and not is_doubted
     kept = sorted(((odds, hit) for odds, hit in read if odds >= READ_FOLLOWING), key=lambda one: (-one[0], one[1].name))
     first = [
-        replace(hit, score=score_of(odds), confidence="high" if is_sure and odds >= READ_SURE else "low")
+        replace(hit, score=score_of(odds), confidence="low" if is_doubted or odds < READ_SURE else "high")
         for odds, hit in kept
     ]
+    if len(first) < len(read):
+        return first
     most = first[-1].score
     others = (hit for hit in hits if hit.name not in said)
     return [*first, *(replace(hit, score=min(most, hit.score), confidence="low") for hit in others)]

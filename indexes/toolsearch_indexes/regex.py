@@ -7,10 +7,8 @@ per kind means that a scan for the best few need not look at the descriptions on
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,14 +16,12 @@ from numpy.typing import NDArray
 
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.errors import IndexStoreError
-from toolsearch_indexes.mapped import mapping_of, start_in
+from toolsearch_indexes.lines import Lines
 from toolsearch_indexes.patterns import CompiledPattern, compile_pattern
 
 __all__ = ["CompiledPattern", "RegexPart", "compile_pattern"]
 
 BoolArray = NDArray[np.bool_]
-ByteArray = NDArray[np.uint8]
-CountArray = NDArray[np.uint32]
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
@@ -36,7 +32,6 @@ _KINDS: Mapping[str, Callable[[ToolDocument], Iterable[str]]] = {
     "parameter_names": lambda document: document.parameter_names,
 }
 _FEW = 1 / 8  # of the rows; the lines of so few are copied out, and only they are scanned
-_BLOCK = 1 << 22  # bytes that are looked through at a time
 _BAND_FLOOR = 0.05  # of a kind's band: the worst match of one kind stays above the best of the next, rounded or not
 
 
@@ -45,19 +40,17 @@ class RegexPart:
     """The lines of *rows* tools; immutable, safe to share between threads."""
 
     rows: int
-    _kinds: Mapping[str, _Lines]
+    _kinds: Mapping[str, Lines]
 
     @classmethod
     def build(cls, documents: Sequence[ToolDocument]) -> RegexPart:
-        return cls(
-            len(documents), {kind: _Lines.build([lines(d) for d in documents]) for kind, lines in _KINDS.items()}
-        )
+        return cls(len(documents), {kind: Lines.build([lines(d) for d in documents]) for kind, lines in _KINDS.items()})
 
     @classmethod
     def merge(cls, parts: Sequence[RegexPart], keep: Sequence[BoolArray]) -> RegexPart:
         """Return the part of the rows that *keep* (one mask per part) has, in order; it equals a fresh build."""
         rows = sum(int(np.count_nonzero(mask)) for mask in keep)
-        return cls(rows, {kind: _Lines.merge([part._kinds[kind] for part in parts], keep) for kind in _KINDS})
+        return cls(rows, {kind: Lines.merge([part._kinds[kind] for part in parts], keep) for kind in _KINDS})
 
     def scan(
         self, pattern: CompiledPattern, allowed: BoolArray | None = None, *, limit: int | None = None
@@ -88,7 +81,7 @@ class RegexPart:
 
     def description(self, row: int) -> str:
         """The title and the description of *row*."""
-        return " ".join(self._kinds["description"].of_rows(np.array([row])).text().splitlines())
+        return " ".join(self._kinds["description"].of_row(row))
 
     def _scan_few(self, pattern: CompiledPattern, allowed: IntArray, limit: int | None) -> tuple[IntArray, FloatArray]:
         """As `scan`, for some rows, ascending: what it costs goes by them."""
@@ -98,7 +91,9 @@ class RegexPart:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what :meth:`from_arrays` takes; the names are a storage format."""
-        return {f"{kind}.{name}": array for kind, lines in self._kinds.items() for name, array in lines.arrays()}
+        return {
+            f"{kind}.{name}": array for kind, lines in self._kinds.items() for name, array in lines.arrays().items()
+        }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> RegexPart:
@@ -106,24 +101,30 @@ class RegexPart:
 
         Raises IndexStoreError if they do not belong together.
         """
+        by_kind: dict[str, dict[str, NDArray[Any]]] = {kind: {} for kind in _KINDS}
         try:
-            kinds = {kind: _Lines(*(arrays[f"{kind}.{name}"] for name in _Lines.STORED)) for kind in _KINDS}
+            for name, array in arrays.items():
+                kind, _, part = name.partition(".")
+                by_kind[kind][part] = array
+            kinds = {kind: Lines.from_arrays(parts) for kind, parts in by_kind.items()}
         except KeyError as missing:
             raise IndexStoreError(f"the stored regex index lacks {missing}; build the index again") from None
-        rows = {len(lines.row_lines) for lines in kinds.values()}
-        if len(rows) != 1 or not all(lines.is_sound() for lines in kinds.values()):
-            raise IndexStoreError("the stored regex index is damaged: its arrays differ in length; build it again")
+        except ValueError as error:
+            raise IndexStoreError(f"the stored regex index is damaged: {error}; build it again") from None
+        rows = set(map(len, kinds.values()))
+        if len(rows) != 1:
+            raise IndexStoreError("the stored regex index is damaged: its kinds differ in length; build it again")
         return cls(rows.pop(), kinds)
 
 
-class _OfRows(Mapping[str, "_Lines"]):
+class _OfRows(Mapping[str, "Lines"]):
     """The lines of some rows, each kind copied out when it is asked for: a scan often needs the first one only."""
 
-    def __init__(self, kinds: Mapping[str, _Lines], rows: IntArray) -> None:
+    def __init__(self, kinds: Mapping[str, Lines], rows: IntArray) -> None:
         self._kinds = kinds
         self._rows = rows
 
-    def __getitem__(self, kind: str) -> _Lines:
+    def __getitem__(self, kind: str) -> Lines:
         return self._kinds[kind].of_rows(self._rows)
 
     def __iter__(self) -> Iterator[str]:
@@ -131,110 +132,3 @@ class _OfRows(Mapping[str, "_Lines"]):
 
     def __len__(self) -> int:
         return len(self._kinds)
-
-
-@dataclass(frozen=True)
-class _Lines:
-    """All lines of one kind, row by row.
-
-    blob        uint8: the lines in UTF-8, each ended by a newline and without one inside
-    line_bytes  (lines,) uint32: the length of each, its newline included
-    row_lines   (rows,) uint32: how many lines each row has
-    """
-
-    blob: ByteArray
-    line_bytes: CountArray
-    row_lines: CountArray
-
-    STORED = ("blob", "line_bytes", "row_lines")
-
-    @classmethod
-    def build(cls, rows: Sequence[Iterable[str]]) -> _Lines:
-        row_lines: list[int] = []
-        lines: list[bytes] = []
-        for texts in rows:
-            before = len(lines)
-            # White space of any kind is one space, so that no line separator is left inside a line.
-            lines += [line.encode(errors="replace") for text in texts if (line := " ".join(text.split()))]
-            row_lines.append(len(lines) - before)
-        blob = b"".join(piece for line in lines for piece in (line, b"\n"))
-        return cls(
-            np.frombuffer(blob, dtype=np.uint8),
-            np.array([len(line) + 1 for line in lines], dtype=np.uint32),
-            np.array(row_lines, dtype=np.uint32),
-        )
-
-    @classmethod
-    def merge(cls, parts: Sequence[_Lines], keep: Sequence[BoolArray]) -> _Lines:
-        blobs = [np.empty(0, dtype=np.uint8)]
-        line_bytes = [np.empty(0, dtype=np.uint32)]
-        row_lines = [np.empty(0, dtype=np.uint32)]
-        for part, rows in zip(parts, keep, strict=True):
-            lines = np.repeat(rows, part.row_lines)
-            blobs.append(part.blob[np.repeat(lines, part.line_bytes)])
-            line_bytes.append(part.line_bytes[lines])
-            row_lines.append(part.row_lines[rows])
-        return cls(np.concatenate(blobs), np.concatenate(line_bytes), np.concatenate(row_lines))
-
-    def of_rows(self, rows: IntArray) -> _Lines:
-        """The lines of *rows*, ascending."""
-        first, end = self._row_starts[rows], self._row_starts[rows + 1]
-        starts, ends = self._line_starts[first].tolist(), self._line_starts[end].tolist()
-        text, begin = self._text
-        blob = b"".join([text[begin + start : begin + stop] for start, stop in zip(starts, ends, strict=True)])
-        counts = end - first
-        lines = np.arange(int(counts.sum())) + np.repeat(first - (np.cumsum(counts) - counts), counts)
-        return _Lines(np.frombuffer(blob, np.uint8), self.line_bytes[lines], self.row_lines[rows])
-
-    def text(self) -> str:
-        """All lines, each ended by a newline."""
-        return str(self.blob.data, "utf-8")
-
-    def matches(self, pattern: CompiledPattern) -> tuple[IntArray, NDArray[np.float64]]:
-        """Return the row and the closeness in (0, 1] of each line that matches; a row comes once per such line."""
-        text, begin = self._text
-        found = pattern.line_matches(text, begin, begin + len(self.blob))
-        starts, ends = (np.array(places, dtype=np.int64) - begin for places in found)
-        lines = np.searchsorted(self._line_starts, starts, side="right") - 1
-        line_starts, line_ends = self._line_starts[lines], self._line_starts[lines + 1] - 1
-        place = self._characters(line_starts, starts)
-        share = self._characters(starts, ends) / self._characters(line_starts, line_ends)
-        return self._line_rows[lines], 1 / (1 + place) - (1 - share) / ((1 + place) * (2 + place))
-
-    def arrays(self) -> Iterable[tuple[str, NDArray[Any]]]:
-        return zip(self.STORED, (self.blob, self.line_bytes, self.row_lines), strict=True)
-
-    def is_sound(self) -> bool:
-        return int(self.line_bytes.sum()) == len(self.blob) and int(self.row_lines.sum()) == len(self.line_bytes)
-
-    @cached_property
-    def _text(self) -> tuple[bytes | mmap.mmap, int]:
-        """What RE2 can read, and where the lines begin in it: the stored file itself, or a copy of the blob."""
-        mapping = mapping_of(self.blob)
-        return (self.blob.tobytes(), 0) if mapping is None else (mapping, start_in(mapping, self.blob))
-
-    @cached_property
-    def _line_starts(self) -> IntArray:
-        """(lines + 1,): the last is the blob's end."""
-        return np.concatenate(([0], np.cumsum(self.line_bytes, dtype=np.int64)))
-
-    @cached_property
-    def _row_starts(self) -> IntArray:
-        """(rows + 1,): the first line of each row."""
-        return np.concatenate(([0], np.cumsum(self.row_lines, dtype=np.int64)))
-
-    @cached_property
-    def _line_rows(self) -> IntArray:
-        return np.repeat(np.arange(len(self.row_lines)), self.row_lines)
-
-    @cached_property
-    def _inner_bytes(self) -> IntArray:
-        """Where a character goes on for another byte; few or none in most catalogues."""
-        blocks = [self.blob[first : first + _BLOCK] for first in range(0, len(self.blob), _BLOCK)]
-        inner = [np.flatnonzero((block & 0xC0) == 0x80) + n * _BLOCK for n, block in enumerate(blocks)]
-        return np.concatenate([np.empty(0, np.int64), *inner])
-
-    def _characters(self, starts: IntArray, ends: IntArray) -> IntArray:
-        """Return how many characters stand between each two places, which are places in bytes."""
-        inner = np.searchsorted(self._inner_bytes, ends) - np.searchsorted(self._inner_bytes, starts)
-        return ends - starts - inner

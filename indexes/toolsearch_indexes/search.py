@@ -23,11 +23,11 @@ from toolsearch_indexes.ranking import (
     with_places_for,
 )
 from toolsearch_indexes.reader import Reader
-from toolsearch_indexes.reading import READ, read_again
+from toolsearch_indexes.reading import READ, is_readable, read_again
 from toolsearch_indexes.regex import compile_pattern
 from toolsearch_indexes.request import Request, read_request
 from toolsearch_indexes.selection import Selection
-from toolsearch_indexes.semantic import SemanticArm, spaced
+from toolsearch_indexes.semantic import SemanticArm
 from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.state import IndexState
 
@@ -44,7 +44,7 @@ class Answer:
 
     hits: list[Hit]
     how: Mapping[str, Outcome]
-    read: Mapping[str, float] = field(default_factory=dict)
+    read: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +114,11 @@ class Search:
         return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")}, said)
 
     def _read_beside(self, text: str, names: Sequence[str]) -> Mapping[str, float]:
-        """What the reader says of tools; nothing without a reader, or by words or meaning alone."""
-        if self.reader is None or self.strategy != "hybrid":
+        """What the reader says of tools; nothing by words or meaning alone, or for what it cannot read."""
+        if self.reader is None or self.strategy != "hybrid" or not names or not is_readable(text, self.reader):
             return {}
-        return dict(zip(names, self.reader.read(text, list(map(self._text_of, names))).tolist(), strict=True))
-
-    def _text_of(self, name: str) -> str:
-        """The tool as a reader is shown it: its own name and what describes it."""
-        place = self.state.place_of(name)
-        if place is None:
-            return name
-        segment, row = self.space.segments[place[0]], place[1]
-        return f"{spaced(segment.names.own_names[row])}: {segment.regex.description(row)}"
+        shown = [self.state.shown(name, text) for name in names]
+        return dict(zip(names, self.reader.read(text, shown).tolist(), strict=True))
 
     def _rank(self, text: str, limit: int) -> Ranking:
         request = self._read(text)

@@ -14,6 +14,7 @@ import numpy as np
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.keyword import BoolArray, KeywordPart
 from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.lines import Lines
 from toolsearch_indexes.names import Names
 from toolsearch_indexes.regex import RegexPart
 from toolsearch_indexes.vectors import FloatArray, VectorPart
@@ -23,11 +24,12 @@ _GROWTH = 4  # a segment is merged into the one before it until that one is this
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Rows 0 to size - 1 of every arm; *alive* is None while all rows are."""
+    """Rows 0 to size - 1 of every arm, and the requests of users; *alive* is None while all rows are."""
 
     names: Names
     keyword: KeywordPart
     regex: RegexPart
+    requests: Lines
     vectors: VectorPart | None
     alive: BoolArray | None = None
 
@@ -53,6 +55,7 @@ def build_segment(documents: Sequence[ToolDocument], lexicon: Lexicon, vectors: 
         Names.of([d.name for d in documents], [d.own_name for d in documents]),
         KeywordPart.build(documents, lexicon),
         RegexPart.build(documents),
+        Lines.build([document.requests for document in documents]),
         None if vectors is None else VectorPart.build(vectors),
     )
 
@@ -67,6 +70,7 @@ def merge_segments(segments: Sequence[Segment]) -> Segment:
         Names.merge([s.names for s in segments], keep),
         KeywordPart.merge([s.keyword for s in segments], keep),
         RegexPart.merge([s.regex for s in segments], keep),
+        Lines.merge([s.requests for s in segments], keep),
         VectorPart.merge(vectors, keep) if len(vectors) == len(segments) else None,
     )
 

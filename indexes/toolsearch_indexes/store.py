@@ -22,6 +22,7 @@ from toolsearch_indexes.errors import IndexStoreError
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.keyword import FIELDS, KeywordParameters, KeywordPart, KeywordStatistics
 from toolsearch_indexes.lexicon import Lexicon
+from toolsearch_indexes.lines import Lines
 from toolsearch_indexes.names import Names
 from toolsearch_indexes.regex import RegexPart
 from toolsearch_indexes.segments import Segment, merge_segments
@@ -30,7 +31,7 @@ from toolsearch_indexes.state import IndexState
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import VectorPart
 
-FORMAT = 6  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
+FORMAT = 7  # to be raised when the files, the analysis of text or the score change: older indexes are then built anew
 MANIFEST = "manifest.json"
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -135,6 +136,7 @@ def _arrays(lexicon: Lexicon, state: IndexState, parameters: KeywordParameters) 
         if parameters == KeywordParameters():  # else a stored index, which is opened with these, would be wrong
             arrays["impacts"] = whole.keyword.impacts(state.keyword.means, parameters)
         arrays |= {f"regex.{name}": array for name, array in whole.regex.arrays().items()}
+        arrays |= {f"requests.{name}": array for name, array in whole.requests.arrays().items()}
         if whole.vectors and state.semantic:
             arrays |= {f"vectors.{name}": array for name, array in whole.vectors.arrays().items()}
             arrays["semantic.total"] = state.semantic.total
@@ -155,9 +157,16 @@ def _state(arrays: Arrays, *, with_vectors: bool) -> IndexState:
         names,
         part,
         RegexPart.from_arrays(_group(arrays, "regex")),
+        Lines.from_arrays(_group(arrays, "requests")),
         vectors,
     )
-    sizes = {segment.size, segment.keyword.size, segment.regex.rows, segment.size if vectors is None else vectors.rows}
+    sizes = {
+        segment.size,
+        segment.keyword.size,
+        segment.regex.rows,
+        len(segment.requests),
+        segment.size if vectors is None else vectors.rows,
+    }
     if len(sizes) > 1:
         raise ValueError("the arms differ in size")
     semantic = SemanticStatistics(len(names), arrays["semantic.total"]) if vectors else None

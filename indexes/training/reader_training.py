@@ -146,7 +146,7 @@ class _NearShelf:
     texts             (tools, views) of the tools
     questions         (n, 4): text, tool, view, whether it is served
     near              (n, tools) the nearest first
-    served, unserved  rows of *questions*
+    served, unserved  rows of *questions* that have any tool near to them
     """
 
     texts: IntArray
@@ -162,7 +162,8 @@ class _NearShelf:
         near = np.zeros((len(questions), _BESIDE + _FARTHER), np.int64)
         for rows, found in _near(texts, questions, groups, vectors, model, random):
             near[rows] = found
-        served, unserved = (np.flatnonzero(questions[:, 3] == is_served) for is_served in (1, 0))
+        can_be_asked = near[:, 0] >= 0
+        served, unserved = (np.flatnonzero((questions[:, 3] == is_served) & can_be_asked) for is_served in (1, 0))
         return cls(texts, questions, near, served, unserved)
 
     def draw(self, random: np.random.Generator, tools: int) -> tuple[int, IntArray, int]:
@@ -187,7 +188,7 @@ def _near(
     random: np.random.Generator,
 ) -> Iterator[tuple[IntArray, IntArray]]:
     """Yield rows of *questions*, and the tools that are near to them: first those of the same group, the nearest first,
-    then such of other groups. Neither the question's own tool nor one that is like it.
+    then such of other groups. Neither the question's own tool nor one that is like it; -1 where there is no other.
     """
     torch = require("torch", what=_WHAT, extra=_EXTRA)
     known = vectors.known(model, np.concatenate([texts.ravel(), questions[:, 0]]))
@@ -205,7 +206,11 @@ def _near(
             others = _nearest(cosines, is_other & ~is_beside, _NEARER[1])[:, _NEARER[0] :]
             others = others[:, random.permutation(others.shape[1])]
             ordered = np.hstack([beside[:, :_BESIDE], others[:, :_FARTHER], beside[:, _BESIDE:]])
-            yield rows, np.array([np.resize(row[row >= 0], _BESIDE + _FARTHER) for row in ordered])
+            yield rows, np.array([_repeated(row[row >= 0]) for row in ordered]).reshape(-1, _BESIDE + _FARTHER)
+
+
+def _repeated(tools: IntArray) -> IntArray:
+    return np.resize(tools if len(tools) else -1, _BESIDE + _FARTHER)
 
 
 def _nearest(cosines: Any, possible: Any, count: int) -> IntArray:

@@ -258,6 +258,7 @@ async def test_a_tool_of_the_request_and_another_of_the_catalog_cannot_share_a_n
         ({"limit": 0}, "limit must be 1 or more"),
         ({"session_id_key": " "}, "session_id_key"),
         ({"engine": ToolSearch(Catalog()), "strategy": "regex"}, "the engine's"),
+        ({"engine": ToolSearch(Catalog()), "reader": None}, "the engine's"),
         ({"engine": ToolSearch(Catalog()), "requests": False}, "the engine's"),
         ({"engine": ToolSearch(Catalog()), "sessions": SessionStore()}, "the engine's"),
     ],

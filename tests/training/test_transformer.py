@@ -10,33 +10,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.training.small_model import one_thread, small_model, torch, transformers  # skips without them
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
 from toolsearch_indexes.errors import EncoderError
+from training import sentence_model, transformer
 from training.corpora import TrainingTool, written_tools
 from training.lessons import whole_text
-
-torch = pytest.importorskip("torch", reason="training needs the semantic extra")
-transformers = pytest.importorskip("transformers", reason="training needs the semantic extra")
-tokenizers = pytest.importorskip("tokenizers", reason="the onnx extra is not installed")
-pytest.importorskip("onnxruntime", reason="the onnx extra is not installed")
-pytest.importorskip("onnx", reason="the export needs it")
-
-from training import sentence_model, transformer  # noqa: E402
-from training.onnx_export import export  # noqa: E402
-from training.sentence_model import SentenceModel, minilm_folder  # noqa: E402
-from training.transformer_lessons import Course  # noqa: E402
-from training.transformer_training import TransformerTraining, told_apart, train  # noqa: E402
+from training.onnx_export import export
+from training.sentence_model import SentenceModel, minilm_folder
+from training.transformer_lessons import Course
+from training.transformer_training import TransformerTraining, told_apart, train
 
 WRITTEN = Path(transformer.__file__).parent / "data"
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    """More are slower with so small a model."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+def single_thread():
+    with one_thread():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -46,26 +37,7 @@ def tools() -> list[TrainingTool]:
 
 @pytest.fixture
 def model(tools) -> SentenceModel:
-    """One layer of random weights that knows the words of *tools*."""
-    words = sorted(
-        {word for tool in tools for word in f"{tool.name} {tool.description} {tool.queries}".lower().split()}
-    )
-    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", *words])}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer = tokenizers.normalizers.Lowercase()
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    tokenizer.enable_padding()
-    tokenizer.enable_truncation(32)
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        attn_implementation="eager",
-    )
-    return SentenceModel(transformers.BertModel(config, add_pooling_layer=False).eval(), tokenizer)
+    return small_model(f"{tool.name} {tool.description} {tool.queries}" for tool in tools)
 
 
 @pytest.fixture

@@ -1,0 +1,125 @@
+"""Fits how what a reader says is joined with the score of a search, and writes it beside the other constants.
+
+PYTHONPATH=.:indexes:indexes/transformer python -m training.calibration_reader --reader FOLDER [--encoder transformer]
+
+A logistic regression over the tools that are read: of the train parts of the labelled sets, with all tools and without
+the right ones, and of requests that nothing serves. Each set and each kind of request counts alike. The thresholds go
+by the best of an answer, as those without a reader do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from benchmarks.abstention import read_unanswerable
+from benchmarks.datasets import TRAIN, UNANSWERABLE_DEV, add_sets_option
+from benchmarks.labelled import read_labelled, read_set
+from benchmarks.recall import documents_of
+from toolsearch_indexes.calibration import log_odds_of
+from toolsearch_indexes.encoders.opening import AUTO, BUILT_IN, open_encoder
+from toolsearch_indexes.encoders.protocol import Encoder
+from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.reader import Reader, open_reader
+from toolsearch_indexes.reading import READ
+from training.calibration import QUERIES, RECORD, SEED
+from training.calibration_samples import ALL_TOOLS, NOTHING, REMOVED
+from training.logistic import fit_logistic
+
+_MISSED: Final = 0.015  # of the answers to requests with a right tool, those that become none
+_SURE_OF_NOTHING: Final = 0.06  # of the answers to requests without one, those that keep high confidence
+_FOLLOWS: Final = 0.7  # in log odds, as without a reader
+
+
+class Read(NamedTuple):
+    """A tool of an answer: what the search says of it, and the reader, in log odds; and whether it is right.
+
+    answer  the number of the request; *catalog* and *kind* are the request's
+    """
+
+    catalog: str
+    kind: str
+    answer: int
+    found: float
+    said: float
+    is_right: bool
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    reader = open_reader(options.reader)
+    if reader is None:
+        print("no reader is installed: name its folder with --reader", file=sys.stderr)
+        return 2
+    read = [one for each in options.encoder.split(",") for one in reads(options.sets, open_encoder(each), reader)]
+    if not read:
+        print(f"no labelled sets with train queries in {options.sets}", file=sys.stderr)
+        return 2
+    fitted = reader_terms(read)
+    print(json.dumps(fitted))
+    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    RECORD.write_text(json.dumps(record | {"reader": fitted}, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def reads(sets: Path, encoder: Encoder, reader: Reader) -> Iterator[Read]:
+    """What is read of the answers to all that is asked, answers numbered from 0 on."""
+    nothing = read_unanswerable(UNANSWERABLE_DEV)
+    answers = itertools.count()
+    for folder in sorted(path.parent for path in sets.glob(f"*/{TRAIN}")):
+        index = ToolSearchIndex(documents_of(read_set(folder).tools), encoder=encoder)
+        names = set(index.names())
+        queries = read_labelled(folder / TRAIN)
+        drawn = random.Random(SEED).sample(queries, min(QUERIES, len(queries)))
+        asked = [
+            *((ALL_TOOLS, query.text, query.relevant, names) for query in drawn),
+            *((REMOVED, query.text, query.relevant, names - query.relevant) for query in drawn),
+            *((NOTHING, request.query, frozenset[str](), names) for request in nothing if request.set == folder.name),
+        ]
+        for kind, text, relevant, within in asked:
+            answer = next(answers)
+            hits = index.search(text, limit=READ, strategy="hybrid", within=within)
+            said = reader.read(text, [index.state.shown(hit.name, text) for hit in hits])
+            for hit, one in zip(hits, said.tolist(), strict=True):
+                yield Read(folder.name, kind, answer, log_odds_of(hit.score), one, hit.name in relevant)
+
+
+def reader_terms(of: Sequence[Read]) -> dict[str, float]:
+    """The constants of `toolsearch_indexes/calibration.py` that are a reader's."""
+    features = np.array([[1.0, each.found, each.said] for each in of])
+    counts = Counter((each.catalog, each.kind) for each in of)
+    weights = np.array([1 / counts[each.catalog, each.kind] for each in of])
+    fitted = fit_logistic(features, np.array([each.is_right for each in of]), weights)
+    best: dict[tuple[int, bool], float] = {}
+    for each, log_odds in zip(of, (features @ fitted).tolist(), strict=True):
+        answer = each.answer, each.kind == ALL_TOOLS
+        best[answer] = max(best.get(answer, -np.inf), log_odds)
+    least = float(np.quantile([odds for (_, is_served), odds in best.items() if is_served], _MISSED))
+    sure = float(np.quantile([odds for (_, is_served), odds in best.items() if not is_served], 1 - _SURE_OF_NOTHING))
+    terms = dict(zip(("OFFSET", "FOUND", "READ"), fitted.tolist(), strict=True))
+    terms |= {"LEAST": least, "FOLLOWING": least - _FOLLOWS, "SURE": sure}
+    return {name: round(value, 3) for name, value in terms.items()}
+
+
+def _parser() -> argparse.ArgumentParser:
+    summary = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m training.calibration_reader", description=summary)
+    add_sets_option(parser)
+    parser.add_argument("--reader", default=AUTO, help="a folder; auto: what is installed")
+    parser.add_argument(
+        "--encoder", default=BUILT_IN, help="what tools and requests are embedded with; several by comma"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
