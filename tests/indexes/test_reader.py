@@ -17,7 +17,7 @@ from toolsearch_indexes import reader as reader_module
 from toolsearch_indexes.calibration import (
     READ_FOLLOWING,
     READ_LEAST,
-    READ_SURE,
+    SURE,
     SURE_SCORE,
     log_odds_of,
     read_log_odds,
@@ -272,7 +272,7 @@ FOUND = [Hit("a", 0.9), Hit("b", 0.8), Hit("c", 0.7)]
     [
         ((READ_LEAST - 0.01, READ_FOLLOWING - 1, READ_FOLLOWING - 1), []),
         ((READ_LEAST + 0.01, READ_FOLLOWING + 0.01, READ_FOLLOWING - 0.01), [("a", "low"), ("b", "low")]),
-        ((READ_SURE - 0.01, READ_SURE - 0.02, READ_SURE + 0.01), [("c", "high"), ("a", "low"), ("b", "low")]),
+        ((SURE - 0.01, SURE - 0.02, SURE + 0.01), [("c", "high"), ("a", "low"), ("b", "low")]),
     ],
 )
 def test_log_odds_of_both_decide_what_stays_its_order_and_its_confidence(
@@ -295,7 +295,7 @@ def test_what_was_not_read_follows_unless_something_was_left_out() -> None:
 
 
 def test_what_was_not_read_has_no_higher_score_and_no_confidence() -> None:
-    hits = read_again(FOUND, {"a": said(FOUND[0], READ_SURE - 0.5)})
+    hits = read_again(FOUND, {"a": said(FOUND[0], SURE - 0.5)})
     assert names(hits) == ["a", "b", "c"]
     assert {hit.score for hit in hits} == {hits[0].score}
     sure = read_again(FOUND, {"a": YES})
