@@ -17,7 +17,7 @@ class ToolDocument:
     parameter_names   every property name of the input schema, at any depth, in schema order
     parameter_text    titles, descriptions and enum values of the parameters, at any depth
     requests          what users ask when they need this tool, one text each; searched by keyword and by meaning, never
-                      by pattern, and never shown
+                      by pattern, and shown to nobody but a reader (see `Reader`)
     """
 
     name: str

@@ -9,7 +9,7 @@ from toolsearch_indexes.analysis import name_words
 from toolsearch_indexes.calibration import (
     READ_FOLLOWING,
     READ_LEAST,
-    READ_SURE,
+    SURE,
     SURE_SCORE,
     log_odds_of,
     read_log_odds,
@@ -45,7 +45,7 @@ def read_again(hits: Sequence[Hit], said: Mapping[str, float]) -> list[Hit]:
     is_doubted = hits[0].confidence == "low" and hits[0].score >= SURE_SCORE
     kept = sorted(((odds, hit) for odds, hit in read if odds >= READ_FOLLOWING), key=lambda one: (-one[0], one[1].name))
     first = [
-        replace(hit, score=score_of(odds), confidence="low" if is_doubted or odds < READ_SURE else "high")
+        replace(hit, score=score_of(odds), confidence="low" if is_doubted or odds < SURE else "high")
         for odds, hit in kept
     ]
     if len(first) < len(read):

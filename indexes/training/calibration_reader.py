@@ -3,8 +3,7 @@
 PYTHONPATH=.:indexes:indexes/transformer python -m training.calibration_reader --reader FOLDER [--encoder transformer]
 
 A logistic regression over the tools that are read: of the train parts of the labelled sets, with all tools and without
-the right ones, and of requests that nothing serves. Each set and each kind of request counts alike. The thresholds go
-by the best of an answer, as those without a reader do.
+the right ones, and of requests that nothing serves. Each set and each kind of request counts alike.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import random
 import sys
 from collections import Counter
@@ -25,7 +25,7 @@ from benchmarks.abstention import read_unanswerable
 from benchmarks.datasets import TRAIN, UNANSWERABLE_DEV, add_sets_option
 from benchmarks.labelled import read_labelled, read_set
 from benchmarks.recall import documents_of
-from toolsearch_indexes.calibration import log_odds_of
+from toolsearch_indexes.calibration import SURE, log_odds_of
 from toolsearch_indexes.encoders.opening import AUTO, BUILT_IN, open_encoder
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.index import ToolSearchIndex
@@ -33,11 +33,10 @@ from toolsearch_indexes.reader import Reader, open_reader
 from toolsearch_indexes.reading import READ
 from training.calibration import QUERIES, RECORD, SEED
 from training.calibration_samples import ALL_TOOLS, NOTHING, REMOVED
-from training.logistic import fit_logistic
+from training.logistic import DoubleArray, fit_logistic
 
-_MISSED: Final = 0.015  # of the answers to requests with a right tool, those that become none
-_SURE_OF_NOTHING: Final = 0.06  # of the answers to requests without one, those that keep high confidence
-_FOLLOWS: Final = 0.7  # in log odds, as without a reader
+_MISSED: Final = 0.01  # of the answers to requests with a right tool, those that become none
+_FOLLOWS: Final = 1.5  # in log odds: how much less than the best of an answer one of the others needs
 
 
 class Read(NamedTuple):
@@ -94,20 +93,30 @@ def reads(sets: Path, encoder: Encoder, reader: Reader) -> Iterator[Read]:
 
 
 def reader_terms(of: Sequence[Read]) -> dict[str, float]:
-    """The constants of `toolsearch_indexes/calibration.py` that are a reader's."""
-    features = np.array([[1.0, each.found, each.said] for each in of])
+    """The constants of `toolsearch_indexes/calibration.py` that are a reader's: how much of what it says is added to
+    the log odds of the search; so much more that as many requests that a tool serves get high confidence as without
+    it; and what the best tool, and those after it, have to reach.
+    """
+    found, said = np.array([each.found for each in of]), np.array([each.said for each in of])
     counts = Counter((each.catalog, each.kind) for each in of)
     weights = np.array([1 / counts[each.catalog, each.kind] for each in of])
-    fitted = fit_logistic(features, np.array([each.is_right for each in of]), weights)
-    best: dict[tuple[int, bool], float] = {}
-    for each, log_odds in zip(of, (features @ fitted).tolist(), strict=True):
-        answer = each.answer, each.kind == ALL_TOOLS
-        best[answer] = max(best.get(answer, -np.inf), log_odds)
-    least = float(np.quantile([odds for (_, is_served), odds in best.items() if is_served], _MISSED))
-    sure = float(np.quantile([odds for (_, is_served), odds in best.items() if not is_served], 1 - _SURE_OF_NOTHING))
-    terms = dict(zip(("OFFSET", "FOUND", "READ"), fitted.tolist(), strict=True))
-    terms |= {"LEAST": least, "FOLLOWING": least - _FOLLOWS, "SURE": sure}
-    return {name: round(value, 3) for name, value in terms.items()}
+    features = np.column_stack([np.ones(len(of)), found, said])
+    _, of_found, of_said = fit_logistic(features, np.array([each.is_right for each in of]), weights).tolist()
+    read = of_said / of_found
+    before, after = _best_of_served(of, found), _best_of_served(of, found + read * said)
+    offset = SURE - float(np.quantile(after, (before < SURE).mean()))
+    least = offset + float(np.quantile(after, _MISSED))
+    terms = {"OFFSET": offset, "READ": read, "LEAST": least, "FOLLOWING": least - _FOLLOWS}
+    return {name: round(value, 2) for name, value in terms.items()}
+
+
+def _best_of_served(of: Sequence[Read], log_odds: DoubleArray) -> DoubleArray:
+    """The best tool of each request that some tool serves."""
+    best: dict[int, float] = {}
+    for each, odds in zip(of, log_odds.tolist(), strict=True):
+        if each.kind == ALL_TOOLS:
+            best[each.answer] = max(best.get(each.answer, -math.inf), odds)
+    return np.array(list(best.values()))
 
 
 def _parser() -> argparse.ArgumentParser:
