@@ -31,7 +31,9 @@ from toolsearch_indexes.semantic import SemanticArm
 from toolsearch_indexes.space import SearchSpace
 from toolsearch_indexes.state import IndexState
 
-_SHORT_REQUEST = 20  # words; in a longer one, parts of sentences are rather the circumstances of one task
+# Words. In a longer request, parts of sentences are rather the circumstances of one task, and a reader, which learns
+# from short ones, moves right tools of several parts out of the first five.
+_SHORT_REQUEST = 20
 _SURE_PART = 0.7  # the score from which a part's best tool is what the part asks for
 _SURE_SENTENCE = 0.8  # the same for a sentence of a long request; some of less move a right tool out of the first five
 
@@ -109,7 +111,7 @@ class Search:
         served = [hit for part in parts for hit in self._rank(part, 1).hits if hit.score >= least]
         ranked, moved = with_places_for(best.hits, [*best.sure, *(Sure(hit, "by a part") for hit in served)])
         ranked = [hit for hit in ranked if hit.name not in exact]
-        said = self._read_beside(text, [hit.name for hit in ranked[:READ]])
+        said = self._read_beside(text, [hit.name for hit in ranked[:READ]]) if is_short else {}
         hits = [*(Hit(name, 1.0) for name in exact), *(read_again(ranked, said) if said else ranked)]
         return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")}, said)
 

@@ -136,6 +136,15 @@ def test_no_other_search_asks_it(index: ToolSearchIndex, query: str, strategy: s
     assert reader.asked == []
 
 
+def test_a_long_request_is_not_read(index: ToolSearchIndex) -> None:
+    reader = FakeReader()
+    short = f"{QUERY} " + "now " * 16
+    assert asked(index, reader, short)
+    assert [request for request, _ in reader.asked] == [short.strip()]
+    assert names(asked(index, reader, f"{short} please")) == names(asked(index, None, f"{short} please"))
+    assert len(reader.asked) == 1
+
+
 def test_nothing_is_read_where_nothing_is_found(index: ToolSearchIndex) -> None:
     reader = FakeReader()
     assert asked(index, reader, "xqzv") == []
