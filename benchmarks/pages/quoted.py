@@ -9,6 +9,7 @@ from benchmarks.pages.sentences import Sentence
 
 _FIGURES: Final = "docs/figures.md"
 _ENCODERS: Final = "docs/encoders.md"
+_READER: Final = "docs/reader.md"
 _LARGE: Final = "docs/large-catalogs.md"
 _SAVINGS: Final = "docs/figures-savings.md"
 _QUESTION: Final = "claude-opus-5-5, question"
@@ -40,6 +41,19 @@ SENTENCES: Final[Sequence[Sentence]] = (
         _FIGURES,
         "abstention",
         "hybrid search without the set in question answers {all sets/hybrid (left out)/answered:.1%}",
+    ),
+    Sentence(
+        _READER,
+        "abstention",
+        "with the built-in encoder {all sets/hybrid, read/answered:.0%} in place of {all sets/hybrid/answered:.0%},"
+        " with the transformer {all sets/hybrid (transformer), read/answered:.0%} in place of"
+        " {all sets/hybrid (transformer)/answered:.0%}.",
+    ),
+    Sentence(
+        _READER,
+        "reading",
+        "It takes {loading/cpu_s:.2f} s of CPU time to load, and {loading/memory_mib:.0f} MiB of memory with what runs"
+        " it.",
     ),
     Sentence(_FIGURES, "gateway_load", "There were {calls:,} calls and {searches:,} searches"),
     Sentence(
