@@ -30,7 +30,8 @@ class Reader(Protocol):
     def read(self, request: str, tools: Sequence[str]) -> FloatArray:
         """Return the log odds that each of *tools*, a name with a description, serves *request*: (len(tools),).
 
-        What it says of a tool does not depend on the others. Raises EncoderError if the model fails.
+        What it says of a tool does not depend on the others. Raises EncoderError if the model fails; a search does so
+        if a number is missing or is none.
         """
         ...
 

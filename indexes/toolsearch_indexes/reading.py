@@ -17,11 +17,22 @@ from toolsearch_indexes.calibration import (
 )
 from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.reader import Reader
+from toolsearch_indexes.semantic import first_sentence, spaced
 
 READ = 10  # tools of an answer, the first ones
+_SHOWN = 2  # requests of a tool
 # Of a request's words. So 97 % of 19,171 requests in English are read, and of 20 each in German, French and Spanish one
 # or two.
 _KNOWN = 0.75
+
+
+def as_read(name: str, description: str, requests: Sequence[str] = ()) -> str:
+    """Return a tool as a reader is shown it: the words of its name, and its description, or where it has requests of
+    users the first sentence and the first two of them.
+    """
+    if not requests:
+        return f"{spaced(name)}: {description}"
+    return f"{spaced(name)}: {first_sentence(description)} {'; '.join(requests[:_SHOWN])}"
 
 
 def is_readable(request: str, reader: Reader) -> bool:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from toolsearch_indexes.analysis import name_words
 from toolsearch_indexes.clauses import clauses, sentences
 from toolsearch_indexes.documents import Hit
+from toolsearch_indexes.errors import EncoderError
 from toolsearch_indexes.explanation import Explanation, Outcome, explain_row
 from toolsearch_indexes.keyword import KeywordParameters
 from toolsearch_indexes.lexicon import Lexicon
@@ -111,7 +114,7 @@ class Search:
         served = [hit for part in parts for hit in self._rank(part, 1).hits if hit.score >= least]
         ranked, moved = with_places_for(best.hits, [*best.sure, *(Sure(hit, "by a part") for hit in served)])
         ranked = [hit for hit in ranked if hit.name not in exact]
-        said = self._read_beside(text, [hit.name for hit in ranked[:READ]]) if is_short else {}
+        said = self._read_beside(text, [hit.name for hit in ranked[:READ]] if is_short else [])
         hits = [*(Hit(name, 1.0) for name in exact), *(read_again(ranked, said) if said else ranked)]
         return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")}, said)
 
@@ -119,8 +122,10 @@ class Search:
         """What the reader says of tools; nothing by words or meaning alone, or for what it cannot read."""
         if self.reader is None or self.strategy != "hybrid" or not names or not is_readable(text, self.reader):
             return {}
-        shown = [self.state.shown(name, text) for name in names]
-        return dict(zip(names, self.reader.read(text, shown).tolist(), strict=True))
+        said = np.asarray(self.reader.read(text, [self.state.shown(name, text) for name in names]), np.float32)
+        if said.shape != (len(names),) or not np.isfinite(said).all():
+            raise EncoderError(f"the reader did not give a number for each of the {len(names)} tools that it was shown")
+        return dict(zip(names, said.tolist(), strict=True))
 
     def _rank(self, text: str, limit: int) -> Ranking:
         request = self._read(text)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from toolsearch_indexes.analysis import terms
 from toolsearch_indexes.keyword import KeywordStatistics
+from toolsearch_indexes.reading import as_read
 from toolsearch_indexes.segments import Segment
-from toolsearch_indexes.semantic import SemanticStatistics, first_sentence, spaced
-
-_SHOWN_REQUESTS = 2  # of a tool's, as many as the training shows
+from toolsearch_indexes.semantic import SemanticStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +30,13 @@ class IndexState:
         return None
 
     def shown(self, name: str, request: str) -> str:
-        """Return a living document as a reader is shown it beside *request*: its own name and what describes it.
-
-        That is title and description, or where it has requests of users the first sentence and the two of them that
-        share most words with *request*. Raises KeyError if there is no such document.
+        """Return a living document as a reader is shown it beside *request*: with its own name, title and description,
+        and those of its requests that share most words with *request*. Raises KeyError if there is no such document.
         """
         place = self.place_of(name)
         if place is None:
             raise KeyError(name)
         segment, row = self.segments[place[0]], place[1]
-        own_name, description = spaced(segment.names.own_names[row]), segment.regex.description(row)
-        requests = segment.requests.of_row(row)
-        if not requests:
-            return f"{own_name}: {description}"
-        return f"{own_name}: {first_sentence(description)} {'; '.join(_nearest(requests, request))}"
-
-
-def _nearest(requests: Sequence[str], request: str) -> list[str]:
-    """The two that share most words with *request*; of equal ones the first."""
-    asked = set(terms(request))
-    return sorted(requests, key=lambda one: -len(asked.intersection(terms(one))))[:_SHOWN_REQUESTS]
+        asked = set(terms(request))
+        nearest = sorted(segment.requests.of_row(row), key=lambda one: -len(asked.intersection(terms(one))))
+        return as_read(segment.names.own_names[row], segment.regex.description(row), nearest)

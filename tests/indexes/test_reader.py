@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolsearch import Catalog, Reach, ToolDefinition, ToolSearch
-from toolsearch.errors import EncoderError, MissingExtraError
+from tests.kit.readers import NO, YES, FakeReader
+from toolsearch.errors import EncoderError
 from toolsearch_indexes import reader as reader_module
 from toolsearch_indexes.calibration import (
     READ_FOLLOWING,
@@ -32,40 +32,8 @@ from toolsearch_indexes.reader import Reader, open_reader
 from toolsearch_indexes.reading import READ, read_again
 from toolsearch_indexes.store import load_index, save_index
 
-YES, NO = 1_000.0, -1_000.0  # log odds that decide, however sure the search was
 PEOPLE = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hal", "ida", "jon", "kim", "lea", "max", "nan")
 QUERY = "send an email message"  # which all of the letters serve
-
-
-class FakeReader:
-    """Says what *says* has for a word of a tool's text, else *otherwise*; *asked* is what it was shown.
-
-    known  the words that it has met; None: all
-    """
-
-    def __init__(
-        self, says: dict[str, float] | None = None, otherwise: float = 0.0, *, known: str | None = None
-    ) -> None:
-        self.says, self.otherwise = says or {}, otherwise
-        self._known = None if known is None else known.split()
-        self.asked: list[tuple[str, list[str]]] = []
-
-    def knows(self, word: str) -> bool:
-        return self._known is None or word in self._known
-
-    @property
-    def shown(self) -> list[str]:
-        return [text for _, texts in self.asked for text in texts]
-
-    def read(self, request: str, tools: Sequence[str]) -> FloatArray:
-        self.asked.append((request, list(tools)))
-        said = [next((odds for word, odds in self.says.items() if word in text), self.otherwise) for text in tools]
-        return np.array(said, np.float32)
-
-
-class FailingReader(FakeReader):
-    def read(self, request: str, tools: Sequence[str]) -> FloatArray:  # noqa: ARG002
-        raise EncoderError("the reader is out of memory")
 
 
 def letter(person: str) -> ToolDocument:
@@ -134,6 +102,16 @@ def test_no_other_search_asks_it(index: ToolSearchIndex, query: str, strategy: s
     hits = asked(index, reader, query, strategy=strategy)
     assert hits == asked(index, None, query, strategy=strategy) != []
     assert reader.asked == []
+
+
+@pytest.mark.parametrize("said", [[1.0], [[1.0]], [float("nan")] * 10, [float("inf"), *[0.0] * 9]])
+def test_an_answer_is_refused_if_a_number_is_missing_or_none(index: ToolSearchIndex, said: list[float]) -> None:
+    class Broken(FakeReader):
+        def read(self, request: str, tools: Sequence[str]) -> FloatArray:  # noqa: ARG002
+            return np.array(said, np.float32)
+
+    with pytest.raises(EncoderError, match="did not give a number for each of the 10 tools"):
+        asked(index, Broken())
 
 
 def test_a_long_request_is_not_read(index: ToolSearchIndex) -> None:
@@ -449,94 +427,3 @@ def test_what_is_read_together_is_cut_where_the_folder_says(tmp_path: Path) -> N
 def test_a_graph_that_does_not_give_one_number_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EncoderError, match="does not give one number for a pair of texts"):
         OnnxReader(write_model(tmp_path, output="counts"))
-
-
-# The engine
-
-
-def catalog() -> Catalog:
-    return Catalog(
-        [
-            ToolDefinition("send_mail", "Send an email message to somebody"),
-            ToolDefinition("send_money", "Send money to somebody"),
-            ToolDefinition("plot", "Plot numbers as a picture"),
-        ]
-    )
-
-
-def test_an_engine_has_its_tools_read_again() -> None:
-    assert [found.name for found in ToolSearch(catalog(), reader=None).search("send to somebody")] == [
-        "send_mail",
-        "send_money",
-    ]
-    engine = ToolSearch(catalog(), reader=FakeReader({"money": YES, "email": NO}))
-    (found,) = engine.search("send to somebody")
-    assert (found.name, found.confidence) == ("send_money", "high")
-    assert engine.explain("send to somebody", "send_mail").read == NO
-    assert engine.notes == []
-
-
-def test_a_reader_sees_no_tool_out_of_its_callers_reach_and_follows_the_catalog() -> None:
-    tools, reader = catalog(), FakeReader()
-    engine = ToolSearch(tools, reader=reader)
-    engine.search("send to somebody", reach=Reach.parse(deny=["send_mail"]))
-    assert "send money: Send money to somebody" in reader.shown
-    assert not any("email" in text for text in reader.shown)
-
-    tools.replace(ToolDefinition("send_money", "Send coins to somebody"))
-    engine.search("send to somebody")
-    assert "send money: Send coins to somebody" in reader.asked[-1][1]
-
-
-@pytest.mark.parametrize("spec", [None, "none", "auto"])
-def test_without_a_reader_nothing_is_read_and_nothing_is_noted(not_installed: None, spec: str | None) -> None:
-    engine = ToolSearch(catalog(), reader=spec)
-    assert engine.index.reader is None
-    assert engine.notes == []
-
-
-def extra_missing(spec: str | Path) -> Reader:
-    raise MissingExtraError(f"the reader {spec}", "onnx")
-
-
-@pytest.mark.parametrize("opening", [open_reader, extra_missing])
-def test_auto_does_without_a_reader_that_cannot_be_loaded_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, opening: Callable[[str], Reader]
-) -> None:
-    monkeypatch.setattr("toolsearch.catalog.index_opening.open_reader", opening)
-    engine = ToolSearch(catalog(), reader=tmp_path / "nowhere")
-    (note,) = engine.notes
-    assert note.startswith("answers are not read again: ")
-    assert "nowhere" in note
-    assert engine.strategies[0] == "hybrid"
-    assert engine.search("send an email")[0].name == "send_mail"
-
-
-@pytest.mark.parametrize("strategy", ["hybrid", "semantic"])
-def test_who_asks_for_meaning_is_told_that_the_reader_cannot_be_loaded(tmp_path: Path, strategy: str) -> None:
-    with pytest.raises(EncoderError, match="nowhere"):
-        ToolSearch(catalog(), strategy=strategy, reader=tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize("options", [{"strategy": "keyword"}, {"encoder": None}])
-def test_a_reader_that_no_search_would_ask_is_not_loaded(tmp_path: Path, options: dict[str, str | None]) -> None:
-    assert ToolSearch(catalog(), reader=tmp_path / "nowhere", **options).notes == []
-
-
-def test_auto_searches_by_keyword_while_the_reader_fails_and_says_so_once() -> None:
-    engine = ToolSearch(catalog(), reader=FailingReader())
-    for _ in range(2):
-        assert engine.search("money")[0].name == "send_money"
-    assert engine.explain("money", "send_money").strategy == "keyword"
-    assert engine.notes == ["searched by keyword only: the reader is out of memory"]
-
-    with pytest.raises(EncoderError, match="the reader is out of memory"):
-        engine.search("money", strategy="hybrid")
-    with pytest.raises(EncoderError, match="the reader is out of memory"):
-        ToolSearch(catalog(), strategy="hybrid", reader=FailingReader()).search("money")
-
-
-def test_a_stored_index_is_opened_with_a_reader(tmp_path: Path) -> None:
-    ToolSearch(catalog(), index_dir=tmp_path, reader=None).close()
-    with ToolSearch.open(tmp_path, reader=FakeReader({"money": YES}, otherwise=NO)) as engine:
-        assert [found.name for found in engine.search("send to somebody")] == ["send_money"]
