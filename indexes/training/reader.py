@@ -19,6 +19,7 @@ from training.onnx_export import FLOAT_WEIGHTS, export_reader
 from training.pair_model import PairModel
 from training.reader_lessons import ReadingCourse
 from training.reader_training import ReaderTraining, train
+from training.recipe_options import recipe_parser
 from training.reports import StepReport
 from training.sentence_model import minilm
 from training.sources import public_tools
@@ -58,23 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    summary, _, usage = (__doc__ or "").partition("\n\n")
-    parser = argparse.ArgumentParser(
-        prog="python -m training.reader",
-        description=summary,
-        epilog=usage,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    defaults = ReaderTraining()
-    root = Path(__file__).parents[2]
-    parser.add_argument("--out", type=Path, required=True, help="the folder to write")
+    how = ReaderTraining()
+    parser = recipe_parser("reader", __doc__ or "", steps=how.steps, rate=how.rate)
     parser.add_argument("--start", type=Path, help="what training.transformer wrote with 3 layers; none: MiniLM")
-    parser.add_argument("--cache", type=Path, default=root / ".training", help="for what is fetched")
-    parser.add_argument("--steps", type=int, default=defaults.steps)
-    parser.add_argument("--questions", type=int, default=defaults.questions, help="in a step")
-    parser.add_argument("--rate", type=float, default=defaults.rate, help="the highest learning rate")
-    parser.add_argument("--threads", type=int, default=2, help="of the CPU")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--questions", type=int, default=how.questions, help="in a step")
     return parser
 
 

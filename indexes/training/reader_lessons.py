@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from toolsearch_indexes.reading import as_read
 from toolsearch_indexes.semantic import first_sentence, spaced
 from training.corpora import TrainingTool
 from training.lessons import IntArray, Texts
 from training.transformer_lessons import MEASURED_FILES, MEASURED_SERVERS, Tokens
 
 _LEAST_TEXT = 20  # characters, of a part of a tool that may be asked for
-_OTHER_REQUESTS = 2  # that describe a tool, beside the one that is asked
 
 
 class Question(NamedTuple):
@@ -102,9 +102,8 @@ def _requests(tools: Iterable[TrainingTool], texts: Texts) -> Shelf:
     """Each request among tools that show their descriptions; every other one among such that show requests, too."""
     shelf = Shelf()
     for number, tool in enumerate(tools):
-        name = spaced(tool.name)
-        short = f"{name}: {first_sentence(tool.description)}"
-        views = [f"{name}: {tool.description}", *(f"{short} {_others(tool.queries, place)}" for place in range(4))]
+        others = (_others(tool.queries, place) for place in range(4))
+        views = [as_read(tool.name, tool.description, requests) for requests in ((), *others)]
         shelf.texts.append(tuple(map(texts.add, views)))
         shelf.groups.append(tool.group)
         for place, request in enumerate(tool.queries[:4]):
@@ -118,8 +117,8 @@ def _shipped(folder: Path, unserved: Path, texts: Texts) -> Shelf:
     shelf, numbers = Shelf(), dict[tuple[str, str], int]()
     for tool in _tools(folder):
         number = numbers[tool["server"], tool["name"]] = len(shelf.texts)
-        name, requests = f"{spaced(tool['server'])} {spaced(tool['name'])}", tool["requests"]
-        views = [name, *(f"{name}: {_others(requests, place)}" for place in range(4))]
+        name, requests = f"{tool['server']} {tool['name']}", tool["requests"]
+        views = [spaced(name), *(as_read(name, "", _others(requests, place)) for place in range(4))]
         shelf.texts.append(tuple(map(texts.add, views)))
         shelf.groups.append(tool["server"])
         for place, request in enumerate(requests[:4]):
@@ -145,9 +144,8 @@ def _neighbours(file: Path, public: Iterable[TrainingTool], texts: Texts) -> She
             if tool is None:
                 continue  # of an API's many operations another seed takes others
             numbers[place] = number = len(shelf.texts)
-            name = spaced(tool.name)
-            views = [f"{name}: {tool.description}"]
-            views += [f"{name}: {first_sentence(tool.description)} {_others(asked['requests'], one)}" for one in (0, 1)]
+            others = (_others(asked["requests"], one) for one in (0, 1))
+            views = [as_read(tool.name, tool.description, requests) for requests in ((), *others)]
             shelf.texts.append(tuple(map(texts.add, views)))
             shelf.groups.append(str(group))
             for one, request in enumerate(asked["requests"][:2]):
@@ -167,6 +165,6 @@ def _tools(folder: Path) -> Iterator[dict[str, Any]]:
             yield from (tool for tool in tools if tool["server"] not in MEASURED_SERVERS)
 
 
-def _others(requests: Sequence[str], place: int) -> str:
-    """Some requests beside the one at *place*."""
-    return "; ".join([*requests[:place], *requests[place + 1 :]][:_OTHER_REQUESTS])
+def _others(requests: Sequence[str], place: int) -> Sequence[str]:
+    """The requests beside the one at *place*."""
+    return [*requests[:place], *requests[place + 1 :]]

@@ -17,6 +17,7 @@ from toolsearch_indexes.encoders.extras import require
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
 from training.corpora import written_tools
 from training.onnx_export import FLOAT_WEIGHTS, export
+from training.recipe_options import recipe_parser
 from training.reports import StepReport
 from training.sentence_model import SentenceModel, minilm
 from training.sources import public_tools
@@ -80,23 +81,10 @@ def _description(model: SentenceModel, folder: Path, texts: Sequence[str]) -> st
 
 
 def _parser() -> argparse.ArgumentParser:
-    summary, _, usage = (__doc__ or "").partition("\n\n")
-    parser = argparse.ArgumentParser(
-        prog="python -m training.transformer",
-        description=summary,
-        epilog=usage,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    defaults = TransformerTraining()
-    root = Path(__file__).parents[2]
-    parser.add_argument("--out", type=Path, required=True, help="the folder to write")
+    how = TransformerTraining()
+    parser = recipe_parser("transformer", __doc__ or "", steps=how.steps, rate=how.rate)
     parser.add_argument("--layers", type=int, choices=(6, 3), default=3, help="of MiniLM's six; 3: every second one")
-    parser.add_argument("--cache", type=Path, default=root / ".training", help="for what is fetched")
-    parser.add_argument("--steps", type=int, default=defaults.steps, help="0: export MiniLM as it is")
-    parser.add_argument("--batch", type=int, default=defaults.batch, help="lessons in a step")
-    parser.add_argument("--rate", type=float, default=defaults.rate, help="the highest learning rate")
-    parser.add_argument("--threads", type=int, default=2, help="of the CPU")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--batch", type=int, default=how.batch, help="lessons in a step")
     return parser
 
 
