@@ -147,9 +147,11 @@ class ToolSearch:
         keeper = IndexDirectory(Path(index_dir)) if index_dir is not None else _keeper
         self._owns_cache = cache is None
         self._cache = cache or own_cache(keeper, encoder)
-        asked = request_source(shipped=requests, files=requests_files)
-        self._opener = IndexOpener(self.catalog, strategy, encoder, keeper, self._cache, self._note, asked, reader)
-        own = None if index is None else CatalogIndex(self.catalog, index, requests=asked)
+        self.requests = request_source(shipped=requests, files=requests_files)
+        self._opener = IndexOpener(
+            self.catalog, strategy, encoder, keeper, self._cache, self._note, self.requests, reader
+        )
+        own = None if index is None else CatalogIndex(self.catalog, index, requests=self.requests)
         self._followed = own or self._opener.open(stored)
         self.vocabulary = vocabulary_of(self.index)
         self._views = ViewCache(self.catalog, self.counter)

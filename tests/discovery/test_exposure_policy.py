@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.fake_servers import EXPANDING, HEDGED, MODERN, OWN, gateway_of
+from tests.kit.fake_servers import EXPANDING, GROWING, LEGACY, MODERN, OWN, gateway_of
 from tests.kit.scripted_model import ScriptedModel, calls, says
 from toolsearch import Catalog, PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch
 from toolsearch.access.principals import LOCAL
@@ -12,7 +12,7 @@ from toolsearch.access.reach import Reach
 from toolsearch.chat.advisor import ChatRequest, chain_of
 from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.tool_search import ToolSearchAdvisor
-from toolsearch.discovery.exposure import APPEND, DEFERRED, FIXED, HEDGE, WHOLE, Exposure, ExposurePolicy
+from toolsearch.discovery.exposure import APPEND, DEFERRED, FIXED, WHOLE, Exposure, ExposurePolicy
 from toolsearch.discovery.pass_through import PassThroughDecisions
 from toolsearch.discovery.view import ViewCache
 from toolsearch.errors import BadSettingError
@@ -30,8 +30,7 @@ BY_CALL_TOOL = (
     "definition of a tool that is only named, send the query select:NAME."
 )
 
-CURSOR = Caller(LOCAL, Era.LEGACY, session_key="2", client_name="cursor")
-STATELESS = Caller(LOCAL, Era.LEGACY, client_name="claude-code")
+STATELESS = Caller(LOCAL, Era.LEGACY, client_name="growing")
 
 
 @pytest.mark.parametrize(
@@ -39,12 +38,6 @@ STATELESS = Caller(LOCAL, Era.LEGACY, client_name="claude-code")
     [
         (WHOLE, ["a", "b", "c"], "names", "They are in your tool list; call them by name."),
         (APPEND, ["c", "b"], "names", IN_LIST),
-        (
-            HEDGE,
-            ["c", "b"],
-            "definitions",
-            f"{BY_CALL_TOOL} If your tool list has it by now, call it by name instead.",
-        ),
         (FIXED, ["c"], "definitions", BY_CALL_TOOL),
         (DEFERRED, ["c"], "names", IN_LIST),
     ],
@@ -60,12 +53,12 @@ def test_each_exposure_lists_and_says_its_own(exposure: Exposure, listed: list[s
 
 @pytest.mark.parametrize(
     ("caller", "exposure"),
-    [(EXPANDING, APPEND), (CURSOR, FIXED), (HEDGED, HEDGE), (MODERN, FIXED), (STATELESS, FIXED)],
-    ids=["follows its list", "lists once", "unknown", "of 2026", "without a session"],
+    [(EXPANDING, APPEND), (LEGACY, FIXED), (MODERN, FIXED), (STATELESS, FIXED)],
+    ids=["as configured", "of the older protocol", "of 2026", "without a session"],
 )
 def test_a_client_has_the_exposure_of_its_kind_unless_its_catalog_is_small(caller: Caller, exposure: Exposure):
     view = ViewCache(Catalog(map(ToolDefinition, IN_REACH)), HeuristicTokenCounter()).get(Reach())
-    searched = ClientTable().exposure(caller)
+    searched = ClientTable(GROWING).exposure(caller)
 
     assert searched == exposure
     assert ExposurePolicy(PassThrough(max_tools=2), searched).exposure(view) == exposure
@@ -184,24 +177,18 @@ async def in_gateway(max_tools: int, caller: Caller) -> str:
         return (await gateway.search(caller, FOUND)).answer.text
 
 
-@pytest.mark.parametrize(
-    ("max_tools", "answer"),
-    [
-        (0, [IN_LIST, "- a__dig() [fits, loaded]: Does dig."]),
-        (10, ["They are in your tool list; call them by name.", "- a__dig() [fits]: Does dig."]),
-    ],
-    ids=["the list grows", "all of it is listed"],
-)
-async def test_the_same_situation_is_told_in_the_same_words_by_library_chat_and_gateway(
-    max_tools: int, answer: list[str]
-):
-    answers = [
-        await in_library(max_tools),
-        await in_chat(max_tools, mode="append"),
-        await in_gateway(max_tools, EXPANDING),
-    ]
+async def test_the_same_situation_is_told_in_the_same_words_by_library_chat_and_gateway():
+    growing = [await in_library(0), await in_chat(0, mode="append"), await in_gateway(0, EXPANDING)]
+    assert [text.splitlines() for text in growing] == [[IN_LIST, "- a__dig() [fits, loaded]: Does dig."]] * 3
 
-    assert [text.splitlines() for text in answers] == [answer] * 3
+    whole = [await in_library(10), await in_chat(10, mode="append")]
+    in_list = ["They are in your tool list; call them by name.", "- a__dig() [fits]: Does dig."]
+    assert [text.splitlines() for text in whole] == [in_list] * 2
+
+
+async def test_a_client_that_searches_though_it_lists_every_tool_is_not_told_what_is_in_its_list():
+    """It has the search tool from an earlier list, so nobody knows what its model has before it."""
+    assert (await in_gateway(10, LEGACY)).startswith(BY_CALL_TOOL)
 
 
 async def test_where_the_provider_shows_what_is_loaded_the_answer_only_names_it() -> None:
@@ -212,11 +199,10 @@ async def test_where_the_provider_shows_what_is_loaded_the_answer_only_names_it(
     ("caller", "lists"),
     [
         (EXPANDING, ["a__sow", "a__dig"]),
-        (HEDGED, ["a__sow", "a__dig"]),
-        (CURSOR, ["a__sow"]),
+        (LEGACY, ["a__sow"]),
         (MODERN, ["a__sow"]),
     ],
-    ids=["follows its list", "unknown", "lists once", "of 2026"],
+    ids=["as configured", "of the older protocol", "of 2026"],
 )
 async def test_what_a_client_is_listed_after_a_search_is_what_its_exposure_says(caller: Caller, lists: list[str]):
     async with gateway_of("a", pins=["a__sow"]) as (gateway, servers):
@@ -225,5 +211,5 @@ async def test_what_a_client_is_listed_after_a_search_is_what_its_exposure_says(
         listed = [entry["name"] for entry in await gateway.list_tools(caller)]
 
     assert listed == OWN + lists
-    assert found.answer.structured["howToCall"] == ClientTable().exposure(caller).call_hint
+    assert found.answer.structured["howToCall"] == ClientTable(GROWING).exposure(caller).call_hint
     assert found.list_changed == (lists == ["a__sow", "a__dig"])

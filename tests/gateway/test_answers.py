@@ -1,10 +1,11 @@
 """What the search and the call tools answer, whatever becomes of what they were asked."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from tests.kit.fake_servers import EXPANDING, HEDGED, MODERN, OWN, call, entry, gateway_of, names, search, text
+from tests.kit.fake_servers import EXPANDING, LEGACY, MODERN, OWN, call, entry, gateway_of, names, search, text
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.trust.verdicts import OpenGate
@@ -18,16 +19,18 @@ async def test_an_answer_says_how_this_client_can_call_what_was_found():
     async with gateway_of("a") as (gateway, servers):
         await servers["a"].lists(entry("dig", annotations={"destructiveHint": True}))
         fixed = (await search(gateway, MODERN, "select:a__dig")).answer
-        hedged = (await search(gateway, HEDGED, "select:a__dig")).answer
+        older = (await search(gateway, LEGACY, "select:a__dig")).answer
+        claude = (await search(gateway, replace(MODERN, client_name="claude-code"), "select:a__dig")).answer
         grown = (await search(gateway, EXPANDING, "select:a__dig")).answer
 
     assert fixed.structured["tools"][0]["callWith"] == "callToolDestructive"
     assert "tool list" not in fixed.text
-    assert "If your tool list has it by now, call it by name instead." in hedged.text
-    assert hedged.structured["tools"] == fixed.structured["tools"]
+    assert (older.text, older.structured) == (fixed.text, fixed.structured)
+    assert claude.structured["tools"][0]["callWith"] == "mcp__toolsearch__callToolDestructive"
     assert grown.text.splitlines()[0].startswith("Tools marked 'loaded' are in your tool list: call them by name.")
     assert "[fits, loaded]" in grown.text
-    assert grown.structured == {"tools": [{"name": "a__dig"}], "howToCall": grown.text.splitlines()[0]}
+    hint, line = grown.text.splitlines()
+    assert grown.structured == {"tools": [{"name": "a__dig", "is": line.removeprefix("- ")}], "howToCall": hint}
 
 
 async def test_an_answer_says_where_even_the_best_is_only_related_and_loads_none():
@@ -35,7 +38,7 @@ async def test_an_answer_says_where_even_the_best_is_only_related_and_loads_none
     async with gateway_of("a", "b") as (gateway, servers):
         await servers["a"].lists(entry("mow", description="Cuts the grass of a lawn"))
         await servers["b"].lists(entry("bake", description="Bakes a loaf of bread"))
-        for caller in (MODERN, HEDGED, EXPANDING):
+        for caller in (MODERN, LEGACY, EXPANDING):
             found = await search(gateway, caller, "what time is it")
             weak = found.answer
             assert weakly in weak.text
@@ -72,7 +75,7 @@ async def test_a_full_name_is_the_one_definition_of_an_answer_and_names_that_are
             *(entry(f"dig_{what}", description="Digs a hole") for what in ("hole", "deep", "well"))
         )
         await servers["b"].lists(entry("bury", description="Buries a bone in a hole"))
-        for caller in (MODERN, HEDGED, EXPANDING):
+        for caller in (MODERN, LEGACY, EXPANDING):
             alone = (await search(gateway, caller, "a__dig_well")).answer
             missing = (await search(gateway, caller, "select:a__dig_well,a__dig_wel,nope")).answer
 
@@ -118,7 +121,7 @@ async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_show
     ):
         async with gateway_of("a", **exposure) as (gateway, servers):
             await servers["a"].lists(*servers_tools)
-            for caller in (EXPANDING, HEDGED, MODERN):
+            for caller in (EXPANDING, LEGACY, MODERN):
                 found = await gateway.search(caller, {"query": "select:dig,bury,wide"})
                 assert tokens(found.answer.text) <= 8_100
                 assert tokens(found.answer.structured) <= 8_100
@@ -127,7 +130,7 @@ async def test_no_definition_costs_a_client_more_than_one_may_however_it_is_show
                 listed = await gateway.list_tools(caller)
                 assert all(tokens(each) <= 8_000 for each in listed)
                 theirs = [each for each in listed if each["name"] not in OWN]
-                if exposure or caller is not MODERN:
+                if exposure or caller is EXPANDING:
                     assert sorted(each["name"] for each in theirs) == shown
                     assert "[cut: the description has 54,013 characters]" in str(theirs)
                     assert "story" not in str(theirs)
@@ -259,7 +262,7 @@ async def test_an_answer_says_what_a_call_will_meet(state, said):
         await servers["b"].lists("eat")
         servers["a"].is_now(state)
 
-        for caller in (EXPANDING, HEDGED, MODERN):
+        for caller in (EXPANDING, LEGACY, MODERN):
             text = (await search(gateway, caller, "select:a__dig")).answer.text
             assert [line for line in text.splitlines() if line.startswith("The server")] == ([said] if said else [])
 

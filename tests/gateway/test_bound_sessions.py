@@ -23,6 +23,7 @@ from toolsearch.wire.mcp.eras import Era
 
 TEAM = Principal("team")
 LEGACY = Caller(TEAM, Era.LEGACY, session_key="connection", client_name="claude-code", session="ses_1")
+GROWING = replace(LEGACY, client_name="growing")
 MODERN = Caller(TEAM, Era.MODERN, session="ses_1")
 ERAS = pytest.mark.parametrize("caller", [LEGACY, MODERN], ids=["legacy", "modern"])
 
@@ -39,7 +40,8 @@ TOOLS = [Tool(ToolDefinition(name, f"Does {name}."), Yes()) for name in ("invoic
 async def running() -> AsyncIterator[tuple[ToolSearch, Gateway]]:
     options = SessionOptions(pass_through=PassThrough(max_tools=0))
     with ToolSearch(TOOLS, options=options) as engine:
-        async with Gateway(GatewayConfig("here", (), GatewaySettings()), engine=engine) as gateway:
+        settings = GatewaySettings(exposure={"clients": {"growing": "expand"}})
+        async with Gateway(GatewayConfig("here", (), settings), engine=engine) as gateway:
             yield engine, gateway
 
 
@@ -57,7 +59,7 @@ async def test_a_list_that_grows_has_what_was_found_elsewhere() -> None:
     async with running() as (engine, gateway):
         engine.session("ses_1", principal=TEAM).search("select:invoices")
 
-        assert await names(gateway, LEGACY) == [*OWN, "invoices"]
+        assert await names(gateway, GROWING) == [*OWN, "invoices"]
         assert await names(gateway, MODERN) == OWN
 
 
@@ -104,7 +106,7 @@ async def test_the_session_outlives_the_connection() -> None:
         assert engine.sessions.ids() == ["ses_1"]
 
 
-@ERAS
+@pytest.mark.parametrize("caller", [GROWING, LEGACY, MODERN], ids=["growing", "legacy", "modern"])
 async def test_neither_the_reach_of_the_session_nor_that_of_the_caller_is_left(caller: Caller) -> None:
     """What a wider key has found in the session stays, and is not listed for a narrower one."""
     narrow = replace(caller, principal=Principal("team", Reach.parse(["weather", "flights"])))
@@ -116,10 +118,10 @@ async def test_neither_the_reach_of_the_session_nor_that_of_the_caller_is_left(c
         for query in ("select:invoices", "select:flights", "select:weather"):
             await search(gateway, narrow, query)
         assert session.discovered == ["invoices", "weather"]
-        assert await names(gateway, narrow) == ([*OWN, "weather"] if caller is LEGACY else OWN)
+        assert await names(gateway, narrow) == ([*OWN, "weather"] if caller is GROWING else OWN)
 
 
-@pytest.mark.parametrize(("exposure", "listed"), [("append", ["weather"]), ("fixed", []), ("auto", ["weather"])])
+@pytest.mark.parametrize(("exposure", "listed"), [("append", ["weather"]), ("fixed", []), ("auto", [])])
 async def test_the_exposure_of_the_session_goes_before_the_table_of_clients(exposure: Any, listed: list[str]) -> None:
     async with running() as (engine, gateway):
         engine.session("ses_1", principal=TEAM, exposure=exposure)
@@ -136,7 +138,7 @@ async def test_each_client_of_a_session_is_told_of_what_others_find_in_it() -> N
         changes = ListChanges(gateway)
         connections = {key: FakeConnection() for key in ("a", "b", "c")}
         callers = {
-            key: replace(LEGACY, session_key=key, session=session)
+            key: replace(GROWING, session_key=key, session=session)
             for key, session in {"a": "ses_1", "b": "ses_1", "c": "ses_2"}.items()
         }
         for key, caller in callers.items():

@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 
 from tests.kit.clock import Clock
-from tests.kit.fake_servers import EXPANDING, HEDGED, MODERN, OWN, FakeConnection, call, gateway_of, names, search, told
+from tests.kit.fake_servers import EXPANDING, LEGACY, MODERN, OWN, FakeConnection, call, gateway_of, names, search, told
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.server import make_server
 from toolsearch.upstreams.interface import (
@@ -91,8 +91,7 @@ async def test_no_list_waits_longer_than_the_first_two_seconds(mode, monkeypatch
             assert (await client.list_resource_templates()).resource_templates == []
 
 
-async def test_before_every_server_was_heard_of_ours_are_listed_and_then_who_follows_is_told_that_few_tools_are():
-    """A client that lists once has ours, which go on answering; one that was shown few tools would have no search."""
+async def test_who_is_listed_ours_before_every_server_was_heard_of_keeps_them_and_the_next_is_listed_few_tools_whole():
     clock = Clock(100.0)
     async with gateway_of("a", "hung", clock=clock, passThroughTools=10) as (gateway, servers):
         await servers["a"].lists("dig")
@@ -106,13 +105,15 @@ async def test_before_every_server_was_heard_of_ours_are_listed_and_then_who_fol
 
         servers["hung"].is_now(UpstreamState.DOWN)
         await told(changes)
-        assert connection.told == 1
-        assert await names(gateway, EXPANDING) == ["a__dig", "a__sow"]
+        assert connection.told == 0
+        assert await names(gateway, EXPANDING) == OWN
+        assert await names(gateway, LEGACY) == ["a__dig", "a__sow"]
+        await changes.follow(connection, LEGACY)
 
         await servers["hung"].lists("eat")
         await told(changes)
-        assert connection.told == 2
-        assert await names(gateway, EXPANDING) == ["a__dig", "a__sow", "hung__eat"]
+        assert connection.told == 1
+        assert await names(gateway, LEGACY) == ["a__dig", "a__sow", "hung__eat"]
 
 
 async def test_a_list_that_the_last_server_completes_is_told_of_once():
@@ -124,8 +125,8 @@ async def test_a_list_that_the_last_server_completes_is_told_of_once():
         await changes.follow(connection, EXPANDING)
         await servers["slow"].lists("eat", prompts=({"name": "greet"},))
         await told(changes)
-        assert (connection.told, connection.told_of_prompts) == (1, 1)
-        assert await names(gateway, EXPANDING) == ["a__dig", "slow__eat"]
+        assert (connection.told, connection.told_of_prompts) == (0, 1)
+        assert await names(gateway, EXPANDING) == OWN
 
 
 async def test_an_answer_says_whose_tools_are_about_to_come_and_a_later_search_finds_them():
@@ -150,7 +151,7 @@ async def test_the_server_of_the_best_tool_is_started_while_the_answer_is_read()
     async with gateway_of("a", "b") as (gateway, servers):
         await servers["a"].lists("dig", "sow")
         await servers["b"].lists("eat")
-        for caller in (EXPANDING, HEDGED, MODERN):
+        for caller in (EXPANDING, LEGACY, MODERN):
             await search(gateway, caller, "select:b__eat,a__dig")
         await search(gateway, MODERN, "select:nothing")
 

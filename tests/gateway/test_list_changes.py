@@ -20,7 +20,7 @@ async def test_a_servers_change_is_told_once_to_each_session_that_has_one_of_its
         changes = ListChanges(gateway)
         dead, has, other = FakeConnection(is_dead=True), FakeConnection(), FakeConnection()
         for key, connection, query in (("x", dead, "dig"), ("y", has, "dig"), ("z", other, "sow")):
-            caller = Caller(LOCAL, Era.LEGACY, session_key=key, client_name="claude-code")
+            caller = Caller(LOCAL, Era.LEGACY, session_key=key, client_name="growing")
             await search(gateway, caller, f"select:a__{query}")
             await changes.follow(connection, caller)
 

@@ -1,14 +1,17 @@
 """What a client is listed: few tools whole, none that waits for approval, and more as they are found."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from mcp import MCPError
 
-from tests.kit.fake_servers import EXPANDING, HEDGED, MODERN, OWN, FakeConnection, call, gateway_of, names, search
+from tests.kit.fake_servers import EXPANDING, LEGACY, MODERN, OWN, FakeConnection, call, gateway_of, names, search
+from toolsearch.catalog.request_packs import NoRequests
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.trust.verdicts import ReviewItem, ReviewReason, Verdict
+from toolsearch.tools.definition import ToolDefinition
 
 # few tools: shown whole
 
@@ -17,13 +20,10 @@ async def test_few_tools_are_listed_whole_and_without_ours_yet_can_be_searched()
     async with gateway_of("a", passThroughTools=10) as (gateway, servers):
         await servers["a"].lists("dig", "sow")
 
-        for caller in (EXPANDING, HEDGED, MODERN):
+        for caller in (LEGACY, MODERN):
             assert await names(gateway, caller) == ["a__dig", "a__sow"]
             found = await search(gateway, caller, "select:a__sow")
-            assert found.answer.text.splitlines() == [
-                "They are in your tool list; call them by name.",
-                "- a__sow() [fits]: Does sow.",
-            ]
+            assert found.answer.structured["tools"][0]["callWith"] == "callToolDestructive"
             assert not found.list_changed
             assert await names(gateway, caller) == ["a__dig", "a__sow"]
 
@@ -95,7 +95,52 @@ async def test_a_tool_that_was_approved_or_is_listed_no_more_does_not_wait():
             await call(gateway, "b__eat", {})
 
 
-# lists that grow
+async def test_a_session_that_has_listed_ours_goes_on_with_them_when_few_tools_are_left():
+    """A client that is told that its list is another one may take a while, and its model has read the first one."""
+    async with gateway_of("a", passThroughTools=2) as (gateway, servers):
+        await servers["a"].lists("dig", "sow", "mow")
+        assert await names(gateway, LEGACY) == OWN
+        await servers["a"].lists("dig")
+
+        assert await names(gateway, LEGACY) == OWN
+        assert await names(gateway, replace(LEGACY, session_key="another")) == ["a__dig"]
+        gateway.surface.forget(LEGACY)
+        assert await names(gateway, LEGACY) == ["a__dig"]
+
+
+# every tool, for a client that searches by itself
+
+
+async def test_a_client_may_be_listed_every_tool_with_what_users_ask_for():
+    """The tool's own text ends with requests; Claude Code takes them as a hint, which its model does not read."""
+    asked = {"name": "send", "description": "Sends it.", "inputSchema": {"type": "object"}}
+    claude = replace(LEGACY, session_key="three", client_name="claude-code")
+    modern = replace(MODERN, client_name="codex")
+    async with gateway_of("a", clients={"whoever": "whole", "claude-code": "whole", "codex": "whole"}) as (
+        gateway,
+        servers,
+    ):
+        gateway.engine.requests = Requests()
+        await servers["a"].lists(asked, "dig")
+        older, hinted, newest = [
+            {each["name"]: each for each in await gateway.list_tools(caller)} for caller in (LEGACY, claude, modern)
+        ]
+
+        assert sorted(older) == sorted(hinted) == sorted(newest) == ["a__dig", "a__send"]
+        for entries in (older, newest):
+            assert entries["a__send"]["description"] == "Sends it. Asked for as: mail this; post it"
+            assert entries["a__dig"]["description"] == "Does dig."
+        assert hinted["a__send"]["description"] == "Sends it."
+        assert hinted["a__send"]["_meta"] == {"anthropic/searchHint": "mail this; post it"}
+        assert await names(gateway, MODERN) == OWN
+
+
+class Requests(NoRequests):
+    def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]:
+        return ("mail this", "post it") if definition.name == "a__send" else ()
+
+
+# lists that grow, where the configuration says so
 
 
 async def test_pins_come_first_in_the_order_of_the_configuration_and_found_tools_in_that_of_their_finding():
@@ -139,7 +184,7 @@ async def test_one_sessions_finds_are_not_in_anothers_list():
         await servers["a"].lists("dig", "sow")
         await search(gateway, EXPANDING, "select:a__dig")
 
-        assert await names(gateway, HEDGED) == OWN
+        assert await names(gateway, LEGACY) == OWN
 
 
 async def test_what_a_session_found_is_forgotten_when_it_ends_and_one_that_only_calls_is_not_kept():
@@ -148,7 +193,7 @@ async def test_what_a_session_found_is_forgotten_when_it_ends_and_one_that_only_
         connection = FakeConnection()
         await ListChanges(gateway).follow(connection, EXPANDING)
         await search(gateway, EXPANDING, "select:a__dig")
-        gateway.surface.resolve(HEDGED, "a__dig")
+        gateway.surface.resolve(LEGACY, "a__dig")
         kept = gateway.engine.sessions.ids()
         await connection.exit_stack.aclose()
 

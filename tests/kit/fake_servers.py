@@ -24,8 +24,9 @@ from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.eras import Era
 
 OWN = ["toolSearchTool", "callToolRead", "callToolWrite", "callToolDestructive"]
-EXPANDING = Caller(LOCAL, Era.LEGACY, session_key="one", client_name="claude-code")
-HEDGED = Caller(LOCAL, Era.LEGACY, session_key="two", client_name="whoever")
+GROWING = {"growing": "expand"}  # settings for a client whose list is to grow
+EXPANDING = Caller(LOCAL, Era.LEGACY, session_key="one", client_name="growing")
+LEGACY = Caller(LOCAL, Era.LEGACY, session_key="two", client_name="whoever")
 MODERN = Caller(LOCAL, Era.MODERN)
 
 
@@ -79,7 +80,7 @@ async def gateway_of(
     config = read_gateway_config(
         {
             "mcpServers": {name: {"command": "none"} for name in servers},
-            "toolsearch": {"exposure": {"passThroughTools": 0, **exposure}},
+            "toolsearch": {"exposure": {"passThroughTools": 0, "clients": GROWING, **exposure}},
         },
         {},
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.fake_servers import HEDGED, call, gateway_of, search
+from tests.kit.fake_servers import EXPANDING, LEGACY, call, gateway_of, search
 from tests.kit.kept_sessions import NAMES, SEARCH, Counted, engine_of, select, stored
 from toolsearch import (
     ChatClient,
@@ -73,9 +73,9 @@ async def test_a_gateway_over_a_store_that_is_slow_to_write_does_not_hold_the_ev
     async with gateway_of("a") as (gateway, servers):
         gateway.engine.sessions = SessionStore(persistence=kept)
         await servers["a"].lists("send_mail")
-        await search(gateway, HEDGED, "mail")
+        await search(gateway, EXPANDING, "mail")
 
-        await while_writing(kept, call(gateway, "a__send_mail", {}, HEDGED))
+        await while_writing(kept, call(gateway, "a__send_mail", {}, EXPANDING))
 
 
 class StuckUsage(InMemoryUsageStore):
@@ -133,9 +133,9 @@ async def test_a_gateway_over_a_store_of_use_that_is_slow_to_write_does_not_hold
     async with gateway_of("a") as (gateway, servers):
         gateway.engine.usage = UsageLog(usage)
         await servers["a"].lists("send_mail")
-        await search(gateway, HEDGED, "mail")
+        await search(gateway, LEGACY, "mail")
 
-        await while_learning(usage, call(gateway, "a__send_mail", {}, HEDGED))
+        await while_learning(usage, call(gateway, "a__send_mail", {}, LEGACY))
 
 
 async def test_a_reply_does_not_wait_for_the_slow_tool_of_another_one() -> None:

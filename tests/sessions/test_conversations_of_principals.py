@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.kit.fake_servers import HEDGED, call, gateway_of, search
+from tests.kit.fake_servers import EXPANDING, call, gateway_of, search
 from tests.kit.kept_sessions import ACME, NAMES, SEARCH, Counted, engine_of, stored
 from toolsearch import (
     ChatClient,
@@ -128,8 +128,8 @@ async def test_a_gateway_hands_on_the_result_of_a_call_whose_use_cannot_be_noted
     async with gateway_of("a") as (gateway, servers):
         gateway.engine.sessions = SessionStore(persistence=kept)
         await servers["a"].lists("send_mail")
-        await search(gateway, HEDGED, "mail")
+        await search(gateway, EXPANDING, "mail")
         kept.is_full = True
 
-        assert await call(gateway, "a__send_mail", {}, HEDGED) == {"content": []}
+        assert await call(gateway, "a__send_mail", {}, EXPANDING) == {"content": []}
         kept.is_full = False

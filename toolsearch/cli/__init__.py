@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Sequence
 
 from toolsearch.cli.exits import ExitCode, exit_code_of
+from toolsearch.cli.gateway_door import open_for
 from toolsearch.errors import ToolSearchError
 
 __all__ = ["main"]
@@ -20,6 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Raises SystemExit(1) if the reader of stdout goes away.
     """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        open_for(arguments)
     from typer.exceptions import TyperException
 
     from toolsearch.cli.app import app
@@ -32,7 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     be_quiet(wanted=False)
     if "" not in sys.path:
         sys.path.append("")  # so that a module in the working directory can be a source, as under python -m
-    arguments = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in arguments
     try:
         with logs_on_stderr():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolsearch.cli import gateway_door
 from toolsearch.cli.addresses import read_address
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.gateway_approve import approve
@@ -21,8 +22,10 @@ from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.gateway_status import status
 from toolsearch.cli.logs import LogLevel, log_from
 from toolsearch.cli.output import warn
+from toolsearch.errors import ToolSearchError
 
 if TYPE_CHECKING:
+    from toolsearch.gateway.door import Door
     from toolsearch.gateway.gateway import Gateway
 
 gateway = typer.Typer(invoke_without_command=True, help="Serve the tools of many MCP servers through one.")
@@ -46,12 +49,19 @@ def serve(
         return ExitCode.OK
     log_from(log_level)
     address = None if http is None else read_address(http, "--http")
-    read = read_config(config)
-    from toolsearch.gateway.gateway import Gateway
+    door = gateway_door.opened(config) if address is None else None
+    try:
+        read = read_config(config)
+        from toolsearch.gateway.gateway import Gateway
 
-    for refusal in read.refused:
-        warn(f"server {refusal.name!r} is left out: {refusal.reason}")
-    asyncio.run(_serve(Gateway(read), address))
+        for refusal in read.refused:
+            warn(f"server {refusal.name!r} is left out: {refusal.reason}")
+        made = Gateway(read)
+    except ToolSearchError as error:
+        if door is not None:
+            door.fail(str(error))
+        raise
+    asyncio.run(_serve(made, address, door))
     return ExitCode.OK
 
 
@@ -60,16 +70,16 @@ for command in (check, status, approve, login):
 gateway.command("import")(import_servers)
 
 
-async def _serve(made: Gateway, address: tuple[str, int] | None) -> None:
+async def _serve(made: Gateway, address: tuple[str, int] | None, door: Door | None) -> None:
     """End on SIGTERM as when the client disconnects: stop the servers and exit with 0."""
     from toolsearch.gateway.reports.running import announced
 
-    if address is None:
+    if door is not None:
         from toolsearch.gateway.stdio import serve_stdio
 
         async with announced(made, "stdio"):
-            await _until_terminated(serve_stdio(made))
-    else:
+            await _until_terminated(serve_stdio(made, door))
+    if address is not None:
         from toolsearch.gateway.http import serve_http
 
         host, port = address

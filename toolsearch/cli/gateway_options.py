@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import platformdirs
 import typer
 
+from toolsearch.cli.gateway_door import own_config
 from toolsearch.cli.output import line, stderr, warn
 from toolsearch.errors import BadSettingError, MissingExtraError
 
@@ -24,11 +24,6 @@ ConfigOption: TypeAlias = Annotated[
         help="The mcpServers JSON of any MCP client. Default: the file that 'toolsearch gateway import' writes.",
     ),
 ]
-
-
-def own_config() -> Path:
-    """The gateway's own file, where `import` puts the servers and other commands look for them; it need not exist."""
-    return platformdirs.user_config_path("toolsearch", appauthor=False) / "mcp.json"
 
 
 def read_config(path: Path | None) -> GatewayConfig:

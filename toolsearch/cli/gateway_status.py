@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import typer
 
 from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.gateway_options import ConfigOption, own_config, read_config
+from toolsearch.cli.gateway_door import own_config
+from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.options import JsonOption
 from toolsearch.cli.output import line, print_json, stdout, table
 from toolsearch.environment import GATEWAY_TOKEN

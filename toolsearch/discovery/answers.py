@@ -97,7 +97,7 @@ class SearchAnswer:
 
     texts        one text; where the provider shows what is loaded by itself, that is the first, and the rest another
     definitions  those that the text holds, as the model reads them
-    loaded       the names of the tools that are loaded, or whose definitions are given
+    loaded       the tools that are loaded, or whose definitions are given: their names, and what the text says of each
     also_found   the other tools that the text names, as it does
     remarks      the rest of the text, but for *call_hint*
     found        the names of all tools that the text names
@@ -105,7 +105,7 @@ class SearchAnswer:
 
     texts: list[str]
     call_hint: str
-    loaded: list[str]
+    loaded: dict[str, str]
     also_found: list[str]
     remarks: str
     definitions: list[dict[str, Any]]
@@ -138,22 +138,24 @@ class AnswerWriter:
         unlisted: Collection[str] = (),
         servers: str = "",
         note: str = "",
+        prefix: str = "",
     ) -> SearchAnswer:
         """Answer a call. *listed_before* names the tools that the model's list has anyway, and *unlisted* those loaded
-        ones that it will not have, so that their definitions are given.
+        ones that it will not have, so that their definitions are given. *prefix* stands before the name of a call tool
+        where the model calls it.
 
         To fit, summaries are cut, then left out, and then the last tools of each query are only counted. The first
         definition, and what is said of a whole query, is given even if it alone exceeds the cap.
         """
         has_all = exposure.answers == "definitions"
         loaded = [[name for name in answer.loaded if has_all or name in unlisted] for answer in answers]
-        definitions = self._definitions(loaded)
+        definitions = self._definitions(loaded, prefix)
         page = _Page(exposure, answers, listed_before, unlisted, definitions, self.shown, servers, note)
         *larger, least = page.sizes()
         fitting = (size for size in larger if self.counter.count(_lines(*page.texts(size))) <= self.answer_tokens)
         return page.answer(next(fitting, least))
 
-    def _definitions(self, loaded: Sequence[Sequence[str]]) -> dict[str, dict[str, Any]]:
+    def _definitions(self, loaded: Sequence[Sequence[str]], prefix: str) -> dict[str, dict[str, Any]]:
         """What is needed to call the tools *loaded* by each query, by name: the best of each first, as far as there is
         room.
         """
@@ -163,7 +165,7 @@ class AnswerWriter:
             tool = self.shown(name)
             if tool is None or name in given:
                 continue
-            call_with = call_tool_for(tool, is_split=self.is_split)
+            call_with = f"{prefix}{call_tool_for(tool, is_split=self.is_split)}"
             entry = {"name": name, "callWith": call_with, **fields_for_calling(tool)}
             room -= self.counter.count(_json(entry))
             if room < 0 and given:
@@ -213,13 +215,13 @@ class _Page:
 
     def answer(self, size: _Size) -> SearchAnswer:
         named = dict.fromkeys(tool for answer in self.answers for tool in self._named(answer, size))
-        loaded = dict.fromkeys(tool.name for tool in named if self._is_given(tool))
-        others = {tool.name: self._line(tool, 0) for tool in named if tool.name not in loaded}
+        loaded = {tool.name: self._line(tool, size.summary_width) for tool in named if self._is_given(tool)}
+        others = {tool.name: self._line(tool, size.summary_width) for tool in named if tool.name not in loaded}
         heads = [self._head(answer) for answer in self.answers if answer.remark]
         return SearchAnswer(
             self.texts(size),
             self._hint(),
-            list(loaded),
+            {name: line.removeprefix("- ") for name, line in loaded.items()},
             [line.removeprefix("- ") for line in others.values()],
             _lines(*heads, *self._rest(size)),
             list(self.definitions.values()),

@@ -34,25 +34,28 @@ def called_tool(name: str, arguments: object) -> str:
     return inner if isinstance(inner, str) else name
 
 
-def call_tool_entries(*, is_split: bool) -> list[dict[str, Any]]:
-    """The call tools as MCP lists them, always all of them and in one order."""
-    return [write_tool(CALL_TOOLS[name]) for name in (_NAMES.values() if is_split else (CALL_TOOL,))]
+def call_tool_entries(*, is_split: bool, subject: str = "") -> list[dict[str, Any]]:
+    """The call tools as MCP lists them, always all of them and in one order; *subject* as for the search tool."""
+    names = _NAMES.values() if is_split else (CALL_TOOL,)
+    return [write_tool(_definition(name, _which(name), ALLOWED[name], subject)) for name in names]
 
 
-def _definition(name: str, which: str, safety: SafetyClass) -> ToolDefinition:
+def _which(name: str) -> str:
+    return "tools" if name == CALL_TOOL else WHICH[ALLOWED[name]]
+
+
+def _definition(name: str, which: str, safety: SafetyClass, subject: str = "") -> ToolDefinition:
     properties: JsonObject = {
         "name": {"type": "string", "description": f"As {TOOL_NAME} gives it."},
         "arguments": {"type": "object", "description": f"What the tool's {INPUT_SCHEMA} asks for."},
     }
+    whose = f" of {subject}" if subject else ""
     return ToolDefinition(
         name,
-        f"Runs one tool that {TOOL_NAME} has found, by its name. For {which}.",
+        f"Runs one tool{whose} that {TOOL_NAME} has found, by its name. For {which}.",
         {"type": "object", "properties": properties, "required": ["name"], "additionalProperties": False},
         annotations=annotations_of(safety),
     )
 
 
-CALL_TOOLS = {
-    CALL_TOOL: _definition(CALL_TOOL, "tools", SafetyClass.DESTRUCTIVE),
-    **{name: _definition(name, WHICH[safety], safety) for safety, name in _NAMES.items()},
-}
+CALL_TOOLS = {name: _definition(name, _which(name), safety) for name, safety in ALLOWED.items()}

@@ -15,7 +15,7 @@ from toolsearch.discovery.view import View
 from toolsearch.wire.capabilities import RevealMode
 from toolsearch.wire.mcp.definitions import INPUT_SCHEMA
 
-ExposureKind: TypeAlias = Literal["whole", "append", "hedge", "fixed", "deferred", "messages"]
+ExposureKind: TypeAlias = Literal["whole", "append", "fixed", "deferred", "messages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,6 @@ APPEND = Exposure("append", _IN_LIST, grows=True)
 
 FIXED = Exposure("fixed", BY_CALL_TOOL, answers="definitions")
 """The list never changes. Answers hold definitions, and call tools run what was found."""
-
-HEDGE = Exposure(
-    "hedge",
-    f"{BY_CALL_TOOL} If your tool list has it by now, call it by name instead.",
-    grows=True,
-    answers="definitions",
-)
-"""As "append" and as "fixed" at once: for a client of which nobody knows whether it lists anew."""
 
 DEFERRED = Exposure("deferred", _IN_LIST, is_native=True)
 """The provider knows all definitions from the start, and an answer makes it load those that were found."""

@@ -8,11 +8,11 @@ from toolsearch.tools.json_types import Json
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.safety import OPEN_WORLD, READ_ONLY
 
-# Nothing of the catalog is in these texts: a definition that changed in the middle of a conversation would cost the
+# These texts must not follow the catalog: a definition that changed in the middle of a conversation would cost the
 # prompt cache. Asking for one short query per capability helps more than any ranking: such queries find 86 % of the
 # tools that a task needs, the words of the task itself 68 %.
 _DESCRIPTION = (
-    "Finds tools beyond those in your tool list and makes them callable. Use it whenever you see no tool for what a "
+    "Finds tools{} beyond those in your tool list and makes them callable. Use it whenever you see no tool for what a "
     "task needs, before saying that you cannot do it. Send ONE short query per capability, and all that the task "
     "needs in one call."
 )
@@ -28,8 +28,12 @@ def search_tool_definition(
     default_limit: int = DEFAULT_LIMIT,
     max_limit: int = MAX_LIMIT,
     hint: str = "",
+    subject: str = "",
 ) -> ToolDefinition:
-    """Return the search tool's definition, at most 200 tokens without a *hint*. That is the operator's, and comes last.
+    """Return the search tool's definition, at most 200 tokens without a *hint* and a *subject*.
+
+    The *hint* is the operator's, and comes last. The *subject* is what the tools are of, such as the names of servers;
+    the first sentence names it, since clients with a search of their own find a tool by that.
 
     The schema bounds no limit: one out of range is clamped, not refused. It names no strategy, since which one ranks is
     the application's choice; one that a model sends all the same is used.
@@ -39,9 +43,10 @@ def search_tool_definition(
         "limit": {"type": "integer", "description": f"Tools per query, 1-{max_limit}, default {default_limit}."},
         "server": {"type": "string", "description": "Only tools of this server."},
     }
+    description = _DESCRIPTION.format(f" of {subject}" if subject else "")
     return ToolDefinition(
         TOOL_NAME,
-        description=f"{_DESCRIPTION} {hint}".rstrip(),
+        description=f"{description} {hint}".rstrip(),
         input_schema={"type": "object", "properties": properties, "required": ["queries"]},
         annotations={READ_ONLY: True, OPEN_WORLD: False},
     )

@@ -13,6 +13,7 @@ The modules from the bottom up. Each may only import those above it in this list
     request_caller, downstream, unexpected   the client of a request, and the answer if the request fails
     changes, content_handlers, instructions    tells clients of changed lists; handlers for what is not tools
     server         the SDK's server around the gateway
+    greeting, door what a client over stdio is told first, and how it is told while the gateway is still being loaded
     reports        what people are shown: the check, what awaits approval, which gateways run, the status page
     http, stdio    the transports
 """

@@ -182,9 +182,9 @@ class Gateway:
 
     async def list_tools(self, caller: Caller) -> list[dict[str, Any]]:
         """The list of *caller*, as `Surface.entries`. Soon after the start it waits a little for servers that are
-        starting.
+        starting, and longer if it is to hold every tool, since many clients list once.
         """
-        await self.lists_settled()
+        await (self.settled() if self.surface.lists_every_tool(caller) else self.lists_settled())
         entries, shown, everything = await search_threads.run(self._list, caller)
         self.ledger.listed(caller, tools=len(entries), shown_tokens=shown, all_tools_tokens=everything)
         if self._observer is not None:
@@ -267,6 +267,12 @@ class Gateway:
         server = self.upstreams.get(tool.origin.server) if tool is not None and tool.origin is not None else None
         if server is not None:
             server.wake()
+
+    @property
+    def approvals(self) -> int | None:
+        """The version of the decisions by which everything is judged by now; None while some are not followed yet."""
+        judged = self._servers.judged
+        return judged if judged == self._gate.version() else None
 
     def status(self) -> GatewayStatus:
         rows = [self._row(upstream) for upstream in self.upstreams.values()]

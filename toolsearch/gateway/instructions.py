@@ -1,14 +1,14 @@
-"""Passes the servers' instructions on to clients, after the gateway's own: bounded, and marked as the servers'
-words.
-"""
+"""The instructions that clients get: the gateway's own, and after these the servers', bounded and marked as theirs."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.request_caller import caller_of
 from toolsearch.wire.mcp.envelope import as_private
@@ -19,23 +19,27 @@ _METHODS = ("initialize", "server/discover")
 
 
 def pass_on_instructions(gateway: Gateway) -> ServerMiddleware[Any]:
-    """The middleware that adds them to the answers to ``initialize`` and ``server/discover``.
-
-    Only instructions of admitted servers that the caller may know of are passed on.
-    """
+    """The middleware that adds them to the answers to ``initialize`` and ``server/discover``."""
 
     async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
         if ctx.method not in _METHODS or not isinstance(result, dict):
             return result
         await gateway.lists_settled()  # a client gives up if connecting and listing take 10 s together
-        theirs = gateway.content.instructions(caller_of(ctx))
-        if not theirs:
-            return result
-        told = {**result, "instructions": joined(result.get("instructions") or "", theirs)}
+        said = await asyncio.to_thread(instructions_for, gateway, caller_of(ctx))
+        told = {**result, "instructions": said} if said else result
         return as_private(told)  # other callers get the instructions of other servers
 
     return middleware
+
+
+def instructions_for(gateway: Gateway, caller: Caller, own: str | None = None) -> str:
+    """What *caller* is told, with *own* in place of what the gateway says of itself now.
+
+    Only instructions of admitted servers that the caller may know of are passed on.
+    """
+    own = gateway.surface.instructions(caller) if own is None else own
+    return joined(own, gateway.content.instructions(caller))
 
 
 def joined(own: str, theirs: Mapping[str, str]) -> str:

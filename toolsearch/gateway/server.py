@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 import mcp.types as types
@@ -18,8 +17,10 @@ from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.content_handlers import add_logging, content_handlers, require_first_page
 from toolsearch.gateway.downstream import SdkDownstream
+from toolsearch.gateway.exposure.clients import known_client
 from toolsearch.gateway.exposure.surface import SearchOutcome
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.greeting import own_version
 from toolsearch.gateway.instructions import pass_on_instructions
 from toolsearch.gateway.request_caller import Context, caller_of, reach_of_request
 from toolsearch.gateway.unexpected import FailureGuard
@@ -28,13 +29,8 @@ from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.envelope import carrying, unpacked
 from toolsearch.wire.mcp.lists import TOOLS
 from toolsearch.wire.mcp.methods import CALL_TOOL, LIST_TOOLS
+from toolsearch.wire.mcp.opening import LIST_TTL_MS
 from toolsearch.wire.mcp.results import text_result
-
-_LIST_TTL_MS = 60_000
-_INSTRUCTIONS = (  # has to be true as well where few tools are listed without the search tool
-    f"If you have {TOOL_NAME}, many more tools are behind it: "
-    "search for what you need in a few words before you say that you cannot do it."
-)
 
 
 class ListChangingServer(Server[Any]):
@@ -88,8 +84,7 @@ def make_server(gateway: Gateway, *, tools: ToolRequests | None = None, runs_gat
     }
     server = ListChangingServer(
         "toolsearch",
-        version=_version(),
-        instructions=_INSTRUCTIONS,
+        version=own_version(),
         lifespan=lifespan,
         # Without this, the SDK would list all tools for every call.
         get_tool_input_schema=lambda name: gateway.surface.input_schema(name, reach_of_request()),
@@ -111,7 +106,7 @@ class _Handlers:
     async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> Any:
         require_first_page(params)
         page = TOOLS.page(await self.tools.list_tools(caller_of(ctx)))
-        return carrying(LIST_TOOLS, page, ttl_ms=_LIST_TTL_MS)
+        return carrying(LIST_TOOLS, page, ttl_ms=LIST_TTL_MS)
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         caller = caller_of(ctx)
@@ -125,18 +120,11 @@ class _Handlers:
         found = await self.tools.search(caller, arguments)
         if found.list_changed:
             await self.changes.session_changed(caller)
-        answer = found.answer
-        return carrying(CALL_TOOL, text_result(answer.text, answer.structured))
+        structured = None if known_client(caller).reads_text else found.answer.structured
+        return carrying(CALL_TOOL, text_result(found.answer.text, structured))
 
 
 async def _send_carried(ctx: Context, call_next: CallNext) -> HandlerResult:
     """The middleware that sends what a handler's result carries, once the SDK has checked and stamped that."""
     result = await call_next(ctx)
     return unpacked(result) if isinstance(result, dict) else result
-
-
-def _version() -> str:
-    try:
-        return version("toolsearch")
-    except PackageNotFoundError:
-        return "0"  # the package is not installed; the protocol requires a version

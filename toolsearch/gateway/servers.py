@@ -58,7 +58,7 @@ class Servers:
         self._following: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
         self._following_decisions = asyncio.Lock()
-        self._judged: int | None = None  # the version of the decisions by which the listings were judged
+        self.judged: int | None = None  # the version of the decisions by which the listings were judged
         for each in settings:
             self._take(each)
         self.first_listings = FirstListings(self.upstreams, clock=clock)
@@ -153,9 +153,9 @@ class Servers:
         """
         async with self._following_decisions:
             version = await asyncio.to_thread(self._gate.version) if self.upstreams else None
-            if version != self._judged:
+            if version != self.judged:
                 await self.review()
-            self._judged = version
+            self.judged = version
 
     async def _follow_trust(self) -> None:
         warning = RepeatedWarning(logger)

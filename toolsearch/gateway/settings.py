@@ -56,7 +56,7 @@ _OLD_NAMES: Final = {  # of 0.1.0
     "limits.tools": "limits.perToolOverrides",
 }
 
-Exposing: TypeAlias = Literal["expand", "hedge", "fixed"]
+Exposing: TypeAlias = Literal["fixed", "expand", "whole"]
 
 
 @dataclass(frozen=True, slots=True)

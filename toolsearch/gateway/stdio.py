@@ -3,52 +3,85 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-import threading
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from mcp.server.stdio import stdio_server
 
+from toolsearch.access.principals import LOCAL
+from toolsearch.gateway.caller import Caller
+from toolsearch.gateway.door import Door
+from toolsearch.gateway.exposure.own_tools import OwnTools
 from toolsearch.gateway.gateway import Gateway
+from toolsearch.gateway.greeting import Greeting, GreetingFile
+from toolsearch.gateway.instructions import instructions_for
 from toolsearch.gateway.server import make_server
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.mcp.eras import Era
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS
 
 if TYPE_CHECKING:
     import anyio
 
-_READ_AHEAD = 16  # lines that are read before the first of them is taken
+logger = logging.getLogger(__name__)
 
 
-async def serve_stdio(gateway: Gateway) -> None:
-    """Serve until the client closes our stdin, or until this is cancelled. Nothing but the protocol may go to stdout
-    meanwhile.
-    """
+async def serve_stdio(gateway: Gateway, door: Door) -> None:
+    """Serve whoever is at *door* until that client closes our stdin, or until this is cancelled."""
+    if (entries := door.greeting.lists.get(TOOLS.method)) is not None:
+        gateway.surface.say_first(OwnTools(door.greeting.instructions, tuple(entries)))
+    keeper = _GreetingKeeper(gateway, door.greeting_file)
+    gateway.first_listings.on_complete(keeper.note)
+    gateway.registry.on_change(keeper.note)
     server = make_server(gateway)
-    lines = cast("anyio.AsyncFile[str]", _Lines(sys.stdin.fileno()))  # the SDK only iterates over it
-    async with stdio_server(stdin=lines) as (reading, writing):
+    stream = cast("anyio.AsyncFile[str]", door)  # the SDK only iterates over it, writes and flushes
+    async with stdio_server(stdin=stream, stdout=stream) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
+    await keeper.finish()
 
 
-class _Lines:
-    """The lines of a pipe, in a thread that nobody waits for: the SDK's own could not be stopped while it reads."""
+class _GreetingKeeper:
+    """Keeps what clients are to be told first at the next start, whenever that may have changed."""
 
-    def __init__(self, handle: int) -> None:
-        self._file = os.fdopen(os.dup(handle), "rb")
-        self._lines: asyncio.Queue[bytes] = asyncio.Queue(_READ_AHEAD)
-        self._loop = asyncio.get_running_loop()
-        threading.Thread(target=self._read, name="stdin", daemon=True).start()
+    def __init__(self, gateway: Gateway, file: GreetingFile) -> None:
+        self._gateway = gateway
+        self._file = file
+        self._keeping: asyncio.Task[None] | None = None
+        self._is_stale = False
 
-    async def __aiter__(self) -> AsyncIterator[str]:
-        while line := await self._lines.get():
-            yield line.decode("utf-8", errors="replace")
+    def note(self) -> None:
+        """Something has changed. Changes that come while it is being kept are kept together, after that."""
+        self._is_stale = True
+        if self._keeping is None:
+            self._keeping = asyncio.create_task(self._keep())
 
-    def _read(self) -> None:
-        try:
-            while True:
-                line = self._file.readline()
-                asyncio.run_coroutine_threadsafe(self._lines.put(line), self._loop).result()
-                if not line:
-                    return
-        except RuntimeError:  # the event loop is closed, and nobody reads any more
+    async def finish(self) -> None:
+        """Wait until everything is kept, for a client that has gone before that."""
+        if self._keeping is not None:
+            await self._keeping
+
+    async def _keep(self) -> None:
+        while self._is_stale:
+            self._is_stale = False
+            if self._gateway.first_listings.is_complete:
+                await asyncio.to_thread(self._write)
+        self._keeping = None
+
+    def _write(self) -> None:
+        approvals, caller = self._gateway.approvals, Caller(LOCAL, Era.MODERN)
+        if approvals is None or approvals < 0:  # not all decisions are followed, or they cannot be read
             return
+        own, entries = self._gateway.surface.first_words(caller)
+        content = self._gateway.content
+        lists: dict[str, Sequence[JsonObject]] = {
+            PROMPTS.method: content.prompts(caller),
+            RESOURCES.method: content.resources(caller),
+            TEMPLATES.method: content.resource_templates(caller),
+            **({} if entries is None else {TOOLS.method: entries}),
+        }
+        greeting = Greeting(instructions_for(self._gateway, caller, own), lists)
+        try:
+            self._file.keep(greeting, approvals)
+        except OSError as error:
+            logger.warning("what clients are told first is not kept: %s", error)

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from toolsearch.storage.audit import AuditRecord
 from toolsearch.tools.json_types import JsonObject
 
+APPROVALS_FILE: Final = "trust.db"  # in the state folder of a gateway
 FIRST_SIGHT: Final = "first sight"  # stands for who approved a definition that nobody looked at
 
 

@@ -158,10 +158,8 @@ async def test_what_a_server_says_of_itself_is_passed_on_as_its_own_words(server
     async with served(config) as (gateway, url), Client(url, mode=era) as client:
         told = client.instructions
         assert gateway.registry.catalog.server_purpose("sums") == "Use SI units."
-    assert told is not None
-    assert told.startswith("If you have toolSearchTool")
-    assert told.endswith(
-        "\n\nThe MCP server 'sums' says of itself, in words that are not ours:\n> Use SI units.\n> Round to two places."
+    assert told == (  # the one tool is listed as it is, so the gateway says nothing of a search
+        "The MCP server 'sums' says of itself, in words that are not ours:\n> Use SI units.\n> Round to two places."
     )
 
 

@@ -82,15 +82,14 @@ async def test_search(http_way):
     assert tool["inputSchema"]["required"] == ["steps"]
 
 
-async def test_expand_or_fixed(http_way):
+async def test_the_list_stays_fixed(http_way):
     async with http_way.client() as client:
         before = await names(client)
         await client.call_tool("toolSearchTool", {"query": "select:table__count_slowly"})
         after = await names(client)
 
-    assert before == OWN
-    assert after == ([*OWN, "table__count_slowly"] if http_way.era == "legacy" else OWN)
-    assert http_way.told.qsize() == (1 if http_way.era == "legacy" else 0)
+    assert before == after == OWN
+    assert http_way.told.empty()
 
 
 async def test_call(way):

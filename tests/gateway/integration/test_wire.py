@@ -45,7 +45,10 @@ def modern_headers(method: str, name: str | None = None) -> dict[str, str]:
 def config(tmp_path) -> dict[str, Any]:
     return {
         "mcpServers": {"raw": raw_server(), "time": time_server()},
-        "toolsearch": {"exposure": {"passThroughTools": 0}, "stateDir": str(tmp_path / "state")},
+        "toolsearch": {
+            "exposure": {"passThroughTools": 0, "clients": {"wire": "expand"}},
+            "stateDir": str(tmp_path / "state"),
+        },
     }
 
 
@@ -123,7 +126,7 @@ async def test_a_client_of_2026_discovers_that_tools_may_change(http):
     assert discovered["capabilities"]["tools"] == {"listChanged": True}
     assert discovered["capabilities"]["prompts"] == {"listChanged": True}
     assert discovered["capabilities"]["resources"] == {"subscribe": False, "listChanged": True}
-    assert discovered["instructions"].startswith("If you have toolSearchTool, many more tools are behind it")
+    assert discovered["instructions"].startswith("The tools of raw (")
 
 
 async def test_a_list_of_the_older_era_is_byte_for_byte_the_same_until_it_changes(http):

@@ -11,7 +11,7 @@ from toolsearch.discovery.exposure import Exposure
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """*text* is for the model; *structured* holds the same for programs. Clients may pass on only one of the two.
+    """*text* is for the model; *structured* says the same as data. Some clients give their model only one of the two.
 
     found  the names of what the answer tells of
     """
@@ -22,9 +22,9 @@ class SearchAnswer:
 
     @classmethod
     def of(cls, answer: answers.SearchAnswer, exposure: Exposure) -> SearchAnswer:
-        names = [{"name": name} for name in answer.loaded]
+        listed = [{"name": name, "is": line} for name, line in answer.loaded.items()]
         structured = {
-            "tools": answer.definitions if exposure.answers == "definitions" else names,
+            "tools": answer.definitions if exposure.answers == "definitions" else listed,
             **({"alsoFound": answer.also_found} if answer.also_found else {}),
             **({"howToCall": answer.call_hint} if answer.call_hint else {}),
             **({"note": answer.remarks} if answer.remarks else {}),

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter
-from toolsearch.discovery.call_tools import call_tool_entries, called_tool
-from toolsearch.discovery.exposure import Exposure, ExposurePolicy
+from toolsearch.discovery.call_tools import called_tool
+from toolsearch.discovery.exposure import FIXED, WHOLE, Exposure
 from toolsearch.discovery.search_arguments import SearchArguments
-from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.answer import SearchAnswer
 from toolsearch.gateway.exposure.client_sessions import ClientSessions
-from toolsearch.gateway.exposure.clients import ClientTable
+from toolsearch.gateway.exposure.clients import ClientTable, known_client
+from toolsearch.gateway.exposure.list_forms import ListForms
 from toolsearch.gateway.exposure.notes import AnswerNotes
+from toolsearch.gateway.exposure.own_tools import OwnTools
+from toolsearch.gateway.exposure.search_texts import searchable
+from toolsearch.gateway.exposure.topics import topics_of
 from toolsearch.gateway.exposure.unapproved import UnapprovedTools
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
 from toolsearch.sessions.answering import Searcher
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.definition import Tool
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.interface import UpstreamState
-from toolsearch.wire.mcp.definitions import schema_of, tool_name, write_tool
 from toolsearch.wire.mcp.eras import entry_for
 
 
@@ -70,6 +72,7 @@ class Surface:
         self._notes = AnswerNotes(states, registry, rules)
         self._is_split = settings.call_tools == "split"
         self._answers = AnswerWriter(self._shown, engine.options.answer_tokens, engine.counter, is_split=self._is_split)
+        self._forms = ListForms(self._make_own)
 
     def entries(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's ``tools/list``, whole. It stays the same, byte for byte, until something changes.
@@ -77,19 +80,42 @@ class Surface:
         The search tool, the call tools and the pins come first, then the found tools in the order in which they were
         found. A small catalog is listed alone, without the search tool and the call tools; these answer all the same.
         """
+        view, exposure = self._view(caller), self._exposure(caller)
+        own = self._form(caller, view)
+        if own is None:
+            return self._every_entry(view, caller)
+        return [*map(dict, own.entries), *self._entries(self._listed(caller, view, exposure), caller)]
+
+    def say_first(self, own: OwnTools) -> None:
+        """Say that the one client of this process was listed *own*, before any server was known."""
+        self._forms.give(own)
+
+    def first_words(self, caller: Caller) -> tuple[str, tuple[JsonObject, ...] | None]:
+        """The instructions and the list that *caller* is to get at the next start, before any server is known.
+
+        There is no such list if it is not the gateway's own tools alone, whoever the client is.
+        """
         view = self._view(caller)
-        exposure = self._exposure(caller, view)
-        own = self._own_entries if exposure.is_searched else []
-        tools = map(self._shown, self._listed(caller, view, exposure))
-        return [*own, *(entry_for(tool, caller.era) for tool in tools if tool is not None)]
+        if self._is_whole(caller, view):
+            return "", None
+        own = self._forms.own(caller.principal.reach, view)
+        return own.instructions, None if self._pins or self._clients.is_asked else own.entries
+
+    def lists_every_tool(self, caller: Caller) -> bool:
+        """Whether the user wants the client of *caller* to be listed every tool, however many there are."""
+        return self._clients.exposure(caller) is WHOLE
+
+    def instructions(self, caller: Caller) -> str:
+        """What the gateway says of itself to *caller*; nothing, where it lists every tool as it is."""
+        form = self._form(caller, self._view(caller))
+        return form.instructions if form is not None else ""
 
     def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
         """Search for the caller, note what is found in its session, if it has one, and so add it to a list that grows.
 
         Raises BadQueryError or BadPatternError, written for the model, and UnknownSessionError.
         """
-        view = self._view(caller)
-        exposure = self._exposure(caller, view)
+        view, exposure = self._view(caller), self._exposure(caller)
         asked = SearchArguments.parse(
             arguments,
             default_limit=self._engine.options.limit,
@@ -132,27 +158,44 @@ class Surface:
     def forget(self, caller: Caller) -> None:
         """Say that the caller's connection has ended, and with it the session that it got for it, and its list."""
         self._sessions.forget(caller)
+        self._forms.forget(caller)
 
     def input_schema(self, name: str, reach: Reach) -> Mapping[str, Any] | None:
         """The input schema of a tool in *reach*, or of one of the gateway's own; None if there is no such tool.
 
         The SDK's transport checks arguments against it before the call reaches the gateway.
         """
-        own = {tool_name(entry): schema_of(entry) for entry in self._own_entries}
-        if name in own:
-            return own[name]
+        own = OwnTools.over({}, is_split=self._is_split).input_schema(name)
+        if own is not None:
+            return own
         tool = self._registry.find(name) if self._engine.view(reach).allows(name) else None
         return tool.definition.input_schema if tool else None
 
-    def _exposure(self, caller: Caller, view: View) -> Exposure:
-        """How the caller is shown its tools.
+    def _exposure(self, caller: Caller) -> Exposure:
+        """How *caller* is shown tools that it has to search for."""
+        exposure = self._clients.exposure(caller, self._sessions.exposure(caller))
+        return exposure if exposure.is_searched else FIXED  # whoever searches has listed the search tool
 
-        Until every server was heard of, nobody knows whether there are few tools, so nothing is decided.
-        """
-        searched = self._clients.exposure(caller, self._sessions.exposure(caller))
-        if not view.names or not self._is_complete():
-            return searched
-        return ExposurePolicy(self._engine.options.pass_through, searched).exposure(view)
+    def _form(self, caller: Caller, view: View) -> OwnTools | None:
+        """The gateway's own tools in the list of *caller*; None if it lists every tool as it is."""
+        return self._forms.form(caller, view, lambda: self._is_whole(caller, view))
+
+    def _is_whole(self, caller: Caller, view: View) -> bool:
+        """Whether *caller* is listed every tool. Before every server was heard of, nobody knows that there are few."""
+        if self.lists_every_tool(caller):
+            return True
+        is_known = bool(view.names) and self._is_complete()
+        return is_known and view.is_shown_whole(self._engine.options.pass_through)
+
+    def _every_entry(self, view: View, caller: Caller) -> list[dict[str, Any]]:
+        if not self.lists_every_tool(caller):
+            return self._entries(view.names, caller)
+        tools = [tool for tool in map(self._shown, view.names) if tool is not None]
+        requests, client = self._engine.requests, known_client(caller)
+        return [searchable(entry_for(tool, caller.era), tool.definition, requests, client) for tool in tools]
+
+    def _entries(self, names: Sequence[str], caller: Caller) -> list[dict[str, Any]]:
+        return [entry_for(tool, caller.era) for tool in map(self._shown, names) if tool is not None]
 
     def _listed(self, caller: Caller, view: View, exposure: Exposure) -> list[str]:
         """The names of the servers' tools in the caller's list, in its order."""
@@ -204,18 +247,25 @@ class Surface:
     ) -> SearchAnswer:
         """Answer with *answers*; *listed* are the tools in the caller's list by now."""
         note = self._notes.of(asked, answers, caller.principal.reach)
-        servers = searcher.servers(asked, answers)
-        written = self._answers.write(exposure, answers, listed_before=listed, servers=servers, note=note)
+        written = self._answers.write(
+            exposure,
+            answers,
+            listed_before=listed,
+            servers=searcher.servers(asked, answers),
+            note=note,
+            prefix=known_client(caller).prefix,
+        )
         return SearchAnswer.of(written, exposure)
 
-    @cached_property
-    def _own_entries(self) -> list[dict[str, Any]]:
-        """The search tool and the call tools as MCP lists them."""
+    def _make_own(self, view: View) -> OwnTools:
         options = self._engine.options
-        search = search_tool_definition(
-            default_limit=options.limit, max_limit=options.max_limit, hint=options.search_hint
+        return OwnTools.over(
+            topics_of(view.definitions),
+            limit=options.limit,
+            max_limit=options.max_limit,
+            hint=options.search_hint,
+            is_split=self._is_split,
         )
-        return [write_tool(search), *call_tool_entries(is_split=self._is_split)]
 
     def _view(self, caller: Caller) -> View:
         return self._engine.view(caller.principal.reach)

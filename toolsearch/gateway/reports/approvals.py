@@ -12,8 +12,9 @@ from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.server_contents import content_entries
 from toolsearch.gateway.settings import GatewayConfig
 from toolsearch.gateway.trust.gate import make_gate
-from toolsearch.gateway.trust.pins import FILE, PinStore
+from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.verdicts import ReviewItem, ToolGate
+from toolsearch.storage.pins import APPROVALS_FILE
 from toolsearch.storage.sqlite.pins import SqlitePins
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.entries import read_listing
@@ -37,10 +38,10 @@ class Waiting:
 def gate_that_only_looks(config: GatewayConfig) -> Generator[ToolGate]:
     """The gate of *config* over a copy of its pins, for use within the block."""
     with tempfile.TemporaryDirectory() as scratch:
-        pins = config.settings.state_folder / FILE
+        pins = config.settings.state_folder / APPROVALS_FILE
         if pins.is_file():
             with SqlitePins(pins) as kept:
-                kept.copy_to(Path(scratch) / FILE)
+                kept.copy_to(Path(scratch) / APPROVALS_FILE)
         copied = replace(config, settings=config.settings.model_copy(update={"state_dir": Path(scratch)}))
         with closing(make_gate(copied)) as gate:
             yield gate

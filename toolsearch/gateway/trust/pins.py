@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Self
+from typing import Self
 
 from toolsearch.errors import BadSettingError
 from toolsearch.gateway.settings import GatewayConfig
-from toolsearch.storage.pins import Pin, PinPersistence, SeenEntry
+from toolsearch.storage.pins import APPROVALS_FILE, Pin, PinPersistence, SeenEntry
 from toolsearch.storage.sqlite.pins import SqlitePins
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.config import McpServer
 from toolsearch.upstreams.identity import server_identity
 from toolsearch.upstreams.pinned import Entry, Kind
-
-FILE: Final = "trust.db"
 
 
 class PinStore:
@@ -37,7 +35,7 @@ class PinStore:
     @classmethod
     def of(cls, config: GatewayConfig, kept: PinPersistence | None = None) -> Self:
         """The store of the servers of *config*, in *kept*, or else in the state folder."""
-        store = cls(kept or SqlitePins(config.settings.state_folder / FILE), {})
+        store = cls(kept or SqlitePins(config.settings.state_folder / APPROVALS_FILE), {})
         store._owns_kept = kept is None
         for each in config.upstreams:
             store.know(each.server)

@@ -68,6 +68,17 @@ def tool_name(entry: Json) -> str | None:
     return name if isinstance(name, str) and name.strip() else None
 
 
+def always_loaded(entry: JsonObject) -> JsonObject:
+    """*entry* with the mark by which Claude Code shows its model a tool at once, and not behind its own tool search."""
+    return {**entry, "_meta": {"anthropic/alwaysLoad": True}}
+
+
+def with_search_hint(entry: JsonObject, hint: str) -> JsonObject:
+    """*entry* with words by which Claude Code's own tool search finds it, and which no model reads."""
+    meta = entry.get("_meta")
+    return {**entry, "_meta": {**(meta if is_object(meta) else {}), "anthropic/searchHint": hint}}
+
+
 def entry_of(tool: Tool) -> JsonObject:
     """The entry that the server sent, or, for a tool of no server, one that is written from the definition."""
     return tool.origin.raw if tool.origin else write_tool(tool.definition)

@@ -1,0 +1,186 @@
+"""Answers a client over stdio from the first moment, while the gateway is still being loaded.
+
+Many clients send their first request to a model within two seconds of starting a server, and show the model only the
+tools that they have by then; others give a server three seconds in all. So the handshake, ``server/discover`` and the
+first lists are answered here, out of a `Greeting`. Everything else waits for the gateway: nothing is decided here.
+
+The gateway gets each answered request as well, so that it knows of its client; what it says to these is dropped. Only
+``server/discover`` is kept from it: with that, the SDK would refuse a client that then prefers to shake hands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from toolsearch.documents.json_values import as_object
+from toolsearch.gateway.greeting import SECTION, GreetingFile, own_version
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.mcp import opening
+
+logger = logging.getLogger(__name__)
+
+_READ_AHEAD = 16  # lines that are read before the gateway takes the first of them
+_MOST_WAITING = 1_000  # lines that are kept while it is loaded
+
+
+class Door:
+    """The two ends of this process's stdin and stdout. Nobody else can use them from now on: what is printed goes to
+    stderr.
+    """
+
+    def __init__(self, greeting_file: GreetingFile) -> None:
+        self.greeting_file = greeting_file
+        self.greeting = greeting_file.read()
+        self._server = opening.ServerInfo(SECTION, own_version())
+        self._reading = os.fdopen(os.dup(0), "rb")
+        self._writing = os.dup(1)
+        with Path(os.devnull).open("rb") as nothing:
+            os.dup2(nothing.fileno(), 0)
+        os.dup2(2, 1)
+        self._writing_lock = threading.Lock()
+        self._said: dict[str, JsonObject] = {}  # what was said here, until the gateway says the same
+        self._acknowledged: list[dict[str, Any]] = []  # the subscriptions of a client of 2026
+        self._is_shaken = False  # whether the client has shaken hands, as before 2026
+        self._is_known = False  # whether the gateway is to get a request from which it knows how the client speaks
+        self._handing = threading.Condition()
+        self._waiting: list[bytes] = []
+        self._hand_on: Callable[[bytes], None] | None = None  # None: the gateway is not there yet
+        threading.Thread(target=self._read, name="stdin", daemon=True).start()
+
+    @classmethod
+    def of(cls, config: Path) -> Self:
+        """Open it for the gateway of the configuration at *config*."""
+        return cls(GreetingFile(config, _state_folder(config)))
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        """The lines for the gateway, in their order, until the client closes our stdin.
+
+        They are read in a thread that nobody waits for, since it cannot be stopped while it reads.
+        """
+        lines: asyncio.Queue[bytes] = asyncio.Queue(_READ_AHEAD)
+        loop = asyncio.get_running_loop()
+        with self._handing:
+            waiting, self._waiting = self._waiting, []
+            self._hand_on = lambda line: asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+            self._handing.notify_all()
+        for line in waiting:
+            if not line:
+                return
+            yield line.decode("utf-8", errors="replace")
+        while line := await lines.get():
+            yield line.decode("utf-8", errors="replace")
+
+    async def write(self, line: str) -> None:
+        """Send a line of the gateway's, unless the same was said before it was there."""
+        if not self._said or (rest := self._unsaid(line)) is None:
+            await asyncio.to_thread(self._send, line.encode())
+        else:
+            for message in rest:
+                await asyncio.to_thread(self._put, message)
+
+    async def flush(self) -> None:
+        """There is nothing to do: each line is sent at once."""
+
+    def fail(self, reason: str) -> None:
+        """Answer all that waits for the gateway with *reason*: it will not come."""
+        with self._handing:
+            waiting, self._waiting = self._waiting, []
+        for request in map(opening.message_in, waiting):
+            key = _key_of("", request.get("id"))
+            if "id" in request and "method" in request and key not in self._said:
+                self._reply(request, {"error": {"code": opening.FAILED, "message": reason}})
+
+    def _read(self) -> None:
+        with suppress(RuntimeError, OSError):  # the event loop is closed, or the client gone: nobody reads any more
+            while line := self._reading.readline():
+                if self._is_for_gateway(line):
+                    self._pass(line)
+            self._pass(b"")
+
+    def _pass(self, line: bytes) -> None:
+        with self._handing:
+            if self._hand_on is None and len(self._waiting) < _MOST_WAITING:
+                self._waiting.append(line)
+                return
+            self._handing.wait_for(lambda: self._hand_on is not None)
+            hand_on = self._hand_on
+        if hand_on is not None:
+            hand_on(line)
+
+    def _is_for_gateway(self, line: bytes) -> bool:
+        """Answer the request in *line* if that can be done here, and say whether the gateway is to get it."""
+        is_early = self._hand_on is None
+        if self._is_known and not is_early:
+            return True
+        request, said = opening.message_in(line), self.greeting
+        method = str(request.get("method", ""))
+        if method == opening.DISCOVER and not self._is_shaken:
+            self._reply(request, opening.discovered(request, self._server, said.instructions))
+            return False
+        if method == opening.PING and is_early:
+            self._reply(request, {"result": {}})
+            return False
+        if method == opening.INITIALIZE and not self._is_known:
+            self._is_shaken = True
+            self._reply_first(request, opening.initialized(request, self._server, said.instructions))
+        elif is_early and method in said.lists and not opening.params_of(request).get("cursor"):
+            entries = said.lists[method]
+            self._reply_first(request, opening.listed(request, opening.LISTS[method], entries, self._server))
+        elif is_early and method == opening.LISTEN and (heard := opening.acknowledgement(request)) is not None:
+            self._said[_key_of(opening.ACKNOWLEDGED, request.get("id"))] = {}
+            self._acknowledged.append(heard)
+            self._put({"jsonrpc": "2.0", "method": opening.ACKNOWLEDGED, "params": heard})
+        self._is_known = self._is_known or "id" in request
+        return True
+
+    def _reply_first(self, request: JsonObject, result: JsonObject) -> None:
+        """Answer in the gateway's place; it gets the request as well, and what it says to it is dropped."""
+        self._said[_key_of("", request.get("id"))] = result
+        self._reply(request, {"result": result})
+
+    def _unsaid(self, line: str) -> list[JsonObject] | None:
+        """Where *line* was said before: what is still to say, that a list has changed since. None: all of *line*."""
+        message = opening.message_in(line)
+        method = message.get("method", "")
+        said = self._said.pop(_key_of(method, opening.subscription_of(message) if method else message.get("id")), None)
+        if said is None:
+            return None
+        if "error" in message:
+            logger.warning("what the client was told at first is not so: %s", message["error"])
+            return []
+        return opening.changes_between(said, message.get("result"), None if self._is_shaken else self._acknowledged)
+
+    def _reply(self, request: JsonObject, answer: JsonObject) -> None:
+        self._put({"jsonrpc": "2.0", "id": request.get("id"), **answer})
+
+    def _put(self, message: JsonObject) -> None:
+        self._send(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+
+    def _send(self, data: bytes) -> None:
+        with self._writing_lock:
+            while data:
+                data = data[os.write(self._writing, data) :]
+
+
+def _key_of(method: Json, id_: Json) -> str:
+    return json.dumps([method, id_])
+
+
+def _state_folder(config: Path) -> Path:
+    """Where `GatewaySettings` has the state folder; a setting that it cannot read keeps the gateway from starting."""
+    with suppress(OSError, ValueError):
+        section = as_object((as_object(json.loads(config.read_bytes())) or {}).get(SECTION)) or {}
+        given = section.get("stateDir", section.get("state_dir"))
+        if isinstance(given, str):
+            return Path(given)
+    import platformdirs
+
+    return platformdirs.user_state_path("toolsearch", appauthor=False) / "gateway"

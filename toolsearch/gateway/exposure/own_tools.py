@@ -1,0 +1,88 @@
+"""What the gateway says of itself to a client: its instructions, and its own tools as MCP lists them.
+
+It imports little, since a client is told this before the rest of the gateway is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from toolsearch.discovery.call_tools import call_tool_entries
+from toolsearch.discovery.search_arguments import DEFAULT_LIMIT, MAX_LIMIT
+from toolsearch.discovery.search_tool import search_tool_definition
+from toolsearch.tools.definition import legal_name
+from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import TOOL_NAME
+from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, always_loaded, schema_of, tool_name, write_tool
+
+MOST_TOPICS: Final = 4  # of one server
+_SUBJECT_WIDTH: Final = 240  # characters, in the search tool and the instructions
+_SHORT_SUBJECT_WIDTH: Final = 80  # in each call tool
+_NAME_WIDTH: Final = 32  # of a server's name
+
+Topics: TypeAlias = Mapping[str, Sequence[str]]
+"""What the tools of each server are about: up to `MOST_TOPICS` words of their names, the most frequent first."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTools:
+    """*entries* are the search tool and the call tools. They stay the same to the byte as long as this is used."""
+
+    instructions: str
+    entries: tuple[JsonObject, ...]
+
+    @classmethod
+    def over(
+        cls,
+        topics: Topics,
+        *,
+        limit: int = DEFAULT_LIMIT,
+        max_limit: int = MAX_LIMIT,
+        hint: str = "",
+        is_split: bool = True,
+    ) -> OwnTools:
+        """Those of a gateway in front of the servers of *topics*; the other parameters are its settings."""
+        subject = said_of(topics, _SUBJECT_WIDTH)
+        short = said_of(dict.fromkeys(topics, ()), _SHORT_SUBJECT_WIDTH)
+        search = write_tool(
+            search_tool_definition(default_limit=limit, max_limit=max_limit, hint=hint, subject=subject)
+        )
+        entries = [_sendable(search), *call_tool_entries(is_split=is_split, subject=short)]
+        whose = f"The tools of {subject}" if subject else "Many more tools"
+        return cls(
+            f"{whose} are behind {TOOL_NAME}: search for what you need in a few words before you say that you cannot "
+            "do it.",
+            tuple(map(always_loaded, entries)),
+        )
+
+    def input_schema(self, name: str) -> JsonObject | None:
+        return next((schema_of(entry) for entry in self.entries if tool_name(entry) == name), None)
+
+
+def said_of(topics: Topics, width: int) -> str:
+    """Name the servers, each with as many of its topics as there is room for; "" for none."""
+    names = {server: legal_name(server)[:_NAME_WIDTH] for server in sorted(topics)}
+    for most in range(MOST_TOPICS, -1, -1):
+        parts = [_with_topics(name, topics[server][:most]) for server, name in names.items()]
+        if len(", ".join(parts)) <= width:
+            return ", ".join(parts)
+    shown: list[str] = []
+    for name in names.values():
+        if len(", ".join([*shown, name])) > width:
+            break
+        shown.append(name)
+    return f"{', '.join(shown)} and {len(names) - len(shown)} more servers"
+
+
+def _with_topics(name: str, topics: Sequence[str]) -> str:
+    return f"{name} ({', '.join(topics)})" if topics else name
+
+
+def _sendable(search: dict[str, Any]) -> dict[str, Any]:
+    """The search tool without required arguments: models send ``query`` as well, which is understood, and clients would
+    refuse such a call for a missing ``queries``.
+    """
+    schema = {key: value for key, value in search[INPUT_SCHEMA].items() if key != "required"}
+    return {**search, INPUT_SCHEMA: schema}

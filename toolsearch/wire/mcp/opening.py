@@ -1,0 +1,133 @@
+"""The first messages of a connection, as the SDK's server would write them: who speaks, what it can, and first lists.
+
+Plain JSON both ways, so that they can be read and written before the SDK is loaded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from toolsearch.documents.json_values import as_object, is_object
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.wire.mcp.lists import PROMPTS, RESOURCES, TEMPLATES, TOOLS, ListOf
+
+DISCOVER: Final = "server/discover"
+INITIALIZE: Final = "initialize"
+PING: Final = "ping"
+LISTEN: Final = "subscriptions/listen"
+ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+FAILED: Final = -32603
+MODERN_VERSION: Final = "2026-07-28"
+HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+LISTS: Final = {each.method: each for each in (TOOLS, PROMPTS, RESOURCES, TEMPLATES)}
+LIST_TTL_MS: Final = 60_000  # how long clients of 2026 may keep a list of tools
+
+_UNSUPPORTED_VERSION: Final = -32022
+_KEY: Final = "io.modelcontextprotocol/"
+_SUBSCRIPTIONS: Final = ("toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions")
+_CHANGES: Final = {
+    TOOLS: ("notifications/tools/list_changed", "toolsListChanged"),
+    PROMPTS: ("notifications/prompts/list_changed", "promptsListChanged"),
+    RESOURCES: ("notifications/resources/list_changed", "resourcesListChanged"),
+    TEMPLATES: ("notifications/resources/list_changed", "resourcesListChanged"),
+}
+
+
+class ServerInfo(NamedTuple):
+    name: str
+    version: str
+
+
+def message_in(line: bytes | str) -> JsonObject:
+    """The message in *line*; {} for what is none."""
+    try:
+        message: Json = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return message if is_object(message) else {}
+
+
+def params_of(message: JsonObject) -> JsonObject:
+    return as_object(message.get("params")) or {}
+
+
+def asked_version(request: JsonObject) -> Json:
+    """The version that a request of 2026 names; None in one of a client that has shaken hands."""
+    return _meta(request).get(f"{_KEY}protocolVersion")
+
+
+def subscription_of(message: JsonObject) -> Json:
+    return _meta(message).get(f"{_KEY}subscriptionId")
+
+
+def discovered(request: JsonObject, server: ServerInfo, instructions: str) -> JsonObject:
+    """The answer to ``server/discover``: a result, or the error for a version that there is not."""
+    version = asked_version(request)
+    if version != MODERN_VERSION:
+        data: JsonObject = {"supported": [MODERN_VERSION], "requested": version}
+        return {"error": {"code": _UNSUPPORTED_VERSION, "message": "Unsupported protocol version", "data": data}}
+    capabilities = _capabilities(subscribes=False)
+    said = {"supportedVersions": [MODERN_VERSION], "capabilities": capabilities, "instructions": instructions}
+    return {"result": _stamped(said, server, ttl_ms=0)}
+
+
+def initialized(request: JsonObject, server: ServerInfo, instructions: str) -> JsonObject:
+    """The result of ``initialize``."""
+    asked = params_of(request).get("protocolVersion")
+    return {
+        "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
+        "capabilities": _capabilities(subscribes=True),
+        "serverInfo": server._asdict(),
+        "instructions": instructions,
+    }
+
+
+def listed(request: JsonObject, which: ListOf, entries: Sequence[JsonObject], server: ServerInfo) -> JsonObject:
+    """The result of a request for a list, in the era of the request."""
+    page = which.page([*entries])
+    if asked_version(request) is None:
+        return page
+    return _stamped(page, server, ttl_ms=LIST_TTL_MS if which is TOOLS else 0)
+
+
+def acknowledgement(request: JsonObject) -> dict[str, Any] | None:
+    """The parameters of what acknowledges a request to be told of changes; None if something else is asked for."""
+    asked = as_object(params_of(request).get("notifications")) or {}
+    if not asked or not asked.keys() <= set(_SUBSCRIPTIONS):
+        return None
+    heard = {key: value for key, value in asked.items() if value}
+    return {"_meta": {f"{_KEY}subscriptionId": request.get("id")}, "notifications": heard}
+
+
+def changes_between(then: Json, now: Json, acknowledged: Sequence[dict[str, Any]] | None) -> list[JsonObject]:
+    """What tells a client that a list is no longer as it was told: *then* and *now* are results of one request.
+
+    *acknowledged* is what it has subscribed to, as it was acknowledged; None for a client that has shaken hands.
+    """
+    before, after = as_object(then) or {}, as_object(now) or {}
+    changed = [which for which in LISTS.values() if before.get(which.key) != after.get(which.key)]
+    told: list[JsonObject] = []
+    for method, subscription in (_CHANGES[which] for which in changed):
+        if acknowledged is None:
+            told.append({"jsonrpc": "2.0", "method": method})
+            continue
+        heard = (each for each in acknowledged if subscription in each["notifications"])
+        told += [{"jsonrpc": "2.0", "method": method, "params": {"_meta": each["_meta"]}} for each in heard]
+    return told
+
+
+def _stamped(result: JsonObject, server: ServerInfo, *, ttl_ms: int) -> JsonObject:
+    stamp: JsonObject = {"resultType": "complete", "ttlMs": ttl_ms, "cacheScope": "private"}
+    return {**stamp, **result, "_meta": {f"{_KEY}serverInfo": server._asdict()}}
+
+
+def _capabilities(*, subscribes: bool) -> JsonObject:
+    changing: JsonObject = {"listChanged": True}
+    resources: JsonObject = {**changing, "subscribe": subscribes}
+    return {"completions": {}, "logging": {}, "prompts": changing, "resources": resources, "tools": changing}
+
+
+def _meta(message: JsonObject) -> JsonObject:
+    return as_object(params_of(message).get("_meta")) or {}
