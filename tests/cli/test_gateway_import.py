@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 
+from toolsearch.access.reach import Reach
 from toolsearch.cli import main
 from toolsearch.cli.gateway_adoption import redacted
 from toolsearch.cli.gateway_clients import known_clients
 from toolsearch.cli.gateway_config_text import JsonText, TomlText
 from toolsearch.errors import SourceError
+from toolsearch.gateway.settings import GatewaySettings, read_gateway_config
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.naming import all_namespaced
 
 GIT = {"command": "uvx", "args": ["mcp-server-git"]}
 HUB = {"command": "npx", "args": ["hub"], "env": {"HUB_TOKEN": "${HUB_TOKEN}", "PLAIN": "s3cret-value"}}
@@ -62,6 +66,11 @@ def run(home, capsys) -> Callable[..., tuple[int, str, str]]:
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text())
+
+
+def gateway(home: Path) -> GatewaySettings:
+    """The settings that the gateway itself reads in what was written."""
+    return read_gateway_config(home / "own.json", {}).settings
 
 
 def test_a_change_is_shown_without_secrets_and_nothing_is_written(run, home, cursor):
@@ -146,6 +155,9 @@ def test_codex_is_read_and_written_in_its_own_words(run, home):
             "command": "/opt/bin/toolsearch",
             "args": ["gateway", "--config", str(home / "own.json")],
             "env_vars": ["GIT_TOKEN", "WEB"],
+            "startup_timeout_sec": 30,
+            "required": True,
+            "omit_tools_from": ["deferred"],
         }
     }
     run("--undo", "--write")
@@ -249,7 +261,7 @@ def test_gemini_is_read_in_its_own_words_and_its_addresses_stay_hidden(run, home
                         "timeout": 5000,
                         "trust": True,
                     },
-                    "few": {"command": "few", "excludeTools": ["drop"]},
+                    "few": {"command": "few", "includeTools": ["look"]},
                 },
             }
         ),
@@ -258,11 +270,13 @@ def test_gemini_is_read_in_its_own_words_and_its_addresses_stay_hidden(run, home
 
     web = {"httpUrl": "https://web.example/mcp?key=s3cret-value", "headers": {"X-Key": "${WEB_KEY}"}}
     assert read(home / "own.json")["mcpServers"] == {"web": web}
+    assert gateway(home).of_server("web").call_timeout_s == 5
     left = read(gemini)
     assert list(left["mcpServers"]) == ["few", "toolsearch"]
     assert left["mcpServers"]["toolsearch"]["env"] == {"WEB_KEY": "${WEB_KEY}"}
     assert left["theme"] == "dark"
-    assert "'few' stays with gemini-cli: 'excludeTools' limits its tools" in err
+    assert "'few' stays with gemini-cli: 'includeTools' limits its tools" in err
+    assert "gemini-cli let tools of 'web' run without a question ('trust'); now it asks anew" in err
     assert "s3cret-value" not in out + err
 
 
@@ -389,3 +403,544 @@ def test_servers_that_differ_in_a_variable_alone_are_two(run, home):
     _, _, err = run("--write")
 
     assert "'a' stays with gemini-cli: the gateway has another server of this name" in err
+
+
+def own_command(home: Path) -> list[str]:
+    return ["/opt/bin/toolsearch", "gateway", "--config", str(home / "own.json")]
+
+
+@pytest.mark.parametrize(
+    ("client", "place", "extra"),
+    [
+        ("claude-code", ".claude.json", {"alwaysLoad": True}),
+        ("claude-code-project", "work/.mcp.json", {"alwaysLoad": True}),
+        ("cline", ".cline/data/settings/cline_mcp_settings.json", {"timeout": 60}),
+        ("copilot", ".copilot/mcp-config.json", {"type": "local", "tools": ["*"], "deferTools": "never"}),
+        ("gemini-cli", ".gemini/settings.json", {}),
+        ("qwen", ".qwen/settings.json", {"alwaysLoadTools": True}),
+        ("qwen-project", "work/.qwen/settings.json", {"alwaysLoadTools": True}),
+    ],
+)
+def test_the_entry_says_what_its_client_needs_to_wait_and_to_show_the_tools(run, home, project, client, place, extra):
+    file = put(home / place, json.dumps({"mcpServers": {"git": GIT}}))
+    assert run("--from", client, "--write")[0] == 0
+
+    command, *args = own_command(home)
+    assert read(file)["mcpServers"]["toolsearch"] == {**extra, "command": command, "args": args}
+
+
+def test_the_servers_of_each_project_of_claude_code_leave_an_entry_that_is_always_loaded(run, home, project):
+    claude = put(home / ".claude.json", json.dumps({"projects": {str(project): {"mcpServers": {"git": GIT}}}}))
+    run("--write")
+
+    assert read(claude)["projects"][str(project)]["mcpServers"]["toolsearch"]["alwaysLoad"] is True
+
+
+OPENCODE = """{
+  "$schema": "https://opencode.ai/config.json", // checked
+  "mcp": {
+    "hub": {
+      "type": "local", "command": ["npx", "hub", "--key={env:HUB_KEY}"],
+      "environment": {"HUB_TOKEN": "{env:HUB_TOKEN}"}, "enabled": true, "timeout": 20000, "cwd": "sub",
+    },
+    "web": {
+      "type": "remote", "url": "https://web.example/mcp", "headers": {"Authorization": "Bearer {env:WEB}"},
+      "oauth": false,
+    },
+    "off": {"type": "local", "command": ["off"], "enabled": false},
+    "filed": {"type": "remote", "url": "https://f.example/mcp", "headers": {"X-Key": "{file:~/.key}"}},
+    "logs-in": {"type": "remote", "url": "https://l.example/mcp", "oauth": {"scope": "all"}},
+    "shell": {"type": "local", "command": ["sh", "-c", "echo ${HOME}"]},
+    "other": {"enabled": false},
+  },
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["opencode.json", "opencode.jsonc"])
+def test_opencode_is_read_and_written_in_its_own_words(run, home, project, name):
+    file = put(project / name, OPENCODE)
+    _, out, err = run("--write")
+
+    assert read(home / "own.json")["mcpServers"] == {
+        "hub": {
+            "command": "npx",
+            "args": ["hub", "--key=${HUB_KEY}"],
+            "env": {"HUB_TOKEN": "${HUB_TOKEN}"},
+            "cwd": str(project / "sub"),
+        },
+        "web": {"url": "https://web.example/mcp", "headers": {"Authorization": "Bearer ${WEB}"}},
+        "off": {"command": "off", "args": [], "disabled": True, "cwd": str(project)},
+    }
+    hub, web = (gateway(home).of_server(each) for each in ("hub", "web"))
+    assert (hub.connect_timeout_s, hub.call_timeout_s, hub.login) == (20, 20, True)
+    assert (web.login, web.call_timeout_s) == (False, 60)
+    servers = JsonText("mcp").servers(file.read_text())
+    assert list(servers) == ["filed", "logs-in", "shell", "other", "toolsearch"]
+    assert servers["toolsearch"] == {
+        "type": "local",
+        "command": own_command(home),
+        "environment": {name: f"{{env:{name}}}" for name in ("HUB_KEY", "HUB_TOKEN", "WEB")},
+    }
+    assert '"HUB_TOKEN": "{env:HUB_TOKEN}"' in out
+    assert "'filed' stays with opencode-project: the gateway cannot fill in {file:~/.key}" in err
+    assert "'logs-in' stays with opencode-project: it logs in by settings of its own" in err
+    assert "'shell' stays with opencode-project: the gateway would fill in ${HOME}" in err
+    assert "'other' stays with opencode-project: it has no 'type'" in err
+    assert "// checked" in file.read_text()
+
+
+def test_opencode_keeps_its_settings_under_dot_config_on_every_platform(tmp_path):
+    for platform in ("linux", "darwin", "win32"):
+        paths = {each.path for each in known_clients(tmp_path, tmp_path / "work", platform) if each.name == "opencode"}
+        assert paths == {tmp_path / ".config" / "opencode" / name for name in ("opencode.json", "opencode.jsonc")}
+
+
+def test_copilot_is_read_in_its_own_words(run, home):
+    hub = {
+        "type": "local",
+        "command": "npx",
+        "args": ["hub", "$HUB_KEY"],
+        "env": {"HUB_TOKEN": "TOKEN_OF_HUB", "LEVEL": "${LEVEL:-low}", "MODE": "fast"},
+        "tools": ["*"],
+        "timeout": 45000,
+        "excludeTools": ["drop"],
+    }
+    servers = {
+        "hub": hub,
+        "web": {"type": "http", "url": "https://web.example/mcp", "headers": {"X-Key": "${KEY}"}},
+        "few": {"type": "local", "command": "few", "tools": ["look"]},
+        "none": {"type": "local", "command": "none", "tools": []},
+        "filtered": {"type": "local", "command": "f", "filterMapping": "hidden_characters"},
+        "secret": {"type": "http", "url": "https://s.example/mcp", "headers": {"X-Key": "${secret:key}"}},
+    }
+    file = put(home / ".copilot" / "mcp-config.json", json.dumps({"mcpServers": servers}))
+    _, _, err = run("--write")
+
+    assert read(home / "own.json")["mcpServers"] == {
+        "hub": {
+            "type": "stdio",
+            "command": "npx",
+            "args": ["hub", "${HUB_KEY}"],
+            "env": {"HUB_TOKEN": "${TOKEN_OF_HUB:-TOKEN_OF_HUB}", "LEVEL": "${LEVEL:-low}", "MODE": "fast"},
+        },
+        "web": servers["web"],
+    }
+    settings = gateway(home)
+    assert (settings.of_server("hub").connect_timeout_s, settings.of_server("hub").call_timeout_s) == (45, 45)
+    assert settings.rules.deny == ("hub__drop",)
+    assert list(read(file)["mcpServers"]) == ["few", "none", "filtered", "secret", "toolsearch"]
+    assert "env" not in read(file)["mcpServers"]["toolsearch"]  # it hands on its whole environment
+    assert "hands on no variables" not in err
+    assert "'few' stays with copilot: 'tools' limits its tools" in err
+    assert "'filtered' stays with copilot: the client filters what its tools answer" in err
+    assert "'secret' stays with copilot: ${secret:key} cannot be filled in" in err
+
+
+def test_cline_is_read_in_both_of_its_forms(run, home):
+    servers = {
+        "flat": {**GIT, "disabled": True, "timeout": 90, "autoApprove": ["git_log"]},
+        "nested": {
+            "transport": {"type": "stdio", "command": "npx", "env": {"KEY": "s3cret-value"}},
+            "metadata": {"from": "market"},
+        },
+        "web": {"url": "https://web.example/mcp", "transportType": "http"},
+        "events": {"transport": {"type": "sse", "url": "https://e.example/sse"}},
+        "logged-in": {"transport": {"type": "sse", "url": "https://l.example/sse"}, "oauth": {"tokens": {}}},
+        "managed": {**GIT, "remoteConfigured": True},
+    }
+    place = home / ".cline" / "data" / "settings" / "cline_mcp_settings.json"
+    file = put(place, json.dumps({"mcpServers": servers}))
+    _, out, err = run("--write")
+
+    assert read(home / "own.json")["mcpServers"] == {
+        "flat": {**GIT, "disabled": True},
+        "nested": {"type": "stdio", "command": "npx", "env": {"KEY": "s3cret-value"}},
+        "web": {"type": "streamableHttp", "url": "https://web.example/mcp"},
+        "events": {"type": "sse", "url": "https://e.example/sse"},
+    }
+    of_flat = gateway(home).of_server("flat")
+    assert (of_flat.connect_timeout_s, of_flat.call_timeout_s) == (90, 90)
+    assert list(read(file)["mcpServers"]) == ["logged-in", "managed", "toolsearch"]
+    assert "cline let tools of 'flat' run without a question ('autoApprove')" in err
+    assert "'nested' of cline moves without 'metadata', which the gateway does not know" in err
+    assert "s3cret-value" not in out + err
+    assert out.count('"command": "npx"') == 2  # in its own form, and in the gateway's file
+
+
+def test_qwen_has_a_time_of_its_own_for_the_start(run, home):
+    git = {**GIT, "timeout": 15000, "discoveryTimeoutMs": 2500, "env": {"A": "$A"}}
+    put(home / ".qwen" / "settings.json", json.dumps({"mcpServers": {"git": git}}))
+    run("--write")
+
+    of_git = gateway(home).of_server("git")
+    assert (of_git.connect_timeout_s, of_git.call_timeout_s) == (2.5, 15)
+    assert read(home / "own.json")["mcpServers"]["git"]["env"] == {"A": "${A}"}
+
+
+def codex(home: Path, lines: str) -> Path:
+    """A file of Codex with one server, of which *lines* say more."""
+    start = 'model = "gpt"\n\n[mcp_servers.git]\ncommand = "uvx"\nargs = ["mcp-server-git"]\n'
+    return put(home / ".codex" / "config.toml", f"{start}{lines}\n")
+
+
+def test_the_time_outs_of_codex_move_with_the_server(run, home):
+    codex(home, "startup_timeout_ms = 1000\nstartup_timeout_sec = 20\ntool_timeout_sec = 90.5")
+    run("--write")
+
+    git = gateway(home).of_server("git")
+    assert (git.connect_timeout_s, git.call_timeout_s) == (20, 90.5)
+
+
+def test_a_time_out_of_claude_code_is_one_of_calls_and_one_below_a_second_is_named(run, home):
+    servers = {"git": {**GIT, "timeout": 5000}, "hub": {**HUB, "timeout": 30}}
+    put(home / ".claude.json", json.dumps({"mcpServers": servers}))
+    _, _, err = run("--write")
+
+    assert read(home / "own.json")["toolsearch"]["servers"] == {"git": {"callTimeoutS": 5}}
+    assert "'hub' of claude-code moves without 'timeout'" in err
+
+
+def test_tools_that_a_client_forbids_are_denied_by_the_gateway(run, home):
+    codex(home, "disabled_tools = ['git_push', 'git.reset']")
+    _, out, _ = run("--write")
+
+    reach = Reach.parse(deny=gateway(home).rules.deny)
+    names = all_namespaced("git", ["git_push", "git_log", "git.reset", "git:reset"])  # the last two look alike
+    assert [
+        given
+        for given, name in names.items()
+        if reach.allows(ToolDefinition(name=name, server="git", description="", input_schema={}))
+    ] == ["git_log", "git:reset"]
+    assert '+        "git__git_push"' in out
+
+
+@pytest.mark.parametrize("tools", [["git_*"], ["git_push, git_reset"], "git_push", [{"name": "git_push"}]])
+def test_a_server_whose_tools_are_forbidden_by_more_than_their_names_stays(run, home, tools):
+    put(home / ".gemini" / "settings.json", json.dumps({"mcpServers": {"git": {**GIT, "excludeTools": tools}}}))
+    code, _, err = run("--write")
+
+    assert code == 1
+    assert "'git' stays with gemini-cli: 'excludeTools' limits its tools by more than their names" in err
+
+
+@pytest.mark.parametrize("limit", ["enabled_tools = []", "enabled_tools = ['git_log']"])
+def test_a_server_of_which_only_some_tools_are_allowed_stays(run, home, limit):
+    codex(home, limit)
+    code, _, err = run("--write")
+
+    assert code == 1
+    assert "'git' stays with codex: 'enabled_tools' limits its tools" in err
+
+
+@pytest.mark.parametrize(
+    ("lines", "key"),
+    [
+        ("default_tools_approval_mode = 'prompt'", "default_tools_approval_mode"),
+        ("default_tools_approval_mode = 'writes'", "default_tools_approval_mode"),
+        ("[mcp_servers.git.tools.git_log]\napproval_mode = 'prompt'", "tools.git_log.approval_mode"),
+        ("[mcp_servers.git.tools.git_log]\noutput_token_limit = 100", "tools.git_log.output_token_limit"),
+    ],
+)
+def test_a_server_about_whose_tools_codex_asks_more_stays(run, home, lines, key):
+    file = codex(home, lines)
+    before = file.read_bytes()
+    code, _, err = run("--write")
+
+    assert code == 1
+    assert f"'git' stays with codex: {key!r} is" in err
+    assert file.read_bytes() == before
+
+
+def test_a_server_about_whose_tools_codex_asks_less_moves_and_is_asked_about_anew(run, home):
+    of_log = "[mcp_servers.git.tools.git_log]\napproval_mode = 'approve'"
+    codex(home, f"default_tools_approval_mode = 'auto'\nrequired = true\n\n{of_log}")
+    code, _, err = run("--write")
+
+    assert code == 0
+    assert read(home / "own.json")["mcpServers"] == {"git": GIT}
+    assert "codex let tools of 'git' run without a question ('tools.git_log.approval_mode'); now it asks anew" in err
+    assert "'git' of codex moves without 'required', which the gateway does not know" in err
+
+
+@pytest.mark.parametrize("line", ["scopes = ['read']", "oauth_resource = 'x'", "experimental_environment = 'remote'"])
+def test_a_server_that_codex_logs_in_to_or_runs_elsewhere_stays(run, home, line):
+    put(home / ".codex" / "config.toml", f"[mcp_servers.web]\nurl = 'https://web.example/mcp'\n{line}\n")
+    code, _, err = run("--write")
+
+    assert code == 1
+    assert "'web' stays with codex" in err
+
+
+def test_variables_of_codex_may_be_tables_and_those_from_elsewhere_make_a_server_stay(run, home):
+    codex(
+        home,
+        "env_vars = ['A', {name = 'B', source = 'local'}]\n\n"
+        "[mcp_servers.far]\ncommand = 'far'\nenv_vars = [{name = 'A', source = 'remote'}]",
+    )
+    _, _, err = run("--write")
+
+    assert read(home / "own.json")["mcpServers"] == {"git": {**GIT, "env": {"A": "${A}", "B": "${B}"}}}
+    assert "'far' stays with codex: the client runs it in another environment" in err
+
+
+def test_a_server_that_runs_in_a_sandbox_of_the_client_stays(run, home, project):
+    put(project / ".vscode" / "mcp.json", json.dumps({"servers": {"git": {**GIT, "sandboxEnabled": True}}}))
+    code, _, err = run("--write")
+
+    assert code == 1
+    assert "'git' stays with vscode-project: the client runs it in a sandbox" in err
+
+
+@pytest.mark.parametrize(
+    ("client", "place", "file", "rules"),
+    [
+        (
+            "claude-code",
+            ".claude/settings.json",
+            ".claude.json",
+            {"permissions": {"deny": ["mcp__git__git_push"], "allow": ["mcp__github"]}},
+        ),
+        (
+            "claude-code-project",
+            "work/.claude/settings.local.json",
+            "work/.mcp.json",
+            {"disabledMcpjsonServers": ["git"]},
+        ),
+        ("copilot", ".copilot/settings.json", ".copilot/mcp-config.json", {"disabledMcpServers": ["git"]}),
+        (
+            "opencode-project",
+            "work/opencode.json",
+            "work/opencode.json",
+            {"permission": {"git_*": "ask", "github_*": "allow", "bash": {"github *": "ask"}}},
+        ),
+        (
+            "opencode-project",
+            "work/opencode.json",
+            "work/opencode.json",
+            {"agent": {"plan": {"tools": {"git_git_push": False, "github_*": True}}}},
+        ),
+        ("qwen", ".qwen/settings.json", ".qwen/settings.json", {"permissions": {"ask": ["mcp__git"]}}),
+        ("gemini-cli", ".gemini/settings.json", ".gemini/settings.json", {"mcp": {"excluded": ["git"]}}),
+    ],
+)
+def test_a_server_that_a_client_has_rules_about_elsewhere_stays(run, home, project, client, place, file, rules):
+    is_opencode = client.startswith("opencode")
+    section = "mcp" if is_opencode else "mcpServers"
+    git = {"type": "local", "command": ["uvx", "mcp-server-git"]} if is_opencode else GIT
+    put(home / place, json.dumps(rules))
+    beside = rules if place == file else {}
+    put(home / file, json.dumps({**beside, section: {"git": git, "github": git}}))
+    _, _, err = run("--write")
+
+    assert list(read(home / "own.json")["mcpServers"]) == ["github"]
+    assert list(read(home / file)[section]) == ["git", "toolsearch"]
+    assert f"'git' stays with {client}" in err
+    assert f"of {home / place} names it, and would not hold for the gateway" in err
+
+
+def test_a_server_that_claude_code_has_switched_off_in_a_project_stays_there(run, home, project):
+    of_project = {"mcpServers": {"git": GIT}, "disabledMcpServers": ["git"]}
+    put(home / ".claude.json", json.dumps({"projects": {str(project): of_project}}))
+    code, _, err = run("--write")
+
+    assert code == 1
+    assert f"'git' stays with claude-code-local in {project}: 'projects.{project}.disabledMcpServers'" in err
+
+
+def test_a_client_that_could_pass_by_its_limits_through_the_gateway_is_told_of(run, home, cursor):
+    servers = "[mcp_servers.git]\ncommand = 'uvx'\nargs = ['mcp-server-git']\nenabled_tools = ['git_log']\n"
+    put(home / ".codex" / "config.toml", f"{servers}\n[mcp_servers.web]\ncommand = 'web'\n")
+    _, _, err = run("--write")
+
+    assert list(read(home / "own.json")["mcpServers"]) == ["web", "git", "hub"]
+    assert "codex could use 'git' through the gateway, too" in err
+    assert "cursor could use" not in err
+
+
+def test_rules_that_cannot_be_read_make_a_server_stay(run, home):
+    put(home / ".claude" / "settings.json", "{ broken")
+    put(home / ".claude.json", json.dumps({"mcpServers": {"git": GIT}}))
+    code, _, err = run("--write")
+
+    assert code == 1
+    assert "may have rules about it, but cannot be read" in err
+
+
+def test_time_outs_of_two_clients_for_one_server_are_put_together_and_the_first_counts(run, home):
+    put(home / ".claude.json", json.dumps({"mcpServers": {"git": {**GIT, "timeout": 5000}}}))
+    codex(home, "startup_timeout_sec = 20\ntool_timeout_sec = 90")
+    run("--write")
+
+    git = {"connectTimeoutS": 20, "callTimeoutS": 5}
+    assert read(home / "own.json")["toolsearch"] == {"servers": {"git": git}}
+
+
+def test_settings_that_the_gateway_has_for_a_server_count_before_those_of_a_client(run, home):
+    rules = {"deny": ["git__a"], "allow": ["server:git"]}
+    own = {"toolsearch": {"servers": {"git": {"callTimeoutS": 7}}, "rules": rules}, "mcpServers": {"git": GIT}}
+    put(home / "own.json", json.dumps(own))
+    codex(home, "startup_timeout_sec = 20\ntool_timeout_sec = 90\ndisabled_tools = ['b', 'a']")
+    run("--write")
+
+    assert read(home / "own.json") == {
+        "toolsearch": {
+            "servers": {"git": {"connectTimeoutS": 20, "callTimeoutS": 7}},
+            "rules": {"deny": ["git__a", "git__b"], "allow": ["server:git"]},
+        },
+        "mcpServers": {"git": GIT},
+    }
+
+
+def test_codex_can_be_told_to_run_what_only_reads_without_a_question(run, home):
+    file = codex(home, "")
+    run("--allow-reads", "--write")
+
+    text = file.read_text()
+    assert '[mcp_servers.toolsearch.tools.toolSearchTool]\napproval_mode = "approve"\n' in text
+    assert tomllib.loads(text)["mcp_servers"]["toolsearch"]["tools"] == {
+        "toolSearchTool": {"approval_mode": "approve"},
+        "callToolRead": {"approval_mode": "approve"},
+    }
+    file.write_text(text + "\n[tui]\nbell = true\n")
+    run("--undo", "--write")
+    assert tomllib.loads(file.read_text()) == {"model": "gpt", "mcp_servers": {"git": GIT}, "tui": {"bell": True}}
+
+
+def test_an_entry_that_is_there_can_be_told_later_and_keeps_what_it_said(run, home):
+    place = home / ".cline" / "data" / "settings" / "cline_mcp_settings.json"
+    file = put(place, json.dumps({"mcpServers": {"git": GIT}}))
+    run("--write")
+    entry = read(file)["mcpServers"]["toolsearch"] | {"autoApprove": ["git__git_log"], "timeout": 120}
+    file.write_text(json.dumps({"mcpServers": {"toolsearch": entry}}))
+
+    assert run("--allow-reads", "--write")[0] == 0
+    told = read(file)["mcpServers"]["toolsearch"]
+    assert sorted(told["autoApprove"]) == ["callToolRead", "git__git_log", "toolSearchTool"]
+    assert told["timeout"] == 120
+    assert run("--allow-reads", "--write")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (".claude.json", "permissions.allow of ~/.claude/settings.json"),
+        (".copilot/mcp-config.json", "--allow-tool='toolsearch(toolSearchTool)'"),
+        (".gemini/settings.json", "~/.gemini/policies"),
+        (".codeium/windsurf/mcp_config.json", "choose to allow it always"),
+    ],
+)
+def test_where_other_clients_keep_approvals_is_told(run, home, place, words):
+    put(home / place, json.dumps({"mcpServers": {"git": GIT}}))
+
+    assert words not in run()[2]
+    assert words in run("--allow-reads")[2]
+
+
+def test_a_second_import_keeps_the_variables_of_the_first_and_undo_gives_back_both(run, home, cursor):
+    run("--write")
+    web = {"command": "web", "env": {"WEB": "${env:WEB}"}}
+    cursor.write_text(json.dumps({"mcpServers": {**read(cursor)["mcpServers"], "web": web}}))
+    run("--write")
+
+    assert read(cursor)["mcpServers"]["toolsearch"]["env"] == {"HUB_TOKEN": "${env:HUB_TOKEN}", "WEB": "${env:WEB}"}
+    run("--undo", "--write")
+    assert read(cursor) == {"mcpServers": {"git": GIT, "hub": HUB, "web": web}}
+
+
+TOML_AS_IT_WAS = """# mine\r\n\r\n[mcp_servers.git] # first\r\ncommand = 'uvx' # runs it\r\n\r\n
+[mcp_servers.git.env]\r\nA = '''\r\nx'''\r\n\r\n\r\n[tui]\r\nbell=true"""
+CLAUDE_AS_IT_WAS = """{"mcpServers": {"git": {"command":"uvx"}},
+ "projects": {"%s": {"mcpServers":{"hub":{"command": "h"}}}}}"""
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        (".codex/config.toml", TOML_AS_IT_WAS),
+        (".cursor/mcp.json", '\ufeff{ "mcpServers":{ /* one */ "git":{"command":"uvx",}, },\r\n"b" :1 }'),
+        (".claude.json", CLAUDE_AS_IT_WAS),
+    ],
+)
+def test_undo_makes_a_file_that_has_not_changed_since_what_it_was_byte_for_byte(run, home, project, place, text):
+    before = text.replace("%s", str(project)).encode()
+    file = put(home / place, "")
+    file.write_bytes(before)
+    run("--write")
+    assert b"toolsearch" in file.read_bytes()
+
+    assert run("--undo", "--write")[0] == 0
+    assert file.read_bytes() == before
+
+
+TOML = """# top
+[mcp_servers.web] # stays
+url = "https://web.example/mcp"
+scopes = ["a"]
+
+# about git
+[mcp_servers.git]
+command = "uvx"
+# not used: args = []
+
+# variables of git
+[mcp_servers.git.env]
+A = "1"
+
+# about the terminal
+
+# and its bell
+[[tui]]
+bell = true
+
+[mcp_servers.last]
+command = "last"
+# of the last
+
+# the end
+"""
+
+
+def test_comments_of_servers_that_stay_and_of_the_rest_stay_in_toml():
+    entry = {"command": "ts", "env_vars": ["A"], "tools": {"a b": {"approval_mode": "approve"}}}
+    made = TomlText("mcp_servers").changed(TOML, remove={"git", "last"}, add={"toolsearch": entry})
+
+    assert (
+        made
+        == """# top
+[mcp_servers.web] # stays
+url = "https://web.example/mcp"
+scopes = ["a"]
+
+# about git
+
+# about the terminal
+
+# and its bell
+[[tui]]
+bell = true
+
+
+# the end
+
+[mcp_servers.toolsearch]
+command = "ts"
+env_vars = ["A"]
+
+[mcp_servers.toolsearch.tools."a b"]
+approval_mode = "approve"
+"""
+    )
+    assert "toolsearch" not in TomlText("mcp_servers").changed(made, remove={"toolsearch"}, add={})
+
+
+def test_an_entry_of_the_gateway_that_lacks_what_the_client_needs_gets_it_and_keeps_the_rest(run, home):
+    """It was written by hand, or by an earlier import."""
+    entry = {"command": "mine", "args": ["gateway"], "timeout": 9000}
+    path = put(home / ".claude.json", json.dumps({"mcpServers": {"toolsearch": entry}}))
+    put(home / "own.json", json.dumps({"mcpServers": {"git": {"command": "git"}}}))
+
+    assert run("--write")[0] == 0
+    got = read(path)["mcpServers"]["toolsearch"]
+    assert (got["alwaysLoad"], got["timeout"]) == (True, 9000)
+    assert run("--write")[0] == 1  # there is nothing left to do

@@ -11,27 +11,45 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolsearch.cli.gateway_clients import KnownClient
-from toolsearch.cli.gateway_dialects import VARIABLE, StaysError, Surroundings, in_common_words, input_variables
+from toolsearch.cli.gateway_dialects import (
+    OPENCODE_VARIABLE,
+    VARIABLE,
+    Meaning,
+    StaysError,
+    Surroundings,
+    input_variables,
+    meaning_of,
+)
+from toolsearch.cli.gateway_guards import rule_about
 from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.tools.definition import legal_name
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import distinct, namespaced
 from toolsearch.upstreams import secrets
 from toolsearch.upstreams.config import HttpServer, McpServer, read_mcp_config
 
 _INPUT = re.compile(r"\$\{input:[^{}]*\}")  # what an editor asks a person for
 OURS = "toolsearch"  # what the gateway's entry is called in a client's file
+TAKEN = "the gateway has another server of this name; rename one of the two"
 
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
     """What moves, what stays, and the *entry* of the gateway that the client gets.
 
-    moved   by name, in the format of ``mcpServers``
-    stays   of each server that is left alone, why it is
-    inputs  the variables that the client asks a person for, with its own word for each
+    moved     by name, in the format of ``mcpServers``
+    settings  of servers that move, what the gateway's file is to say under ``toolsearch.servers``
+    denied    rules for ``toolsearch.rules.deny``
+    stays     of each server that is left alone, why it is
+    warnings  what becomes of a server that moves, where that is not what it was
+    inputs    the variables that the client asks a person for, with its own word for each
     """
 
     moved: Mapping[str, JsonObject]
+    settings: Mapping[str, JsonObject]
+    denied: tuple[str, ...]
     stays: Mapping[str, str]
+    warnings: tuple[str, ...]
     inputs: Mapping[str, str]
     entry: JsonObject
 
@@ -49,32 +67,78 @@ def adopt(
     *,
     home: Path,
     inputs: Json = None,
+    allow_reads: bool = False,
 ) -> Adoption:
     """Decide on *servers* of *client*, where the gateway has *kept* already; *command* starts the gateway.
 
-    inputs  what an editor's file says under this name: values that it asks a person for
+    inputs       what an editor's file says under this name: values that it asks a person for
+    allow_reads  whether the client shall run without a question what changes nothing, if its entry can say so
     """
     named = input_variables(inputs, _variables(servers.values()))
     around = Surroundings(home, client.folder, named)
     moved: dict[str, JsonObject] = {}
+    meanings: dict[str, Meaning] = {}
     stays: dict[str, str] = {}
     for name, entry in servers.items():
         if name == OURS:
             continue
         try:
-            meant = in_common_words(client, entry, around)
+            meaning = meaning_of(client, entry, around)
         except StaysError as error:
             stays[name] = str(error)
             continue
-        if name in kept and not _is_same(kept[name], meant):
-            stays[name] = "the gateway has another server of this name; rename one of the two"
-        elif reason := _unusable(name, meant):
+        if name in kept and not _is_same(kept[name], meaning.entry):
+            stays[name] = TAKEN
+        elif reason := _unusable(name, meaning.entry) or rule_about(client, name):
             stays[name] = reason
         else:
-            moved[name] = kept.get(name, meant)
+            moved[name] = kept.get(name, meaning.entry)
+            meanings[name] = meaning
     used = _variables(moved.values())
     asked = {variable: f"${{input:{name}}}" for name, variable in named.items() if variable in used}
-    return Adoption(moved, stays, asked, _entry(client, command, used, asked))
+    entry = _with(servers.get(OURS, {}), _entry(client, command, used, asked))
+    if allow_reads and client.reads:
+        entry = _with(client.reads, entry)
+    return Adoption(
+        moved,
+        {name: meaning.settings for name, meaning in meanings.items() if meaning.settings},
+        tuple(rule for name, meaning in meanings.items() for rule in _deny_rules(name, meaning.forbidden)),
+        stays,
+        tuple(text for name, meaning in meanings.items() for text in _warnings(client, name, meaning)),
+        asked,
+        entry,
+    )
+
+
+def _deny_rules(server: str, tools: Iterable[str]) -> Iterable[str]:
+    for tool in tools:
+        name = namespaced(server, tool)
+        yield name
+        if legal_name(tool) != tool:  # another tool may have become the same name; then this one has a tail
+            yield distinct(name, tool)
+
+
+def _warnings(client: KnownClient, name: str, meaning: Meaning) -> Iterable[str]:
+    if meaning.trusted:
+        keys = ", ".join(map(repr, meaning.trusted))
+        yield f"{client.label} let tools of {name!r} run without a question ({keys}); now it asks anew"
+    if meaning.lost:
+        keys = ", ".join(map(repr, meaning.lost))
+        yield f"{name!r} of {client.label} moves without {keys}, which the gateway does not know"
+
+
+def _with(said: JsonObject, entry: JsonObject) -> JsonObject:
+    """*entry* with what is *said* besides, which counts where both speak, except for how the gateway is started."""
+    both: dict[str, Json] = {**entry, **said}
+    for key, value in entry.items():
+        other = said.get(key, value)
+        if key in {"command", "args"}:
+            both[key] = value
+        elif is_object(value) and is_object(other):
+            both[key] = _with(other, value)
+        elif key in {"env_vars", "autoApprove"} and is_list(value) and is_list(other):
+            both[key] = [*other, *(each for each in value if each not in other)]
+    return both
 
 
 def redacted(servers: Mapping[str, JsonObject]) -> dict[str, Json]:
@@ -113,22 +177,29 @@ class _EachItself(dict[str, str]):
 def _entry(
     client: KnownClient, command: Sequence[str], variables: Sequence[str], asked: Mapping[str, str]
 ) -> JsonObject:
-    entry: dict[str, Json] = {**(client.extra or {}), "command": command[0], "args": [*command[1:]]}
+    in_one = client.dialect == "opencode"
+    start: dict[str, Json] = {"command": [*command]} if in_one else {"command": command[0], "args": [*command[1:]]}
+    entry: dict[str, Json] = {**start, **(client.extra or {})}
     if variables and client.format == "toml":
         entry["env_vars"] = [*variables]
     elif variables and client.variable:
-        entry["env"] = {name: asked.get(name, client.variable.replace("%s", name)) for name in variables}
+        values = {name: asked.get(name, client.variable.replace("%s", name)) for name in variables}
+        entry["environment" if in_one else "env"] = values
     return entry
 
 
-def _redacted(entry: JsonObject) -> Json:
+def _redacted(entry: JsonObject) -> JsonObject:
     shown: dict[str, Json] = dict(entry)
     for key, value in entry.items():
-        if is_object(value):  # env, headers, and what else a client keeps with a server, such as its login
+        if key == "transport" and is_object(value):
+            shown[key] = _redacted(value)
+        elif key == "tools":  # names of tools, and what is said of them
+            continue
+        elif is_object(value):  # env, headers, and what else a client keeps with a server, such as its login
             shown[key] = {name: _hidden(inner) for name, inner in value.items()}
         elif key in {"url", "httpUrl"} and isinstance(value, str):
             shown[key] = _redacted_url(value)
-        elif key == "args" and is_list(value):
+        elif key in {"args", "command"} and is_list(value):
             shown[key] = _redacted_arguments(value)
         elif isinstance(value, str) and key != "bearer_token_env_var" and secrets.is_telling(key):
             shown[key] = _hidden(value)
@@ -137,7 +208,9 @@ def _redacted(entry: JsonObject) -> Json:
 
 def _hidden(value: Json) -> Json:
     """*value*, or asterisks if it is more than the name of a variable and the scheme before it."""
-    rest = _INPUT.sub("", VARIABLE.sub("", value)).strip() if isinstance(value, str) else "?"
+    rest = value if isinstance(value, str) else "?"
+    for word in (VARIABLE, OPENCODE_VARIABLE, _INPUT):
+        rest = word.sub("", rest).strip()
     return value if rest in {"", "Bearer", "Basic", "token"} else "***"
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.gateway_import import Place, places_with_servers
 from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.options import JsonOption
-from toolsearch.cli.output import line, print_json, seconds, stdout, table
+from toolsearch.cli.output import line, print_json, program, seconds, stdout, table
 
 if TYPE_CHECKING:
     from toolsearch.gateway.reports.checkup import Checked, Checkup
@@ -23,7 +25,8 @@ _COLUMNS = ("server", "transport", "state", *_NUMBERS)
 def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """Start every server once; show its tools, what is refused or awaits approval and why, and the cost in tokens.
 
-    Nothing is approved by it. Exit code 1 if a server is left out or does not list its tools, 3 if none does.
+    Then tell what each client that has the gateway shows of it. Nothing is approved by it. Exit code 1 if a server is
+    left out or does not list its tools, 3 if none does.
     """
     read = read_config(config)
     from toolsearch.gateway.gateway import Gateway
@@ -32,10 +35,13 @@ def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
 
     with gate_that_only_looks(read) as gate:
         result = asyncio.run(check_up(Gateway(read, gate=gate)))
+    clients = [place for place in places_with_servers(None, Path.home()) if place.ours is not None]
     if as_json:
-        print_json(_as_json(read, result))
+        print_json({**_as_json(read, result), "clients": [_client_json(place) for place in clients]})
     else:
         _show(read, result)
+        for place in clients:
+            stdout().print(line(f"\n{_shows(place)}"))
     if not result.failed and not read.refused:
         return ExitCode.OK
     return ExitCode.NOTHING if result.failed < len(result.servers) else ExitCode.UNREADABLE
@@ -54,6 +60,20 @@ def _as_json(config: GatewayConfig, result: Checkup) -> dict[str, Any]:
         "all_tools_tokens": result.all_tools_tokens,
         "tokens_are_estimate": result.tokens_are_estimate,
     }
+
+
+def _client_json(place: Place) -> dict[str, Any]:
+    return {"name": place.client.label, "file": str(place.client.path), "lacks": place.client.lacks(place.ours or {})}
+
+
+def _shows(place: Place) -> str:
+    """What a client that has the gateway shows its model."""
+    if lacks := place.client.lacks(place.ours or {}):
+        return (
+            f"{place.client.label} may hide the gateway's tools, or not wait for them: its entry in "
+            f"{place.client.path} lacks {', '.join(lacks)}. '{program()} gateway import --write' adds that."
+        )
+    return f"{place.client.label} shows its model the gateway's tools from the first request on."
 
 
 def _server_json(server: Checked) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from toolsearch.documents.json_values import is_list, is_object
@@ -14,7 +14,7 @@ from toolsearch.tools.json_types import Json, JsonObject
 
 _SKIPPED = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # strings are kept, comments are not
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
-_TOML_HEADER = re.compile(r"^[ \t]*\[[^\[\n].*\][ \t]*(?:#.*)?$")
+_TOML_HEADER = re.compile(r"^[ \t]*\[.+\][ \t]*(?:#.*)?$")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -49,11 +49,13 @@ class JsonText:
         return {name: entry for name, entry in section.items() if is_object(entry)}
 
     def changed(self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject]) -> str:
-        before = self.document(text)
         kept = {name: entry for name, entry in self.servers(text).items() if name not in remove}
-        section = {**kept, **add}
-        made = self._spliced(text, section)
-        if self.document(made) != _replaced(before, self._section, section):
+        return self.with_value(text, {**kept, **add})
+
+    def with_value(self, text: str, value: Json) -> str:
+        """The text with *value* as the section."""
+        made = self._spliced(text, value)
+        if self.document(made) != _replaced(self.document(text), self._section, value):
             raise SourceError(f"{self._shown!r} cannot be changed in place; change it by hand")
         return made
 
@@ -67,20 +69,25 @@ class JsonText:
             raise SourceError("it must be an object")
         return document
 
-    def _spliced(self, text: str, section: JsonObject) -> str:
-        margin = "  " * len(self._section)
-        written = json.dumps(section, indent=2, ensure_ascii=False).replace("\n", f"\n{margin}")
-        span = _value_span(text, self._section)
-        if span is not None:
-            return text[: span[0]] + written + text[span[1] :]
-        if len(self._section) != 1:
-            raise SourceError(f"there is no {self._shown!r} in it any more")
-        key = self._section[0]
-        opening = _plain_json(text).find("{")
-        if opening < 0:
-            return f'{{\n  "{key}": {written}\n}}\n'
-        comma = "," if self.document(text) else "\n"
-        return f'{text[: opening + 1]}\n  "{key}": {written}{comma}{text[opening + 1 :]}'
+    def _spliced(self, text: str, value: Json) -> str:
+        """*text* with the section replaced, or put first into the innermost object of its path that is there."""
+        if "{" not in _plain_json(text):
+            text += "{}\n"
+        spans = [_value_span(text, self._section[:depth]) for depth in range(len(self._section) + 1)]
+        depth, (start, end) = next((depth, span) for depth, span in reversed([*enumerate(spans)]) if span)
+        lines = "\r\n" if "\r\n" in text else "\n"
+        if depth == len(self._section):
+            return text[:start] + _written(value, depth).replace("\n", lines) + text[end:]
+        key, *inner = self._section[depth:]
+        for name in reversed(inner):
+            value = {name: value}
+        is_empty = not _plain_json(text)[start:end].strip("{} \t\r\n")
+        member = f'\n{"  " * depth}  "{key}": {_written(value, depth + 1)}' + (f"\n{'  ' * depth}" if is_empty else ",")
+        return text[: start + 1] + member.replace("\n", lines) + text[start + 1 :]
+
+
+def _written(value: Json, depth: int) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n" + "  " * depth)
 
 
 def _replaced(document: JsonObject, path: Sequence[str], value: Json) -> JsonObject:
@@ -99,7 +106,7 @@ def _plain_json(text: str) -> str:
 def _value_span(text: str, path: Sequence[str]) -> tuple[int, int] | None:
     """The start and the end of the value at *path*, whose first key is in the outermost object of *text*."""
     plain = _plain_json(text)
-    start, end = plain.find("{"), len(plain)
+    start, end = plain.find("{"), plain.rfind("}") + 1
     for key in path:
         span = _member_span(plain, start, key) if plain[start : start + 1] == "{" else None
         if span is None:
@@ -129,7 +136,7 @@ def _after_space(text: str, place: int) -> int:
 
 
 class TomlText:
-    """Codex's TOML. Variables are read into the format of ``mcpServers``; servers that stay keep what they have."""
+    """Codex's TOML. Comments inside a table go with it; those before and after it stay."""
 
     def __init__(self, section: str) -> None:
         self._section = section
@@ -139,22 +146,26 @@ class TomlText:
         return {name: entry for name, entry in section.items() if is_object(entry)}
 
     def changed(self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject]) -> str:
-        before = self._document(text)
-        kept_lines: list[str] = []
-        is_kept = True
-        for line in text.splitlines(keepends=True):
-            if _TOML_HEADER.match(line.rstrip("\r\n")):
-                is_kept = self._server_of(line) not in remove
-            if is_kept:
-                kept_lines.append(line)
-        made = "".join(kept_lines).rstrip() + "\n" if kept_lines else ""
-        for name, entry in add.items():
-            made += f"\n[{self._section}.{_toml_key(name)}]\n"
-            made += "".join(f"{_toml_key(key)} = {_toml_value(value)}\n" for key, value in entry.items())
+        lines = "\r\n" if "\r\n" in text else "\n"
+        kept = self._without(text, remove).rstrip()
+        added = "".join(each for name, entry in add.items() for each in _toml_tables([self._section, name], entry))
+        made = kept + lines + added.replace("\n", lines) if kept else added.lstrip().replace("\n", lines)
         section = {name: entry for name, entry in self.servers(text).items() if name not in remove} | dict(add)
-        if self._document(made) != {**before, self._section: section}:
+        if self._document(made) != {**self._document(text), self._section: section}:
             raise SourceError(f"{self._section!r} cannot be changed in place; change it by hand")
         return made
+
+    def _without(self, text: str, names: Collection[str]) -> str:
+        kept: list[str] = []
+        removed: list[str] = []  # the lines of the server that is being left out
+        leaving: str | None = None
+        for line in text.splitlines(keepends=True):
+            if _TOML_HEADER.match(line.rstrip("\r\n")) and (server := self._server_of(line)) != leaving:
+                kept += _comments_after(removed)
+                removed = []
+                leaving = server if server in names else None
+            (kept if leaving is None else removed).append(line)
+        return "".join([*kept, *_comments_after(removed)])
 
     def _server_of(self, header: str) -> str | None:
         try:
@@ -170,8 +181,30 @@ class TomlText:
             raise SourceError(f"it is malformed: {error}") from error
 
 
+def _comments_after(table: Sequence[str]) -> list[str]:
+    """The comments at the end of a table that belong to what follows: those after a blank line, or all if none is."""
+    end = len(table)
+    while end and table[end - 1].lstrip()[:1] in {"", "#"}:
+        end -= 1
+    rest = [line.strip() for line in table[end:]]
+    first = rest.index("") if "" in rest else 0
+    return [*table[end + first :]] if any(rest[first:]) else []
+
+
+def _toml_tables(path: Sequence[str], entry: JsonObject) -> Iterator[str]:
+    """A table, and one for each object in it."""
+    values = {key: value for key, value in entry.items() if not is_object(value)}
+    if values or not entry:
+        yield f"\n[{'.'.join(map(_toml_key, path))}]\n"
+    for key, value in values.items():
+        yield f"{_toml_key(key)} = {_toml_value(value)}\n"
+    for key, value in entry.items():
+        if is_object(value):
+            yield from _toml_tables([*path, key], value)
+
+
 def _toml_key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else json.dumps(key)
+    return key if _BARE_KEY.fullmatch(key) else json.dumps(key, ensure_ascii=False)
 
 
 def _toml_value(value: Json) -> str:
@@ -179,4 +212,4 @@ def _toml_value(value: Json) -> str:
         return "{ " + ", ".join(f"{_toml_key(key)} = {_toml_value(inner)}" for key, inner in value.items()) + " }"
     if is_list(value):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
-    return json.dumps(value)  # strings, numbers and booleans are written alike in both
+    return json.dumps(value, ensure_ascii=False)  # strings, numbers and booleans are written alike in both

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -9,22 +11,69 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from toolsearch.cli.gateway_clients import KnownClient
-from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.cli.gateway_clients import Dialect, KnownClient
+from toolsearch.documents.json_values import as_list, is_list, is_object
 from toolsearch.tools.json_types import Json, JsonObject
 
 VARIABLE: Final = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-[^{}]*)?\}")
+OPENCODE_VARIABLE: Final = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _BARE_VARIABLE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")  # Gemini takes these beside ${NAME}
 _WORD: Final = re.compile(r"\$\{([^{}]*)\}")
+_NAME_OF_VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _INPUT: Final = "input:"
+_NO_TOOL: Final = re.compile(r"[*?!,\s()\[\]{}]")  # a pattern, or more than one name
+
 _MEANT: Final = ("type", "command", "args", "env", "cwd", "url", "httpUrl", "headers", "disabled", "mode")
-_LIMITS: Final = ("includeTools", "excludeTools", "enabled_tools", "disabled_tools", "disabledTools")
+_READ: Final = (*_MEANT, "enabled")
+_ONLY: Final = ("includeTools", "enabled_tools", "enabledTools", "tools")  # a list of the only tools to use
+_FORBIDS: Final = ("excludeTools", "disabled_tools", "disabledTools")  # a list of tools not to use
+_TRUSTS: Final = ("trust", "autoApprove", "alwaysAllow")  # lets all tools, or some, run without a question
+
+_OWN_LOGIN: Final = "it logs in by settings of its own, which the gateway does not know"
+_SANDBOX: Final = "the client runs it in a sandbox, which the gateway does not"
+_ELSEWHERE: Final = "the client runs it in another environment than its own, which the gateway cannot"
 _CANNOT_MOVE: Final = {
     "envFile": "it takes variables from a file, which the gateway does not; put them into 'env'",
-    "auth": "it logs in by settings of its own, which the gateway does not know",
-    "oauth": "it logs in by settings of its own, which the gateway does not know",
-    "authProviderType": "it logs in by settings of its own, which the gateway does not know",
     "headersHelper": "a program of the client makes its headers, which the gateway does not run",
+    "http_headers_helper": "a program of the client makes its headers, which the gateway does not run",
+    "sandbox": _SANDBOX,
+    "sandboxEnabled": _SANDBOX,
+    "environment_id": _ELSEWHERE,
+    "experimental_environment": _ELSEWHERE,
+    "filterMapping": "the client filters what its tools answer, which the gateway does not",
+    "toolPermissions": "the client keeps approvals of its tools, which the gateway does not know",
+    "orgMaxPermission": "the client keeps approvals of its tools, which the gateway does not know",
+    "remoteConfigured": "an organization manages it, and would put it back",
+    **dict.fromkeys(
+        ("auth", "authProviderType", "oauth", "oauthClient", "oauthClientId", "oauthScopes", "oidc"), _OWN_LOGIN
+    ),
+    **dict.fromkeys(("oauth_resource", "scopes"), _OWN_LOGIN),
+}
+
+_S: Final = 1
+_MS: Final = 1_000
+_CONNECT: Final = ("connectTimeoutS",)
+_CALL: Final = ("callTimeoutS",)
+_BOTH: Final = (*_CONNECT, *_CALL)
+_TIMEOUTS: Final[Mapping[Dialect, Mapping[str, tuple[int, tuple[str, ...]]]]] = {
+    # by client: each key, its units in a second, and the gateway's settings; of two for one setting the later counts
+    "claude": {"timeout": (_MS, _CALL)},
+    "cline": {"timeout": (_S, _BOTH)},
+    "codex": {
+        "startup_timeout_ms": (_MS, _CONNECT),
+        "startup_timeout_sec": (_S, _CONNECT),
+        "tool_timeout_sec": (_S, _CALL),
+    },
+    "copilot": {"timeout": (_MS, _BOTH)},
+    "gemini": {"timeout": (_MS, _BOTH)},
+    "opencode": {"timeout": (_MS, _BOTH)},
+    "qwen": {"timeout": (_MS, _CALL), "discoveryTimeoutMs": (_MS, _CONNECT)},
+}
+
+_OWN_WORDS: Final[Mapping[Dialect, tuple[str, ...]]] = {  # keys that are read below
+    "cline": ("transport", "transportType"),
+    "codex": ("bearer_token_env_var", "default_tools_approval_mode", "env_http_headers", "env_vars", "http_headers"),
+    "opencode": ("environment",),
 }
 
 
@@ -44,24 +93,47 @@ class Surroundings:
     inputs: Mapping[str, str]
 
 
-def in_common_words(client: KnownClient, entry: JsonObject, around: Surroundings) -> JsonObject:
-    """The same server in the format of ``mcpServers``. Raises StaysError where that would be another one."""
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a client's entry of a server says.
+
+    entry      the server in the format of ``mcpServers``
+    settings   what the gateway's file should say of it, under ``toolsearch.servers``
+    forbidden  its tools that may not be used, by the server's own names
+    trusted    the keys that let its tools run without a question
+    lost       the keys that have no meaning for the gateway
+    """
+
+    entry: JsonObject
+    settings: JsonObject
+    forbidden: tuple[str, ...]
+    trusted: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+def meaning_of(client: KnownClient, entry: JsonObject, around: Surroundings) -> Meaning:
+    """Read *entry*. Raises StaysError where the gateway would treat the server in another way."""
+    given: JsonObject = {key: value for key, value in entry.items() if value is not None}
+    if client.dialect == "cline":
+        given = _from_cline(given)
     for key, reason in _CANNOT_MOVE.items():
-        if entry.get(key):
+        if given.get(key):
             raise StaysError(f"{reason} ({key!r})")
-    for key in _LIMITS:
-        if entry.get(key):
+    approvals = _codex_approvals(given) if client.dialect == "codex" else []
+    for key in _ONLY:
+        if key in given and not (key == "tools" and (given[key] == ["*"] or client.dialect == "codex")):
             raise StaysError(
                 f"{key!r} limits its tools, which the gateway would not; say it in 'rules' of the gateway's file first"
             )
-    if client.dialect == "codex":
-        return _from_codex(entry)
-    meant: dict[str, Json] = {key: entry[key] for key in _MEANT if key in entry}
-    if client.dialect == "gemini":
-        meant = _with_texts(meant, lambda text: _BARE_VARIABLE.sub(r"${\1}", text))
-    elif client.dialect == "editor":
-        meant = _with_texts(meant, lambda text: _WORD.sub(lambda word: _filled(word, around), text))
-    return meant if around.folder is None else _run_in(around.folder, meant)
+    settings, times = _settings(client.dialect, given)
+    known = {*_READ, *_ONLY, *_FORBIDS, *_TRUSTS, *_CANNOT_MOVE, *_OWN_WORDS.get(client.dialect, ()), *times}
+    return Meaning(
+        _in_common_words(client, given, around),
+        settings,
+        tuple(tool for key in _FORBIDS for tool in _forbidden(key, given.get(key))),
+        trusted=tuple([key for key in _TRUSTS if given.get(key)] + approvals),
+        lost=tuple(key for key in given if key not in known),
+    )
 
 
 def input_variables(inputs: Json, taken: Collection[str]) -> dict[str, str]:
@@ -76,6 +148,57 @@ def input_variables(inputs: Json, taken: Collection[str]) -> dict[str, str]:
             if variable[:1].isalpha() and variable not in taken and variable not in variables.values():
                 variables[name] = variable
     return variables
+
+
+def _settings(dialect: Dialect, entry: JsonObject) -> tuple[JsonObject, set[str]]:
+    """What the gateway's file should say of the server, and the keys that it was taken from.
+
+    A time of less than a second was meant in another unit: no server could keep it.
+    """
+    settings: dict[str, Json] = {"login": False} if entry.get("oauth") is False else {}
+    used: set[str] = set()
+    for key, (in_a_second, names) in _TIMEOUTS.get(dialect, {}).items():
+        value = entry.get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool) and in_a_second <= value < math.inf:
+            seconds = value / in_a_second
+            settings |= dict.fromkeys(names, int(seconds) if seconds.is_integer() else seconds)
+            used.add(key)
+    return settings, used
+
+
+def _forbidden(key: str, tools: Json) -> list[str]:
+    named = [tool for tool in as_list(tools) or () if isinstance(tool, str) and tool and not _NO_TOOL.search(tool)]
+    if tools and named != tools:
+        raise StaysError(f"{key!r} limits its tools by more than their names; say it in 'rules' of the gateway's file")
+    return named
+
+
+def _codex_approvals(entry: JsonObject) -> list[str]:
+    """The keys that ask less than Codex does by itself. Raises StaysError for one that asks more."""
+    modes = {"default_tools_approval_mode": entry.get("default_tools_approval_mode")}
+    for tool, limits in _mapped(entry.get("tools")).items():
+        modes |= {f"tools.{tool}.{key}": value for key, value in _mapped(limits).items()}
+    for key, mode in modes.items():
+        if mode not in (None, "auto", "approve"):
+            raise StaysError(f"{key!r} is {mode!r}: Codex asks or limits where the gateway would not")
+    return [key for key, mode in modes.items() if mode == "approve"]
+
+
+def _in_common_words(client: KnownClient, entry: JsonObject, around: Surroundings) -> JsonObject:
+    if client.dialect == "opencode":
+        entry = _from_opencode(entry)
+    elif client.dialect == "codex":
+        entry = _from_codex(entry)
+    meant: dict[str, Json] = {key: entry[key] for key in _MEANT if key in entry}
+    if entry.get("enabled") is False:
+        meant["disabled"] = True
+    if client.dialect in {"copilot", "gemini", "qwen"}:
+        meant = _with_texts(meant, lambda text: _BARE_VARIABLE.sub(r"${\1}", text))
+    elif client.dialect == "editor":
+        meant = _with_texts(meant, lambda text: _WORD.sub(lambda word: _filled(word, around), text))
+    if client.dialect == "copilot":
+        meant = _from_copilot(meant)
+    return meant if around.folder is None else _run_in(around.folder, meant)
 
 
 def _filled(word: re.Match[str], around: Surroundings) -> str:
@@ -117,24 +240,57 @@ def _changed(value: Json, change: Callable[[str], str]) -> Json:
 
 
 def _from_codex(entry: JsonObject) -> JsonObject:
-    meant = {key: entry[key] for key in ("command", "args", "cwd", "url") if key in entry}
-    env = {str(name): f"${{{name}}}" for name in _listed(entry.get("env_vars"))} | _mapped(entry.get("env"))
+    _require_no_variables(entry)
+    env: dict[str, Json] = {}
+    for each in as_list(entry.get("env_vars")) or ():
+        if is_object(each) and each.get("source") == "remote":
+            raise StaysError(f"{_ELSEWHERE} ('env_vars')")
+        name = each.get("name") if is_object(each) else each
+        env[str(name)] = f"${{{name}}}"
+    env |= _mapped(entry.get("env"))
     headers = _mapped(entry.get("http_headers"))
     headers |= {name: f"${{{variable}}}" for name, variable in _mapped(entry.get("env_http_headers")).items()}
     if isinstance(variable := entry.get("bearer_token_env_var"), str):
         headers["Authorization"] = f"Bearer ${{{variable}}}"
-    if env:
-        meant["env"] = env
-    if headers:
-        meant["headers"] = headers
-    if entry.get("enabled") is False:
-        meant["disabled"] = True
+    given = {key: value for key, value in entry.items() if key not in {"env", "headers"}}
+    return given | ({"env": env} if env else {}) | ({"headers": headers} if headers else {})
+
+
+def _from_cline(entry: JsonObject) -> JsonObject:
+    """The transport of an entry that Cline's own command wrote stands in an object of its own."""
+    flat = {**entry, **_mapped(entry.get("transport"))}
+    kind = flat.get("type", flat.get("transportType"))
+    return flat if kind is None else {**flat, "type": "streamableHttp" if kind == "http" else kind}
+
+
+def _from_copilot(entry: JsonObject) -> dict[str, Json]:
+    """A value of ``env`` that is the name of a variable stands for that, or for itself if there is none."""
+    env = {
+        name: f"${{{value}:-{value}}}" if isinstance(value, str) and _NAME_OF_VARIABLE.fullmatch(value) else value
+        for name, value in _mapped(entry.get("env")).items()
+    }
+    kind = {"type": "stdio"} if entry.get("type") == "local" else {}
+    return {**entry, **kind, **({"env": env} if env else {})}
+
+
+def _from_opencode(entry: JsonObject) -> JsonObject:
+    _require_no_variables(entry)
+    renamed: dict[str, Json] = {("env" if key == "environment" else key): value for key, value in entry.items()}
+    if is_list(command := entry.get("command")):
+        renamed |= {"command": command[0] if command else "", "args": command[1:]}
+    if renamed.pop("type", None) not in ("local", "remote"):
+        raise StaysError("it has no 'type', so it says something of a server that is written elsewhere")
+    meant = _with_texts(renamed, lambda text: OPENCODE_VARIABLE.sub(r"${\1}", text))
+    if left := re.search(r"\{(?:env|file):[^{}]*\}", json.dumps(meant, ensure_ascii=False)):
+        raise StaysError(f"the gateway cannot fill in {left[0]}; only environment variables")
     return meant
+
+
+def _require_no_variables(entry: JsonObject) -> None:
+    """Raise StaysError for a text that the gateway would fill in, and the client does not."""
+    if found := VARIABLE.search(json.dumps(entry, ensure_ascii=False)):
+        raise StaysError(f"the gateway would fill in {found[0]}, which the client leaves as it is")
 
 
 def _mapped(value: Json) -> dict[str, Json]:
     return dict(value) if is_object(value) else {}
-
-
-def _listed(value: Json) -> list[Json]:
-    return list(value) if is_list(value) else []

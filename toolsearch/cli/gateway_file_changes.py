@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
-from toolsearch.cli.gateway_adoption import redacted
-from toolsearch.cli.gateway_config_text import ConfigText
 from toolsearch.cli.output import line, print_diff, stderr
+from toolsearch.tools.json_types import JsonObject
+
+View: TypeAlias = Callable[[str], JsonObject]  # what people are shown of a file's text, without secrets
 
 
 class FileChanges:
@@ -18,7 +22,7 @@ class FileChanges:
 
     def __init__(self) -> None:
         self._texts: dict[Path, str] = {}
-        self._places: dict[Path, dict[str, ConfigText]] = {}
+        self._places: dict[Path, dict[str, View]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._texts)
@@ -27,10 +31,10 @@ class FileChanges:
         """What *path* holds after the changes so far."""
         return self._texts[path] if path in self._texts else text_of(path)
 
-    def put(self, path: Path, text: str, place: str, config: ConfigText) -> None:
-        """Let *path* become *text*, which differs in the servers that *config* reads; *place* says whose they are."""
+    def put(self, path: Path, text: str, place: str, view: View) -> None:
+        """Let *path* become *text*, which differs in what *view* shows; *place* says whose it is."""
         self._texts[path] = text
-        self._places.setdefault(path, {})[place] = config
+        self._places.setdefault(path, {})[place] = view
 
     def extend(self, others: FileChanges) -> None:
         self._texts |= others._texts
@@ -39,8 +43,8 @@ class FileChanges:
     def apply(self, *, write: bool) -> None:
         """Show the changes, and make them if *write*."""
         for path, text in self._texts.items():
-            for place, config in self._places[path].items():
-                _show(path, place, text, config)
+            for place, view in self._places[path].items():
+                _show(path, place, text, view)
             if write:
                 backup = _replace(path, text)
                 stderr().print(line(f"wrote {path}" + (f", the old one is {backup.name}" if backup else "")))
@@ -59,8 +63,8 @@ def backups(path: Path) -> list[tuple[int, Path]]:
     return sorted((int(found[1]), each) for each in path.parent.iterdir() if (found := name.fullmatch(each.name)))
 
 
-def _show(path: Path, place: str, after: str, config: ConfigText) -> None:
-    old, new = (json.dumps(redacted(config.servers(text)), indent=2).splitlines() for text in (text_of(path), after))
+def _show(path: Path, place: str, after: str, view: View) -> None:
+    old, new = (json.dumps(view(text), indent=2).splitlines() for text in (text_of(path), after))
     print_diff(difflib.unified_diff(old, new, str(path), f"{path} ({place})", lineterm=""))
 
 
@@ -71,7 +75,8 @@ def _replace(path: Path, text: str) -> Path | None:
     backup = _backup(target)
     fresh = target.with_name(f".{target.name}.new")
     fresh.touch(mode=0o600)  # an entry may hold a secret
-    fresh.write_bytes(text.encode())
+    mark = codecs.BOM_UTF8 if target.exists() and target.read_bytes().startswith(codecs.BOM_UTF8) else b""
+    fresh.write_bytes(mark + text.encode())
     if backup is not None:
         shutil.copymode(target, fresh)
     fresh.replace(target)

@@ -13,18 +13,19 @@ from typing import Annotated
 import typer
 
 from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.gateway_adoption import OURS, Adoption, adopt
+from toolsearch.cli.gateway_adoption import OURS, TAKEN, Adoption, adopt, redacted
 from toolsearch.cli.gateway_clients import EACH_PROJECT, KnownClient, known_clients
 from toolsearch.cli.gateway_config_text import ConfigText, JsonText, TomlText
+from toolsearch.cli.gateway_door import own_config
 from toolsearch.cli.gateway_file_changes import FileChanges, backups, text_of
-from toolsearch.cli.gateway_options import own_config
+from toolsearch.cli.gateway_own_file import OwnFile
 from toolsearch.cli.output import line, program, stderr, stdout, warn
 from toolsearch.errors import BadSettingError, SourceError
 from toolsearch.tools.json_types import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Place:
     """A place where a client has servers, with the text of its file before any change."""
 
     client: KnownClient
@@ -39,6 +40,21 @@ class _Found:
     def inputs(self) -> Json:
         """What an editor's file says under ``inputs``."""
         return JsonText().document(self.text).get("inputs") if self.client.dialect == "editor" else None
+
+    @property
+    def ours(self) -> JsonObject | None:
+        """The gateway's entry, if the client has it."""
+        return self.servers.get(OURS)
+
+    def shown(self, text: str) -> JsonObject:
+        """The servers in *text*, for display."""
+        return redacted(self.format.servers(text))
+
+    def gets(self, adoption: Adoption, *, allow_reads: bool) -> bool:
+        """Whether the client's file changes: for servers that move, or for the gateway's entry alone."""
+        entry = self.ours
+        is_incomplete = entry is not None and (bool(self.client.lacks(entry)) or allow_reads)
+        return bool(adoption.moved) or (is_incomplete and entry != adoption.entry)
 
 
 def import_servers(
@@ -55,38 +71,31 @@ def import_servers(
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Make the changes; without it they are only shown.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Give the clients their own servers back.")] = False,
+    allow_reads: Annotated[
+        bool,
+        typer.Option("--allow-reads", help="Let clients search, and call tools that only read, without a question."),
+    ] = False,
     home: Annotated[Path | None, typer.Option("--home", help="Look below this folder.", hidden=True)] = None,
 ) -> int:
     """Find the servers that MCP clients have, move them to the gateway's file, and leave clients the gateway alone.
 
     Clients' own files are read, those of the project in this folder, and Claude Code's servers of each project; servers
     of a project go on running in its folder. Shows what would change; --write does it, after a backup beside each file.
-    Variables such as ${TOKEN} stay as they are. 'toolsearch gateway' and its commands then find the gateway's file by
-    themselves. Exit code 1 if there is nothing to do.
+    Variables such as ${TOKEN} stay as they are; time-outs and forbidden tools go with a server. What the gateway could
+    not keep to makes a server stay. 'toolsearch gateway' and its commands then find the gateway's file by themselves.
+    Exit code 1 if there is nothing to do.
     """
     home = home or Path.home()
-    found = _found(source, home)
+    found = places_with_servers(source, home)
     if undo:
         return _undo(found, write=write)
-    own = config or own_config()
-    own_format = JsonText("mcpServers")
-    own_text = text_of(own)
-    kept = own_format.servers(own_text)
-    changes = FileChanges()
-    for each in found:
-        path, label = each.client.path, each.client.label
-        adoption = adopt(each.client, each.servers, kept, _command(own), home=home, inputs=each.inputs)
-        for name, reason in adoption.stays.items():
-            warn(f"{name!r} stays with {label}: {reason}")
-        if adoption.moved and (text := _without(each, adoption, changes.text_of(path))) is not None:
-            kept |= adoption.moved
-            changes.put(path, text, label, each.format)
-            _say_what_is_missing(each.client, adoption)
+    own = OwnFile(config or own_config())
+    changes = _changes(found, own, home, allow_reads=allow_reads)
     if not changes:
         stdout().print("No client has servers that the gateway could take over.")
         return ExitCode.NOTHING
     everything = FileChanges()
-    everything.put(own, own_format.changed(own_text, remove=(), add=kept), "the gateway", own_format)
+    own.put_into(everything)
     everything.extend(changes)
     everything.apply(write=write)
     if write:
@@ -96,17 +105,49 @@ def import_servers(
     return ExitCode.OK
 
 
-def _found(source: str | None, home: Path) -> list[_Found]:
+def _changes(found: Sequence[Place], own: OwnFile, home: Path, *, allow_reads: bool) -> FileChanges:
+    """What changes in the clients' files, after *own* has taken what moves."""
+    changes = FileChanges()
+    limited: list[tuple[str, str]] = []  # clients that have the gateway, each with a server that stays
+    for each in found:
+        client, path = each.client, each.client.path
+        start = _command(own.path)
+        adoption = adopt(
+            client, each.servers, own.servers, start, home=home, inputs=each.inputs, allow_reads=allow_reads
+        )
+        for name, reason in adoption.stays.items():
+            warn(f"{name!r} stays with {client.label}: {reason}")
+        if adoption.moved or OURS in each.servers:
+            limited += ((client.label, name) for name, reason in adoption.stays.items() if reason != TAKEN)
+            if allow_reads and client.reads_elsewhere:
+                warn(f"{client.label} keeps approvals elsewhere: {client.reads_elsewhere}")
+        if each.gets(adoption, allow_reads=allow_reads):
+            text = _without(each, adoption, changes.text_of(path))
+            if text is not None:
+                own.take(adoption)
+                changes.put(path, text, client.label, each.shown)
+                _say_what_is_missing(client, adoption)
+    for label, name in limited:
+        if name in own.servers:
+            warn(f"{label} could use {name!r} through the gateway, too, which has it and none of those limits")
+    return changes
+
+
+def places_with_servers(source: str | None, home: Path) -> list[Place]:
+    """The places below *home*, and in this folder, where clients keep servers; only those of the client *source*, if
+    given. A file that cannot be read is warned of.
+    """
     clients = known_clients(home, Path.cwd(), sys.platform)
     if source is not None and source not in {client.name for client in clients}:
-        raise BadSettingError(f"no client {source!r} is known; use one of {', '.join(each.name for each in clients)}")
-    found: list[_Found] = []
+        names = ", ".join(dict.fromkeys(client.name for client in clients))
+        raise BadSettingError(f"no client {source!r} is known; use one of {names}")
+    found: list[Place] = []
     for client in clients:
         if source not in (None, client.name) or not client.path.is_file():
             continue
         try:
             text = text_of(client.path)
-            found += [_Found(place, text, _format_of(place).servers(text)) for place in _places(client, text)]
+            found += [Place(place, text, _format_of(place).servers(text)) for place in _places(client, text)]
         except (OSError, UnicodeDecodeError, SourceError) as error:
             warn(f"{client.path} of {client.name} is left alone: {error}")
     return found
@@ -131,7 +172,7 @@ def _command(own: Path) -> list[str]:
     return [*start, "gateway", "--config", str(own.absolute())]
 
 
-def _without(found: _Found, adoption: Adoption, text: str) -> str | None:
+def _without(found: Place, adoption: Adoption, text: str) -> str | None:
     """*text*, the client's file by now, with the gateway in the place of what it takes over."""
     try:
         return found.format.changed(text, remove={*adoption.moved, OURS}, add={OURS: adoption.entry})
@@ -141,7 +182,9 @@ def _without(found: _Found, adoption: Adoption, text: str) -> str | None:
 
 
 def _say_what_is_missing(client: KnownClient, adoption: Adoption) -> None:
-    if adoption.variables and not client.variable and client.format != "toml":
+    for warning in adoption.warnings:
+        warn(warning)
+    if adoption.variables and not (client.variable or client.hands_on_all or client.format == "toml"):
         names = ", ".join(adoption.variables)
         warn(f"{client.name} hands on no variables; set {names} for its whole session, or in the gateway's file")
     if adoption.inputs:
@@ -151,23 +194,48 @@ def _say_what_is_missing(client: KnownClient, adoption: Adoption) -> None:
         warn(f"{client.path} is the project's: whoever shares it would need the gateway, too, at the same place")
 
 
-def _undo(found: Sequence[_Found], *, write: bool) -> int:
-    """Put back the servers of the last backup that had them, and leave everything else as it is by now."""
+def _undo(found: Sequence[Place], *, write: bool) -> int:
+    """Give back each file as it was, or, if it has changed since, the servers that were moved."""
     changes = FileChanges()
-    for each in found:
-        if OURS not in each.servers:
-            continue
-        path = each.client.path
-        copies = [each.format.servers(text_of(copy)) for _, copy in backups(path.resolve())]
-        before = next((servers for servers in reversed(copies) if OURS not in servers), None)
-        if before is None:
-            warn(f"{each.client.label} has no backup from before the gateway")
-            continue
-        gone = {name: entry for name, entry in before.items() if name not in each.servers}
-        text = each.format.changed(changes.text_of(path), remove={OURS}, add=gone)
-        changes.put(path, text, each.client.label, each.format)
+    having = [each for each in found if OURS in each.servers]
+    for path in dict.fromkeys(each.client.path for each in having):
+        places = [each for each in having if each.client.path == path]
+        copies = [text_of(copy) for _, copy in backups(path.resolve())]
+        whole = next((copy for copy in reversed(copies) if _becomes(copy, places)), None)
+        for each in places:
+            text = _with_its_servers(each, copies, changes.text_of(path)) if whole is None else whole
+            if text is None:
+                warn(f"{each.client.label} has no backup from before the gateway")
+            else:
+                changes.put(path, text, each.client.label, each.shown)
     if not changes:
         stdout().print("There is nothing to undo.")
         return ExitCode.NOTHING
     changes.apply(write=write)
     return ExitCode.OK
+
+
+def _becomes(copy: str, places: Sequence[Place]) -> bool:
+    """Whether *copy* became what the file holds now by nothing but an import."""
+    text = copy
+    try:
+        for each in places:
+            before = each.format.servers(copy)
+            moved = {name for name in before if name not in each.servers}
+            text = each.format.changed(text, remove={*moved, OURS}, add={OURS: each.servers[OURS]})
+            if OURS in before:
+                return False
+    except SourceError:
+        return False
+    return text == places[0].text
+
+
+def _with_its_servers(each: Place, copies: Sequence[str], text: str) -> str | None:
+    """*text* with the servers that imports took, instead of the gateway; None if no copy is from before it."""
+    taken: dict[str, JsonObject] | None = None
+    for servers in map(each.format.servers, copies):
+        if OURS not in servers:  # later copies are of later imports, until the servers were given back
+            taken = {}
+        if taken is not None:
+            taken |= {name: entry for name, entry in servers.items() if name not in {OURS, *each.servers}}
+    return None if taken is None else each.format.changed(text, remove={OURS}, add=taken)

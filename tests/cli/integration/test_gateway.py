@@ -78,6 +78,29 @@ def test_check_shows_the_same_to_people_with_the_reasons(run, configured):
     assert "in place of 5 tools" in ran.out
 
 
+def test_check_tells_what_each_client_that_has_the_gateway_shows_of_it(run, configured, monkeypatch, tmp_path):
+    """What Codex has was written by hand; Claude Code has what `import` writes, and Cursor has no gateway."""
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for place, text in (
+        (".claude.json", '{"mcpServers": {"toolsearch": {"command": "toolsearch", "alwaysLoad": true}}}'),
+        (".codex/config.toml", '[mcp_servers.toolsearch]\ncommand = "toolsearch"\nrequired = false\n'),
+        (".cursor/mcp.json", '{"mcpServers": {"git": {"command": "git"}}}'),
+    ):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text(text)
+    config = configured({"raw": raw_server()})
+    told = " ".join(run("check", "--config", config).out.split())
+    claude, codex = run("check", "--config", config, "--json").json["clients"]
+
+    assert (claude["name"], claude["lacks"]) == ("claude-code", [])
+    assert (codex["name"], codex["lacks"]) == ("codex", ["startup_timeout_sec", "omit_tools_from"])
+    assert "claude-code shows its model the gateway's tools from the first request on." in told
+    assert "lacks startup_timeout_sec, omit_tools_from." in told
+    assert "gateway import --write' adds that." in told
+    assert "cursor" not in told
+
+
 def test_check_says_that_no_server_can_be_used(run, configured):
     assert run("check", "--config", configured({"gone": {"command": "/no/such/program"}})).code == 3
 
