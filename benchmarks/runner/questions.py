@@ -222,6 +222,17 @@ QUESTIONS: Final[Sequence[Question]] = (
         compared=(Compared("toolsearch*_us"),),
     ),
     Question(
+        "clients",
+        "What do real coding agents make of the gateway? Each out of npm, and with a scripted model",
+        cpu_minutes=3,
+        needs=(_TESTS, program("npm")),
+        arguments=("--many",),
+        compared=(
+            *(Compared(f"*/gateway/{name}", is_exact=True) for name in ("failed_calls", "rounds")),
+            *(Compared(f"*/gateway/{name}", "higher", is_exact=True) for name in ("done", "first_list")),
+        ),
+    ),
+    Question(
         "gateway_faults",
         "What does a server that fails cost behind the gateway, and what does its neighbour notice?",
         cpu_minutes=5,

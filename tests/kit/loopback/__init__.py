@@ -11,7 +11,7 @@
         assert api.tools == [["add", "now"], ["add", "now"]]             # names, request by request
         assert api.bodies[1]["messages"][-1]["content"] == "3"           # what stood on the wire
 
-One script serves all three dialects, whole or streamed as the request asks. A request that the real API would refuse
+One script serves these three dialects, whole or streamed as the request asks. A request that the real API would refuse
 is refused as it would be (400 and the reason, in `refusals` too) and uses up no reply: malformed tools, calls without
 results, results without calls, unknown tool references, changed history, and what its model does not take (see
 `models`). A conversation is known again by the ids of the calls in it, which are unique, and thinking by its signature,
@@ -27,11 +27,14 @@ which newer models of Anthropic bind to the tools, the system text and all messa
 - ``api.answer = lambda body: Reply(...)`` instead of a script decides by the request, for concurrent conversations.
 - ``api.cache = PromptCache(clock)`` gives, in place of the replies' `usage`, what a prompt cache would read and write.
 - `available_tools(request)` are the names that the model may call, whatever way they came to it.
+- `LoopbackApi(is_strict=False)` is for real programs: it takes what they send, serves Gemini as well, and remembers
+  nothing. ``api.play = lambda seen: Reply(...)`` is told what the model reads (`Seen`), whatever the dialect.
 - In a Responses request with ``{"type": "tool_search"}``, a `Call("toolSearchTool", {...})` becomes a tool_search_call.
 """
 
 from tests.kit.loopback.prompt_cache import PromptCache
 from tests.kit.loopback.script import Call, Failure, Raw, Reply, TokenCounts
+from tests.kit.loopback.seen import Seen, SeenTool
 from tests.kit.loopback.server import LoopbackApi, Request, available_tools
 
 __all__ = [
@@ -42,6 +45,8 @@ __all__ = [
     "Raw",
     "Reply",
     "Request",
+    "Seen",
+    "SeenTool",
     "TokenCounts",
     "available_tools",
 ]

@@ -19,6 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 SEARCH = "toolSearchTool"
+_OWN_SEARCH = "tool_search"  # by which a script for Codex calls the search of Codex itself
 _BODY = {
     "include", "input", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls",
     "previous_response_id", "prompt_cache_key", "prompt_cache_options", "reasoning", "safety_identifier",
@@ -245,7 +246,7 @@ def render(reply: Reply, body: dict[str, Any], new_id: Callable[[str], str]) -> 
         output.append(message)
     searches = any(tool.get("type") == "tool_search" for tool in body.get("tools", []))
     output += [
-        (_search_call if searches and call.name == SEARCH else _function_call)(call, reply, new_id)
+        (_search_call if searches and call.name in (SEARCH, _OWN_SEARCH) else _function_call)(call, reply, new_id)
         for call in reply.calls
     ]
     usage = reply.usage
@@ -280,14 +281,17 @@ def _item_status(call: Call, reply: Reply) -> str:
 
 
 def _function_call(call: Call, reply: Reply, new_id: Callable[[str], str]) -> dict[str, Any]:
-    return {
+    """A call of ``NAMESPACE.NAME`` names the two apart."""
+    namespace, _, name = call.name.rpartition(".")
+    item = {
         "type": "function_call",
         "id": new_id("fc"),
         "call_id": call.id or new_id("call"),
-        "name": call.name,
+        "name": name,
         "arguments": written(call, reply),
         "status": _item_status(call, reply),
     }
+    return item | ({"namespace": namespace} if namespace else {})
 
 
 def _search_call(call: Call, reply: Reply, new_id: Callable[[str], str]) -> dict[str, Any]:

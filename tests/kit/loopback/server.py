@@ -1,7 +1,8 @@
-"""The server: one address, three dialects by path, a script, and a record of what was sent."""
+"""The server: one address, the dialects by path, a script, and a record of what was sent."""
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.kit.loopback import anthropic_messages, openai_chat, openai_responses
+from tests.kit.loopback import anthropic_messages, gemini, openai_chat, openai_responses
 from tests.kit.loopback.memory import Memory
 from tests.kit.loopback.prompt_cache import PromptCache
 from tests.kit.loopback.script import Failure, Raw, RefusedError, Reply
+from tests.kit.loopback.seen import Seen, seen_in
 from tests.kit.loopback.sse import event
 
 DIALECTS: dict[str, ModuleType] = {
@@ -22,6 +24,8 @@ DIALECTS: dict[str, ModuleType] = {
     "/v1/responses": openai_responses,
     "/v1/messages": anthropic_messages,
 }
+_COUNTED = {"input_tokens": 10, "totalTokens": 10}  # to whoever wants to know before it asks, in either dialect
+_MODELS = {"object": "list", "data": [{"id": "m", "object": "model", "type": "model", "display_name": "m"}]}
 _PATIENCE_S = 10  # for a client that ought to hang up; only a failing test waits that long
 
 
@@ -30,6 +34,16 @@ class Request:
     path: str
     headers: dict[str, str]  # names in lower case
     body: dict[str, Any]
+    came_s: float = 0.0  # on the monotonic clock
+
+    @property
+    def is_streamed(self) -> bool:
+        return bool(self.body.get("stream")) or self.path.endswith(":streamGenerateContent")
+
+    @property
+    def seen(self) -> Seen:
+        """What the model reads of it."""
+        return seen_in(self.path, self.body)
 
 
 def available_tools(request: Request) -> set[str]:
@@ -41,10 +55,12 @@ def available_tools(request: Request) -> set[str]:
 class LoopbackApi(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_strict: bool = True) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.is_strict = is_strict
         self.replies: list[Reply | Failure | Raw] = []
         self.answer: Callable[[dict[str, Any]], Reply | Failure | Raw] | None = None
+        self.play: Callable[[Seen], Reply | Failure | Raw] | None = None
         self.requests: list[Request] = []
         self.refusals: list[str] = []
         self.remembers = True
@@ -78,9 +94,11 @@ class LoopbackApi(ThreadingHTTPServer):
     def new_id(self, prefix: str) -> str:
         return f"{prefix}_{next(self._ids)}"
 
-    def next_reply(self, body: dict[str, Any]) -> Reply | Failure | Raw:
+    def next_reply(self, request: Request) -> Reply | Failure | Raw:
+        if self.play is not None:
+            return self.play(request.seen)
         if self.answer is not None:
-            return self.answer(body)
+            return self.answer(request.body)
         if not self.replies:
             raise RefusedError("the script has no reply left")
         return self.replies.pop(0)
@@ -94,40 +112,64 @@ class _Handler(BaseHTTPRequestHandler):
     server: LoopbackApi
     protocol_version = "HTTP/1.1"
 
+    def do_GET(self) -> None:
+        if not self.server.is_strict and self.path.partition("?")[0] == "/v1/models":
+            self._json(200, _MODELS)
+        else:
+            self._json(404, {"error": {"type": "not_found", "message": f"no such path: {self.path}"}})
+
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        content = self._content()
         path = self.path.partition("?")[0]
-        dialect = DIALECTS.get(path)
+        if not self.server.is_strict and path.endswith(("/count_tokens", ":countTokens")):
+            self._json(200, _COUNTED)
+            return
+        dialect = gemini if not self.server.is_strict and gemini.PATH.fullmatch(path) else DIALECTS.get(path)
         if dialect is None:
             self._json(404, {"error": {"type": "not_found", "message": f"no such path: {self.path}"}})
             return
+        body = json.loads(content)
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             with self.server.lock:
-                request = Request(path, headers, body)
+                request = Request(path, headers, body, time.monotonic())
                 self.server.requests.append(request)
                 reply, message = self._answer(dialect, request)
         except RefusedError as refused:
             self.server.refusals.append(refused.message)
             self._json(refused.status, dialect.error(refused.status, refused.code, refused.message))
             return
-        if isinstance(reply, Failure) and not (reply.in_stream and body.get("stream")):
+        if isinstance(reply, Failure) and not (reply.in_stream and request.is_streamed):
             self._json(reply.status, dialect.error(reply.status, reply.code, reply.message))
-        elif isinstance(reply, Raw) and not body.get("stream"):
+        elif isinstance(reply, Raw) and not request.is_streamed:
             self._json(200, reply.body)
-        elif body.get("stream"):
+        elif request.is_streamed:
             self._stream(dialect, reply, body, message)
         else:
             self._json(200, message)
 
+    def _content(self) -> bytes:
+        """The body of a request, which some programs send in chunks."""
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        chunks: list[bytes] = []
+        while size := int(self.rfile.readline(), 16):
+            chunks.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(chunks)
+
     def _answer(self, dialect: ModuleType, request: Request) -> tuple[Reply | Failure | Raw, dict[str, Any]]:
         body, memory = request.body, self.server.memory
+        if not self.server.is_strict:
+            reply = self.server.next_reply(request)
+            return reply, dialect.render(reply if isinstance(reply, Reply) else Reply(), body, self.server.new_id)
         dialect.check(request.headers, body)
         conversation = dialect.conversation(body)
         if self.server.remembers:
             memory.verify(dialect.thoughts_of(body), is_bound=dialect.is_bound(body))
             memory.check(conversation, dialect.call_ids(conversation))
-        reply = self.server.next_reply(body)
+        reply = self.server.next_reply(request)
         said = reply if isinstance(reply, Reply) else Reply("This will not")
         if self.server.cache is not None:
             said = replace(said, usage=self.server.cache.use(request.path, body["model"], dialect.rendered(body)))
