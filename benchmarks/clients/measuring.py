@@ -68,7 +68,7 @@ class Bench:
 
 def many_servers(folder: Path, tools: Sequence[Mapping[str, Any]]) -> Servers:
     """One server with *tools*."""
-    return {MANY.server: _scripted_server(folder, tools)}
+    return {MANY.server: scripted_server(folder, tools)}
 
 
 def spoken(bench: Bench, agent: Agent) -> dict[str, str]:
@@ -78,7 +78,7 @@ def spoken(bench: Bench, agent: Agent) -> dict[str, str]:
     folder = bench.folder / f"{agent.name}-probe"
     script = _Probe(Model(agent, _SHOW, is_behind=False), Model(agent, _ADD, is_behind=False))
     with bench.home(agent, "probe") as home:
-        home.write({_SHOW.server: _scripted_server(folder, _PROBE_TOOLS)})
+        home.write({_SHOW.server: scripted_server(folder, _PROBE_TOOLS)})
         home.ask(_SHOW.prompt, script)
     log = folder / "log.jsonl"
     messages = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
@@ -172,7 +172,7 @@ def _client_name(message: Mapping[str, Any]) -> str:
     return str(message.get("params", {}).get("clientInfo", {}).get("name", ""))
 
 
-def _scripted_server(folder: Path, tools: Sequence[Mapping[str, Any]]) -> list[str]:
+def scripted_server(folder: Path, tools: Sequence[Mapping[str, Any]]) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     listing = folder / "tools.json"
     listing.write_text(json.dumps([*tools]), encoding="utf-8")

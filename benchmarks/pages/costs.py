@@ -83,6 +83,36 @@ def faults(figures: Sequence[Row]) -> Tables:
     return {"gateway faults": markdown_table(gateway_faults.COLUMNS, map(gateway_faults.cells, rows))}
 
 
+def clients(figures: Mapping[str, Any]) -> Tables:
+    """What one question costs in each coding agent, over two servers and over 300 tools."""
+    columns = [
+        "",
+        *(f"{what}, {way}" for what in ("requests", "failed calls", "tokens") for way in ("direct", "gateway")),
+    ]
+    tables: Tables = {}
+    for task in ("time", "many"):
+        rows: list[list[str]] = []
+        for name, agent in figures.items():
+            ways = [agent["tasks"][task][way] for way in ("direct", "gateway")]
+            cells = [f"{way[what]:,}" for what in ("rounds", "failed_calls", "tokens") for way in ways]
+            rows.append([f"{name} {agent['version']}", *cells])
+        tables[f"clients, {task}"] = markdown_table(columns, rows)
+    return tables
+
+
+def clients_search(figures: Mapping[str, Mapping[str, float]]) -> Tables:
+    columns = ["", "servers attached directly", "`whole`", "the gateway's search"]
+    rows = [[name, *(f"{found[way]:.3f}" for way in ("direct", "whole", "fixed"))] for name, found in figures.items()]
+    return {"clients, search": markdown_table(columns, rows)}
+
+
+def gateway_start(figures: Mapping[str, Mapping[str, float]]) -> Tables:
+    rows = [
+        [name, *(f"{seconds[step]:.2f}" for step in ("handshake", "first list"))] for name, seconds in figures.items()
+    ]
+    return {"gateway start": markdown_table(["", "handshake, s", "first list, s"], rows)}
+
+
 def gateway_load(figures: Row) -> Tables:
     rows = [
         [what, *(f"{figures[f'{what}_ms'][part]:,.1f}" for part in ("p50", "p99"))]

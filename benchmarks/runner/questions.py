@@ -233,6 +233,20 @@ QUESTIONS: Final[Sequence[Question]] = (
         ),
     ),
     Question(
+        "clients_search",
+        "Which finds more in a client with a tool search of its own: its search, or the gateway's?",
+        cpu_minutes=4,
+        needs=(_TESTS, *_REAL_TOOLS, program("npm")),
+        compared=(Compared("*", "higher", is_exact=True),),
+    ),
+    Question(
+        "gateway_start",
+        "How long does a client wait for its first list? Wall time from the start of the process, over stdio",
+        cpu_minutes=2,
+        needs=(_TESTS, _GATEWAY),
+        compared=(Compared("*"),),
+    ),
+    Question(
         "gateway_faults",
         "What does a server that fails cost behind the gateway, and what does its neighbour notice?",
         cpu_minutes=5,

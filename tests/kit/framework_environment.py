@@ -27,6 +27,7 @@ from benchmarks.environments import Environment, NotInstalledError, python_in
 
 ROOT = Path(__file__).parents[2]
 ADAPTERS = ROOT / "tests" / "adapters"
+_GIVEN = os.environ.pop("TOOLSEARCH_TEST_ENVIRONMENTS", None)  # in what the tests start, it would be an unknown setting
 _OWN_EXTRAS = re.compile(r"toolsearch\[(.+)\]")
 _SPEAKS_TO_NOBODY = {
     "HF_HUB_OFFLINE": "1",
@@ -78,8 +79,7 @@ def _framework(name: str) -> Framework:
 
 
 def _folder() -> Path:
-    given = os.environ.get("TOOLSEARCH_TEST_ENVIRONMENTS")
-    return Path(given) if given else platformdirs.user_cache_path("toolsearch") / "test-environments"
+    return Path(_GIVEN) if _GIVEN else platformdirs.user_cache_path("toolsearch") / "test-environments"
 
 
 def _requirements(name: str) -> list[str]:

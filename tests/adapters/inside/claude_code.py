@@ -29,7 +29,7 @@ class Program(ClaudeCode):
         wish = self.wishes[said]
         await self.list_tools()
         found, _ = await self.call("toolSearchTool", {"queries": [wish.query]})
-        call_with = re.search(rf'{{"name":"{wish.name}","callWith":"(\w+)"', found)
+        call_with = re.search(rf'{{"name":"{wish.name}","callWith":"mcp__toolsearch__(\w+)"', found)
         call_tool = call_with[1] if call_with else "callToolDestructive"
         self.told.append(await self.call(call_tool, {"name": wish.name, "arguments": {"id": wish.id}}))
         return "That is all."

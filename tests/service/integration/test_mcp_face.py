@@ -55,7 +55,7 @@ async def test_what_is_found_by_mcp_is_there_by_http(served: Served, era: str, i
 
 
 async def test_what_is_found_by_http_is_listed_by_mcp_and_the_client_is_told(served: Served) -> None:
-    session = await served.session()
+    session = await served.session(exposure="append")
     told = asyncio.Event()
 
     async def heard(message: Any) -> None:

@@ -80,7 +80,7 @@ async def replicas(tmp_path: Path, postgres: PostgresServer) -> AsyncIterator[Re
 async def test_a_client_whose_requests_go_to_both_replicas_finds_and_keeps_its_tools(
     replicas: Replicas, era: str
 ) -> None:
-    session = await replicas.session()
+    session = await replicas.session(exposure="append")
     async with replicas.mcp(replicas.balanced, session, era) as client:
         for name in ("pay_bill", "send_mail", "list_events"):
             await client.call_tool(TOOL_NAME, {"query": f"select:{name}"})
@@ -111,7 +111,7 @@ async def test_the_client_of_fastmcp_finds_and_keeps_its_tools_on_both_replicas(
 
 
 async def test_a_client_is_told_of_what_was_found_through_the_other_replica(replicas: Replicas) -> None:
-    session, told = await replicas.session(), asyncio.Event()
+    session, told = await replicas.session(exposure="append"), asyncio.Event()
 
     async def heard(message: Any) -> None:
         if getattr(message, "method", "") == "notifications/tools/list_changed":

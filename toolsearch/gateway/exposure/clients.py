@@ -34,9 +34,9 @@ class KnownClient:
     takes_hints: bool = False
 
 
-# As they were run; `python -m benchmarks.clients` runs them again, and also tells which of them can call a tool in the very
-# next call after a list has grown: Claude Code, Gemini CLI and Copilot. In opencode the first call fails, and the others
-# do not list anew. No list grows by itself even so, since that costs the client's prompt cache.
+# As they were run; `python -m benchmarks.clients` runs them again. Claude Code, Gemini CLI and Copilot can call a tool
+# in the very next call after their list has grown. In opencode that call fails, and the others do not list anew. No
+# list grows unasked even so, since that costs the prompt cache.
 KNOWN_CLIENTS: Final = (
     KnownClient("claude-code", f"mcp__{ENTRY}__", takes_hints=True),
     KnownClient("codex"),  # its model calls by a namespace and the plain name

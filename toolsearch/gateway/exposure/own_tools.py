@@ -73,7 +73,7 @@ def said_of(topics: Topics, width: int) -> str:
         if len(", ".join([*shown, name])) > width:
             break
         shown.append(name)
-    return f"{', '.join(shown)} and {len(names) - len(shown)} more servers"
+    return f"{', '.join(shown)} and {len(names) - len(shown)} more"
 
 
 def _with_topics(name: str, topics: Sequence[str]) -> str:

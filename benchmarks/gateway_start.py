@@ -1,0 +1,126 @@
+"""How long does a client wait for its first list? Wall time from the start of the process, over stdio
+
+    python -m benchmarks.gateway_start [--runs 3] [--busy 4] [--program FILE] [--json FILE]
+
+A client of the older protocol shakes hands and lists the tools, in the first run over a configuration
+and in the second, for which something is kept: alone, beside a server that hangs, and beside *busy* other processes
+that compute without end. Compare two versions by ``--program``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.clients.measuring import TIME_SERVERS
+from benchmarks.figure_tables import print_table
+from benchmarks.results import write_figures
+
+_STEPS: Final = ("handshake", "first list")
+_LEARNS_S: Final = 8.0  # within which a gateway knows its servers, unless one hangs
+_REQUESTS: Final[Sequence[tuple[str, dict[str, Any]]]] = (
+    (
+        "initialize",
+        {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "start", "version": "1"}},
+    ),
+    ("tools/list", {}),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3, help="of each case; the median counts")
+    parser.add_argument("--busy", type=int, default=4, metavar="N", help="processes that compute beside it")
+    parser.add_argument("--program", type=Path, help="another 'toolsearch' than this one")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    options = parser.parse_args(arguments)
+    program = [str(options.program)] if options.program else [sys.executable, "-m", "toolsearch"]
+    figures: dict[str, dict[str, float]] = {}
+    for busy in (0, options.busy):
+        for hangs in (False, True):
+            runs = []
+            with _busy(busy):
+                for _ in range(options.runs):
+                    with tempfile.TemporaryDirectory() as folder:
+                        config = _configuration(Path(folder), hangs=hangs)
+                        first = _started(program, config)
+                        _started(program, config, until_s=_LEARNS_S)
+                        runs.append([first, _started(program, config)])
+            beside = [*(["a hung server"] if hangs else []), *([f"{busy} busy processes"] if busy else [])]
+            for place, name in enumerate(("first run", "second run")):
+                figures[f"{name}, {' and '.join(beside) or 'alone'}"] = {
+                    step: round(statistics.median(run[place][at] for run in runs), 3) for at, step in enumerate(_STEPS)
+                }
+    rows = [[name, *(f"{seconds[step]:.2f}" for step in _STEPS)] for name, seconds in figures.items()]
+    print_table(["", *(f"{step}, s" for step in _STEPS)], rows)
+    if options.json:
+        write_figures(options.json, "gateway_start", figures)
+    return 0
+
+
+def _configuration(folder: Path, *, hangs: bool) -> Path:
+    servers = {name: {"command": command[0], "args": [*command[1:]]} for name, command in TIME_SERVERS.items()}
+    if hangs:
+        servers["hung"] = {"command": str(shutil.which("sleep")), "args": ["600"]}
+    path = folder / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": servers, "toolsearch": {"stateDir": str(folder / "state")}}))
+    return path
+
+
+def _started(program: Sequence[str], config: Path, *, until_s: float = 0) -> list[float]:
+    """Seconds from the start of a gateway to each answer. It ends at *until_s* at the earliest."""
+    started_s = time.monotonic()
+    process = subprocess.Popen(
+        [*program, "gateway", "--config", str(config)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    answered: list[float] = []
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number, (method, params) in enumerate(_REQUESTS):
+            request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            while json.loads(process.stdout.readline()).get("id") != number:
+                pass
+            answered.append(time.monotonic() - started_s)
+        time.sleep(max(0.0, until_s - answered[-1]))
+        process.stdin.close()
+    return answered
+
+
+@contextmanager
+def _busy(count: int) -> Generator[None]:
+    processes = [multiprocessing.Process(target=_compute, daemon=True) for _ in range(count)]
+    for process in processes:
+        process.start()
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def _compute() -> None:
+    while True:
+        sum(range(100_000))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
