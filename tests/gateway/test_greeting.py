@@ -1,4 +1,4 @@
-"""What a client is told first, and what the gateway says of its servers: little of it, and nothing that a rule hides."""
+"""What a client is told first, and what the gateway says of its servers: little, and nothing that a rule hides."""
 
 import json
 from pathlib import Path

@@ -8,6 +8,8 @@ import pytest
 from mcp import MCPError
 
 from tests.kit.fake_servers import EXPANDING, LEGACY, MODERN, OWN, FakeConnection, call, gateway_of, names, search
+from toolsearch.access.principals import Principal
+from toolsearch.access.reach import Reach
 from toolsearch.catalog.request_packs import NoRequests
 from toolsearch.gateway.changes import ListChanges
 from toolsearch.gateway.trust.verdicts import ReviewItem, ReviewReason, Verdict
@@ -106,6 +108,19 @@ async def test_a_session_that_has_listed_ours_goes_on_with_them_when_few_tools_a
         assert await names(gateway, replace(LEGACY, session_key="another")) == ["a__dig"]
         gateway.surface.forget(LEGACY)
         assert await names(gateway, LEGACY) == ["a__dig"]
+
+
+async def test_ours_name_only_servers_in_reach_also_to_another_caller_in_the_same_session():
+    narrow = replace(LEGACY, principal=Principal("ann", Reach.parse(["server:b"])))
+    async with gateway_of("a", "b") as (gateway, servers):
+        await servers["a"].lists("dig_hole")
+        await servers["b"].lists("eat_cake")
+        everything = (await gateway.list_tools(LEGACY))[0]["description"]
+        reached = (await gateway.list_tools(narrow))[0]["description"]
+
+    assert everything.startswith("Finds tools of a (dig, hole), b (cake, eat) beyond")
+    assert reached.startswith("Finds tools of b (cake, eat) beyond")
+    assert narrow.session_key == LEGACY.session_key
 
 
 # every tool, for a client that searches by itself

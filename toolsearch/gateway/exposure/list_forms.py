@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
+from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.view import View
 from toolsearch.gateway.caller import Caller
@@ -26,7 +27,7 @@ class ListForms:
         self._make = make
         self._given: OwnTools | None = None
         self._made: OrderedDict[Reach, tuple[tuple[str, ...], OwnTools]] = OrderedDict()
-        self._of_session: OrderedDict[str, OwnTools | None] = OrderedDict()
+        self._of_session: OrderedDict[tuple[Principal, str], OwnTools | None] = OrderedDict()
         self._lock = threading.Lock()
 
     def give(self, own: OwnTools) -> None:
@@ -37,11 +38,11 @@ class ListForms:
         """The gateway's own tools, as *caller* lists them; None if it lists every tool as it is."""
         if self._given is not None:
             return self._given
-        key = caller.session_key
-        if key is not None and key in self._of_session:
+        key = (caller.principal, caller.session_key or "")
+        if key in self._of_session:
             return self._of_session[key]
         form = None if is_whole() else self.own(caller.principal.reach, view)
-        if key is not None:
+        if caller.session_key is not None:
             with self._lock:
                 form = self._of_session.setdefault(key, form)
                 if len(self._of_session) > _MOST_SESSIONS:
@@ -50,7 +51,7 @@ class ListForms:
 
     def forget(self, caller: Caller) -> None:
         with self._lock:
-            self._of_session.pop(caller.session_key or "", None)
+            self._of_session.pop((caller.principal, caller.session_key or ""), None)
 
     def own(self, reach: Reach, view: View) -> OwnTools:
         """The gateway's own tools for the callers with *reach*, who see *view*."""
