@@ -141,6 +141,23 @@ def tokens(value: object) -> int:
     return O200kTokenCounter().count(value if isinstance(value, str) else json.dumps(value))
 
 
+async def test_an_answer_is_short_enough_for_a_client_that_cuts_results():
+    """Cline hands its model 8,000 characters of a result that is written as JSON, in which an answer is a text."""
+    wide = {
+        "type": "object",
+        "properties": {f"part_{i}": {"type": "string", "description": "x" * 40} for i in range(20)},
+    }
+    cline = replace(LEGACY, client_name="@cline/core")
+    async with gateway_of("a") as (gateway, servers):
+        await servers["a"].lists(*(entry(f"dig_{i}", description="Digs a hole.", inputSchema=wide) for i in range(9)))
+        asked = {"queries": [f"select:a__dig_{i}" for i in range(8)]}
+        usual, short = [(await gateway.search(caller, asked)).answer for caller in (LEGACY, cline)]
+
+    assert len(json.dumps({"content": [{"type": "text", "text": usual.text}]})) > 8_000
+    assert len(json.dumps({"content": [{"type": "text", "text": short.text}]})) < 8_000
+    assert short.structured["tools"]
+
+
 async def test_search_goes_by_meaning_unless_that_is_switched_off():
     async with gateway_of("a") as (gateway, _):
         assert gateway.engine.strategies[0] == "hybrid"

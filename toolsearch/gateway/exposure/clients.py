@@ -26,12 +26,14 @@ class KnownClient:
     prefix        what stands before the name of a tool of ours when the client's model calls it
     reads_text    whether its model reads the text of a result, at least if the result has no ``structuredContent``
     takes_hints   whether its own tool search takes hints that its model is not shown
+    most_tokens   what an answer may take at most, where the client cuts a longer result; None: longer than any answer
     """
 
     name: str
     prefix: str = ""
     reads_text: bool = True
     takes_hints: bool = False
+    most_tokens: int | None = None
 
 
 # As they were run; `python -m benchmarks.clients` runs them again. Claude Code, Gemini CLI and Copilot can call a tool
@@ -44,7 +46,7 @@ KNOWN_CLIENTS: Final = (
     KnownClient("gemini-cli", f"mcp_{ENTRY}_"),
     KnownClient("qwen-cli", f"mcp__{ENTRY}__"),
     KnownClient("copilot-cli", f"{ENTRY}-"),
-    KnownClient("@cline/", f"{ENTRY}__"),
+    KnownClient("@cline/", f"{ENTRY}__", most_tokens=1_200),  # 8,000 characters of JSON within JSON
 )
 _UNKNOWN: Final = KnownClient("", reads_text=False)
 _ASKED: Mapping[RevealMode | None, Exposure] = {"append": APPEND, "fixed": FIXED}

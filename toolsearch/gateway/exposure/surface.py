@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolsearch.access.reach import Reach
@@ -246,14 +246,15 @@ class Surface:
         listed: Sequence[str] = (),
     ) -> SearchAnswer:
         """Answer with *answers*; *listed* are the tools in the caller's list by now."""
-        note = self._notes.of(asked, answers, caller.principal.reach)
-        written = self._answers.write(
+        note, client = self._notes.of(asked, answers, caller.principal.reach), known_client(caller)
+        most_tokens = min(self._answers.answer_tokens, client.most_tokens or self._answers.answer_tokens)
+        written = replace(self._answers, answer_tokens=most_tokens).write(
             exposure,
             answers,
             listed_before=listed,
             servers=searcher.servers(asked, answers),
             note=note,
-            prefix=known_client(caller).prefix,
+            prefix=client.prefix,
         )
         return SearchAnswer.of(written, exposure)
 
