@@ -2,8 +2,8 @@
 
     python -m benchmarks.gateway_calls [--calls 3000] [--json FILE]
 
-By name and through a call tool, for a client with a session that has found the tool. Compare two versions by running
-them in turn: the figures of one run differ by a few percent from those of the next.
+By name and through a call tool, for a client of the older protocol that has searched for the tool. Compare two versions
+by running them in turn: the figures of one run differ by a few percent from those of the next.
 """
 
 from __future__ import annotations
