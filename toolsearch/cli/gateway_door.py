@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,8 @@ def open_for(arguments: Sequence[str]) -> None:
             return
         value = value if equals else next(rest, "")
         config = Path(value) if name == "--config" else config
-    opened(config)
+    with suppress(OSError):  # it is told of where errors are printed
+        opened(config)
 
 
 def opened(config: Path | None) -> Door | None:
