@@ -94,6 +94,7 @@ async def test_the_search_tool_names_no_strategy_and_takes_one_all_the_same():
         found = (await gateway.search(MODERN, {"queries": ["^dig$|_dig$"], "strategy": "regex"})).answer
 
     assert list(own["inputSchema"]["properties"]) == ["queries", "limit", "server"]
+    assert "required" not in own["inputSchema"]  # clients would refuse the call of a model that sends ``query``
     assert [tool["name"] for tool in found.structured["tools"]] == ["a__dig"]
 
 

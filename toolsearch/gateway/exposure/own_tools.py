@@ -15,7 +15,7 @@ from toolsearch.discovery.search_tool import search_tool_definition
 from toolsearch.tools.definition import legal_name
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import TOOL_NAME
-from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, always_loaded, schema_of, tool_name, write_tool
+from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, always_loaded, write_tool
 
 MOST_TOPICS: Final = 4  # of one server
 _SUBJECT_WIDTH: Final = 240  # characters, in the search tool and the instructions
@@ -56,9 +56,6 @@ class OwnTools:
             "do it.",
             tuple(map(always_loaded, entries)),
         )
-
-    def input_schema(self, name: str) -> JsonObject | None:
-        return next((schema_of(entry) for entry in self.entries if tool_name(entry) == name), None)
 
 
 def said_of(topics: Topics, width: int) -> str:

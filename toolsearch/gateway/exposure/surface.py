@@ -30,6 +30,7 @@ from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.interface import UpstreamState
+from toolsearch.wire.mcp.definitions import schema_of, tool_name
 from toolsearch.wire.mcp.eras import entry_for
 
 
@@ -73,6 +74,8 @@ class Surface:
         self._is_split = settings.call_tools == "split"
         self._answers = AnswerWriter(self._shown, engine.options.answer_tokens, engine.counter, is_split=self._is_split)
         self._forms = ListForms(self._make_own)
+        own = OwnTools.over({}, is_split=self._is_split)  # whatever they say, their schemas are the same
+        self._own_schemas = {tool_name(entry): schema_of(entry) for entry in own.entries}
 
     def entries(self, caller: Caller) -> list[dict[str, Any]]:
         """The caller's ``tools/list``, whole. It stays the same, byte for byte, until something changes.
@@ -165,9 +168,8 @@ class Surface:
 
         The SDK's transport checks arguments against it before the call reaches the gateway.
         """
-        own = OwnTools.over({}, is_split=self._is_split).input_schema(name)
-        if own is not None:
-            return own
+        if name in self._own_schemas:
+            return self._own_schemas[name]
         tool = self._registry.find(name) if self._engine.view(reach).allows(name) else None
         return tool.definition.input_schema if tool else None
 
