@@ -83,6 +83,7 @@ def _started(program: Sequence[str], config: Path, *, until_s: float = 0) -> lis
     started_s = time.monotonic()
     process = subprocess.Popen(
         [*program, "gateway", "--config", str(config)],
+        cwd=config.parent,  # a checkout in the working folder would go before the one that *program* is of
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
