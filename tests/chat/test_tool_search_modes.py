@@ -19,7 +19,7 @@ from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
 from toolsearch.chat.tool_search import ToolSearchAdvisor
 from toolsearch.wire.answers import ChatResponse
-from toolsearch.wire.messages import AssistantMessage, ToolChangeMessage, UserMessage
+from toolsearch.wire.messages import AssistantMessage, ToolChangeMessage, ToolMessage, UserMessage
 
 SEARCH, CALL = "toolSearchTool", "callTool"
 
@@ -340,6 +340,38 @@ async def test_a_tool_that_the_model_is_made_to_call_is_listed_and_stays_there(
     assert "send_mail" in json.dumps(api.bodies[-3]["tool_choice"])
     assert len({json.dumps(body["tools"]) for body in api.bodies[-3:]}) == 1
     assert engine.session("a").savings().cache_breaks == (0 if is_first else 1)
+
+
+@pytest.mark.parametrize("mode", ["messages", "deferred", "fixed"])
+@pytest.mark.parametrize("name", ["claude-fable-5-1", "claude-haiku-5-5"])
+async def test_a_choice_leaves_a_list_alone_to_which_thinking_is_bound_and_the_tool_comes_in_a_message(
+    api: LoopbackApi, open_model: Callable[[str], ChatModel], name: str, mode: str
+) -> None:
+    engine = ToolSearch(Catalog(TOOLS), encoder=None, options=OPTIONS)
+    memory = MemoryAdvisor(MessageWindowMemory(max_messages=100))
+    client = ChatClient(open_model(name), advisors=[ToolSearchAdvisor(engine, mode=mode), memory])  # type: ignore[arg-type]
+    api.answer = lambda _: next(script)
+
+    def replies() -> Any:
+        yield Reply("Hello.", thinking="A greeting.")
+        yield Reply(calls=[run(api, "send_mail", {"to": "Ann"})], thinking="A letter.")
+        yield Reply("Sent.", thinking="Done.")
+        yield Reply("Bye.")
+
+    script = replies()
+    await say(client, "Hello.")
+    forced = client.prompt("Write.").options(ChatOptions(tool_choice="send_mail")).context(conversation_id="a")
+    response = await forced.call()
+    await say(client, "Bye.")
+
+    assert (response.text, api.refusals) == ("Sent.", [])
+    assert len({json.dumps(body["tools"]) for body in api.bodies}) == 1
+    assert engine.session("a").savings().cache_breaks == 0
+    assert api.bodies[1]["tool_choice"] == {"type": "auto"}
+    told = json.dumps(api.bodies[1]["messages"])
+    assert "Send an email" in told or "send_mail" in available_tools(api.requests[1])
+    [wanted] = [step for step in response.steps if isinstance(step, ToolMessage)]
+    assert [(result.name, result.is_error) for result in wanted.results] == [("send_mail", False)]
 
 
 @pytest.mark.parametrize(

@@ -48,15 +48,16 @@ class SearchTurn:
     _found_first: list[Message] = field(default_factory=list[Message])
 
     def begin(self, choice: str = "") -> None:
-        """Begin the list of tools, or go on with it; *choice*, a tool that the model has to call, is in it.
+        """Begin the list of tools, or go on with it; *choice*, a tool that the model has to call, is in it. Where the
+        list has to stay, the model is told of *choice* in a message.
 
         It takes long where many tools are deferred for the first time.
         """
         if choice:
             self.session.expand(choice)
         self.session.tool_list(self.endpoint)
-        if choice:
-            self.session.list_choice(choice)
+        if choice and not self.session.list_choice(choice):
+            self._tell(self._answer(f"select:{choice}"))
         self.told = self._known()
 
     @property
@@ -102,8 +103,8 @@ class SearchTurn:
             for name in names:
                 self.session.list_choice(name)
             self.told = self._known()
-        elif names and self._needs_note:
-            self._found_first.append(UserMessage(f"{FOUND_BEFOREHAND}\n{found.text}"))
+        else:
+            self._tell(found)
 
     @property
     def _is_new(self) -> bool:
@@ -113,6 +114,11 @@ class SearchTurn:
     @property
     def _needs_note(self) -> bool:
         return self._sent.mode in ("fixed", "deferred")
+
+    def _tell(self, found: ToolResult) -> None:
+        """Have the message after the user's hold what was found, if neither the list nor a change of it does."""
+        if found_names(found) and self._needs_note:
+            self._found_first.append(UserMessage(f"{FOUND_BEFOREHAND}\n{found.text}"))
 
     def _answer(self, text: str) -> ToolResult:
         """What the search tool answers, with definitions where no message can add those."""

@@ -29,7 +29,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
-from toolsearch.wire.capabilities import Endpoint
+from toolsearch.wire.capabilities import Endpoint, capabilities_of
 from toolsearch.wire.formats import WireFormat
 from toolsearch.wire.messages import Message, ToolChangeMessage
 from toolsearch.wire.native_search import NativeSearch
@@ -205,17 +205,23 @@ class Conversation:
         self.state.sent.note_history_cut()
         self.compacted()
 
-    def list_choice(self, name: str) -> None:
+    def list_choice(self, name: str) -> bool:
         """Put a tool that the model is made to call into the list, if it is in reach: no API takes a choice of another.
+        Return whether the list has it.
 
-        That breaks the prompt cache, if there is one by now.
+        That breaks the prompt cache, if there is one by now. A list to which the model binds what it has thought stays
+        as it is once it was sent, since each later request would be refused.
         """
         ledger, tool = self.state.sent, self.shown_tool(name)
-        if tool is None or name in ledger.now.listed:
-            return
+        sent = ledger.now
+        if tool is None or name in sent.listed:
+            return name in sent.listed
+        if sent.requested_s is not None and sent.endpoint and capabilities_of(sent.endpoint).binds_thinking:
+            return False
         is_other = ledger.relist([name]) or ledger.append([tool.definition])
         if is_other and ledger.now.requested_s is not None:
             ledger.note_break()
+        return True
 
     def drop_gone(self) -> None:
         """Forget discovered tools that can be shown to nobody any more: they have left the catalog or the session's

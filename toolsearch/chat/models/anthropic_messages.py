@@ -51,8 +51,9 @@ class AnthropicModel:
     ``ChatOptions(extra={"cache_control": {"type": "ephemeral"}})``.
 
     Newer models take changes of tools, and what the system says, in the midst of a conversation, and refuse a tool
-    choice that forces a call; none takes one that names a tool that only a message has added. Such a choice is sent as
-    "auto": a warning is logged, and the answer's metadata holds ``{"choice_sent": "auto"}``.
+    choice that forces a call; none takes one that names a tool that only a message has added, or told of because the
+    list has to stay. Such a choice is sent as "auto": a warning is logged, and the answer's metadata holds
+    ``{"choice_sent": "auto"}``.
     """
 
     provider = anthropic.PROVIDER

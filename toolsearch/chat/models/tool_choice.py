@@ -13,6 +13,7 @@ from toolsearch.wire.messages import Message, ToolChangeMessage
 logger = logging.getLogger(__name__)
 
 _FREE = (None, "auto", "none")
+_ANY = "required"
 
 
 def with_possible_choice(prompt: Prompt, known: Capabilities, model: str) -> tuple[Prompt, Mapping[str, str]]:
@@ -20,6 +21,7 @@ def with_possible_choice(prompt: Prompt, known: Capabilities, model: str) -> tup
     says of that; the log says it as well.
 
     Not taken is, by some models, a choice that forces a call, or one that names a tool that only a message has added.
+    Where thinking is bound to the list, a tool that is not in it was told of in a message, too.
     """
     options = prompt.options
     choice = options.tool_choice
@@ -31,8 +33,9 @@ def with_possible_choice(prompt: Prompt, known: Capabilities, model: str) -> tup
 
 def _is_taken(prompt: Prompt, known: Capabilities) -> bool:
     name = prompt.options.tool_choice
-    is_listed = any(tool.name == name for tool in prompt.options.tools)
-    return known.forced_choice and (known.choice_of_added or is_listed or not _is_added(name, prompt.messages))
+    if not known.forced_choice or name == _ANY or any(tool.name == name for tool in prompt.options.tools):
+        return known.forced_choice
+    return known.choice_of_added if _is_added(name, prompt.messages) else not known.binds_thinking
 
 
 def _is_added(name: str | None, messages: Sequence[Message]) -> bool:
