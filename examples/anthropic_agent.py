@@ -18,8 +18,8 @@ async def answer(client: AsyncAnthropic, model: str, engine: ToolSearch, questio
     session = engine.session("example")
     messages: list[Any] = [{"role": "user", "content": question}]
     while True:
-        tools = session.request("anthropic", model=model)
-        reply = await client.messages.create(max_tokens=1_000, messages=messages, **tools)
+        request = session.request("anthropic", model=model, messages=messages)
+        reply = await client.messages.create(max_tokens=1_000, **request)
         messages.append({"role": "assistant", "content": reply.content})  # as it is: thinking is signed
         results = await session.execute(reply)
         if not results and reply.stop_reason != "pause_turn":  # which is to be sent back as it is

@@ -18,7 +18,8 @@ async def answer(client: AsyncOpenAI, model: str, engine: ToolSearch, question: 
     session = engine.session("example")
     messages: list[Any] = [{"role": "user", "content": question}]
     while True:
-        reply = await client.chat.completions.create(messages=messages, **session.request("openai", model=model))
+        request = session.request("openai", model=model, messages=messages)
+        reply = await client.chat.completions.create(**request)
         message = reply.choices[0].message
         messages.append(message.model_dump(exclude_none=True))
         if not message.tool_calls:

@@ -27,6 +27,7 @@ from toolsearch.tools.output import ToolOutput
 from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
 from toolsearch.wire.formats import RenderedTools, WireFormat, render_change, render_results, render_tool_list
 from toolsearch.wire.native_search import NativeSearch, found_names
+from toolsearch.wire.prompts import conversation_part
 from toolsearch.wire.replies import parse_tool_calls
 from toolsearch.wire.usage import input_tokens
 from toolsearch_indexes.strategies import Strategy
@@ -108,9 +109,14 @@ class Session:
         *,
         model: str = "",
         cloud: Cloud = "",
+        messages: Sequence[object] | None = None,
     ) -> dict[str, Any]:
         """Return what one request needs of tools, to be given to the SDK's call by ``**``: ``tools``, and ``model`` and
         ``extra_headers`` where there are any.
+
+        With *messages*, the conversation so far as the SDK takes it, the request holds that as well. APIs refuse some
+        of what their models answer when it is sent back to them, such as an answer without content: this is put right,
+        the same way in each request, whether or not your loop has kept it.
 
         ``toolSearchTool`` comes first. How found tools reach the model depends on *format*, *model* and *cloud*; see
         `SessionOptions.exposure`. A catalog of a few tools is given whole, by name. Call it once for each request: that
@@ -125,6 +131,7 @@ class Session:
             **({"model": model} if model else {}),
             "tools": render_tool_list(tools.listed, tools.deferred, format, self._engine.rendered),
             **({"extra_headers": dict(headers)} if headers else {}),
+            **({} if messages is None else conversation_part(messages, format)),
         }
 
     def delta(
@@ -195,13 +202,18 @@ class Session:
         *,
         context: Mapping[str, Any] | None = None,
         turn: TurnCounter | None = None,
+        unfinished: str = "",
     ) -> ToolResult:
         """Run one tool, ``toolSearchTool`` included; a failure is a result with `is_error`.
 
         *context* is what the tool's `ToolContext` holds; no model sees it. For *turn* see `execute`.
+
+        *unfinished* says how the model's reply ended, if that was before it had finished: then nothing runs, and the
+        result tells the model so.
         """
+        call = ToolCall("call_1", name, arguments, unfinished)
         async with self.conversation() as conversation:
-            return (await self._run(conversation, [ToolCall("call_1", name, arguments)], context, turn))[0]
+            return (await self._run(conversation, [call], context, turn))[0]
 
     async def execute(
         self, reply: object, *, context: Mapping[str, Any] | None = None, turn: TurnCounter | None = None
@@ -230,9 +242,11 @@ class Session:
         *,
         context: Mapping[str, Any] | None = None,
         turn: TurnCounter | None = None,
+        unfinished: str = "",
     ) -> ToolResult:
         """As `call`, for code without an event loop. Raises RuntimeError where one is running."""
-        return run_sync(self.call(name, arguments, context=context, turn=turn), "session.call()")
+        call = self.call(name, arguments, context=context, turn=turn, unfinished=unfinished)
+        return run_sync(call, "session.call()")
 
     def execute_sync(
         self, reply: object, *, context: Mapping[str, Any] | None = None, turn: TurnCounter | None = None

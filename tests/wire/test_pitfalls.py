@@ -373,6 +373,20 @@ def test_a_turn_of_which_nothing_is_left_leaves_no_gap_in_the_roles() -> None:
     empty = AssistantMessage(verbatim=ProviderItems("anthropic", ({"type": "text", "text": " "},)))
     messages = [QUESTION, SystemMessage("Quick."), empty, UserMessage("Well?"), AssistantMessage("3.")]
 
-    roles = [message["role"] for message in anthropic.write_messages(messages)["messages"]]
+    written = anthropic.write_messages(messages)["messages"]
 
-    assert roles == ["user", "system", "assistant"]
+    assert [message["role"] for message in written] == ["user", "system", "assistant", "user", "assistant"]
+    assert written[2]["content"] == [{"type": "text", "text": "(no answer)"}]
+    assert (
+        anthropic.write_messages(messages[:2])["messages"] == written[:2]
+    )  # a conversation that grows stays as it was
+
+
+# tailcallhq/forgecode#2107: an answer that was cut off while the model was thinking is not taken back as it is.
+def test_an_answer_that_ends_with_a_thought_says_something_after_it() -> None:
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+    messages = [QUESTION, AssistantMessage(verbatim=ProviderItems("anthropic", (thought,)))]
+
+    written = anthropic.write_messages(messages)["messages"]
+
+    assert written[1]["content"] == [thought, {"type": "text", "text": "(no answer)"}]

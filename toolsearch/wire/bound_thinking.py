@@ -12,8 +12,6 @@ from dataclasses import replace
 from toolsearch.wire import anthropic
 from toolsearch.wire.messages import AssistantMessage, Message, ProviderItems, verbatim_items
 
-_THINKING = ("thinking", "redacted_thinking")
-
 
 def without_bound_thinking(messages: Iterable[Message]) -> list[Message]:
     """Return *messages* without such thinking: for a conversation of which something was dropped or changed.
@@ -25,7 +23,7 @@ def without_bound_thinking(messages: Iterable[Message]) -> list[Message]:
 
 def _without(message: AssistantMessage) -> AssistantMessage:
     items = verbatim_items(message, anthropic.PROVIDER)
-    kept = tuple(item for item in items if item.get("type") not in _THINKING)
+    kept = tuple(item for item in items if item.get("type") not in anthropic.THINKING)
     if len(kept) == len(items):
         return message
     return replace(message, verbatim=ProviderItems(anthropic.PROVIDER, kept) if kept else None)

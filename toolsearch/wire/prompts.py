@@ -40,9 +40,19 @@ class PromptModule(Protocol):
         """The messages of a request with the list *tools*, with what they have the model read of that."""
         ...
 
+    def sendable(self, entries: Iterable[object]) -> list[Any]:
+        """Return the *entries* of a conversation, as a loop has collected them, as the API takes them.
+
+        What it would refuse of a model's answers is put right, the same way each time; the rest stays as it is.
+        """
+        ...
+
     @property
     def write_messages(self) -> Callable[[Sequence[Message], NativeSearch | None], Mapping[str, Json]]: ...
 
+
+_MESSAGES: Final = "messages"
+_ITEMS: Final = "input"  # where Responses has them
 
 MODULES: Final[Mapping[WireFormat, PromptModule]] = {
     "openai-responses": openai_responses,
@@ -68,6 +78,12 @@ def render_messages(
     """
     (entries,) = prompt_module(wire_format).write_messages(messages, native_search).values()
     return list(entries)
+
+
+def conversation_part(entries: Iterable[object], wire_format: str) -> dict[str, list[Any]]:
+    """The part of a request that holds the conversation of *entries*, as `PromptModule.sendable` gives them."""
+    module = prompt_module(wire_format)
+    return {_ITEMS if module is openai_responses else _MESSAGES: module.sendable(entries)}
 
 
 def as_reply(entries: Entries, wire_format: str) -> object:

@@ -7,7 +7,10 @@ from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from tests.kit.chat_models import ADD, PIXEL, QUESTION, answered, pieces, prompt, text_result
-from tests.kit.loopback import Call, LoopbackApi, Reply
+from tests.kit.loopback import Call, LoopbackApi, Raw, Reply
+from toolsearch.chat.client import ChatClient
+from toolsearch.chat.memory import MessageWindowMemory
+from toolsearch.chat.memory_advisor import MemoryAdvisor
 from toolsearch.chat.model import ChatOptions
 from toolsearch.chat.models.openai_chat import OpenAIChatModel
 from toolsearch.chat.models.openai_responses import OpenAIResponsesModel
@@ -224,3 +227,28 @@ async def test_one_unfinished_choice_of_a_stream_is_no_half_answer(model: OpenAI
 
     with pytest.raises(ChatModelError, match="in the midst"):
         await pieces(model, prompt(QUESTION))
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("said", "finish_reason", "sent"),
+    [({}, "stop", ""), ({}, "length", ""), ({"refusal": "I cannot."}, "stop", "I cannot.")],
+    ids=["empty", "cut off", "refused"],
+)
+async def test_a_memory_goes_on_after_an_answer_without_text(
+    api: LoopbackApi, said: Any, finish_reason: str, sent: str, streamed: bool
+) -> None:
+    """The API writes null as its content, and does not take that back."""
+    choice = {"index": 0, "finish_reason": finish_reason, "message": {"role": "assistant", "content": None, **said}}
+    events = [{"choices": [{"index": 0, "delta": said, "finish_reason": finish_reason}]}]
+    whole = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    api.script(Raw(whole, events=events), Reply("Hello."))
+    model = OpenAIChatModel("m", base_url=api.openai_url, api_key="k")
+    client = ChatClient(model, advisors=[MemoryAdvisor(MessageWindowMemory())])
+    spec = client.prompt("Hi.").context(conversation_id="a")
+    answer = aggregate([chunk async for chunk in spec.stream()]) if streamed else await spec.call()
+
+    response = await client.prompt("Hello?").context(conversation_id="a").call()
+
+    assert (answer.text, response.text, api.refusals) == (sent, "Hello.", [])
+    assert api.bodies[1]["messages"][1] == {"role": "assistant", "content": sent}

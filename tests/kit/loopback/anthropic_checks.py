@@ -103,6 +103,10 @@ def _check_message(place: str, message: dict[str, Any], tools: Tools, model: str
     if message["content"] == "":
         raise RefusedError(f"{place}: all messages must have non-empty content")
     blocks = blocks_of(message)
+    if not blocks:
+        raise RefusedError(f"{place}: all messages must have non-empty content")
+    if message["role"] == "assistant" and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
+        raise RefusedError(f"{place}: The final block in an assistant message cannot be `thinking`.")
     for at, block in objects(f"{place}.content", blocks):
         _check_block(at, block, _IN_ROLE[message["role"]])
         if block["type"] == "tool_result":

@@ -12,11 +12,12 @@ from toolsearch.wire.anthropic.messages import (
     is_own,
     read_messages,
     read_results,
+    sendable,
     write_change,
     write_messages,
     write_results,
 )
-from toolsearch.wire.anthropic.names import PROVIDER
+from toolsearch.wire.anthropic.names import PROVIDER, THINKING
 from toolsearch.wire.anthropic.prompt import front_parts, message_parts
 from toolsearch.wire.anthropic.response_format import write_response_format
 from toolsearch.wire.anthropic.tools import (
@@ -33,6 +34,7 @@ __all__ = [
     "DEFERRED",
     "INPUT_SCHEMA",
     "PROVIDER",
+    "THINKING",
     "continued",
     "front_parts",
     "has_changes",
@@ -45,6 +47,7 @@ __all__ = [
     "read_tool",
     "read_tool_choice",
     "reply_items",
+    "sendable",
     "write_calls",
     "write_change",
     "write_messages",

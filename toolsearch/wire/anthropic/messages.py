@@ -1,9 +1,10 @@
 """Conversations as Anthropic's Messages has them: users and assistants in turn, and what the system says.
 
 There is no place for the name of a result's tool or for structured results, and empty texts are refused, so they are
-left out. Neighbours of one role become one message. The system messages that begin a conversation are one text beside
-it; later ones, and changes of tools, stand between a user's message and the model's answer, and move there if they are
-not: what is read back is in that order. Only newer models take these; see `sendable`.
+left out; an answer that says nothing at all is written as "(no answer)". Neighbours of one role become one message. The
+system messages that begin a conversation are one text beside it; later ones, and changes of tools, stand between a
+user's message and the model's answer, and move there if they are not: what is read back is in that order. Only newer
+models take these; see `sendable`.
 
 A result that loads tools is written as references to them, beside which nothing else may stand; what else it says is a
 text after all results. Marks for the provider's cache are kept on what users and assistants say, not on system texts
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
+from typing import Any
 
 from toolsearch.tools.blocks import image_block, text_block
 from toolsearch.tools.calls import ToolResult
@@ -22,7 +24,7 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.anthropic.calls import read_call, write_calls
-from toolsearch.wire.anthropic.names import API, PROVIDER
+from toolsearch.wire.anthropic.names import API, PROVIDER, THINKING
 from toolsearch.wire.anthropic.tools import write_tool
 from toolsearch.wire.anthropic.turns import Turns
 from toolsearch.wire.bad_request import objects_in, refuse_request
@@ -55,6 +57,7 @@ _RESULT = "tool_result"
 _ADDITION = "tool_addition"
 _REMOVAL = "tool_removal"
 _DEFINITION = "tool_definition"
+_NO_ANSWER = "(no answer)"
 
 
 def write_messages(messages: Sequence[Message], native_search: NativeSearch | None = None) -> dict[str, Json]:
@@ -123,6 +126,22 @@ def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> lis
     return [_read_result(entry, tools) for entry in entries if entry.get("type") == _RESULT]
 
 
+def sendable(entries: Iterable[object]) -> list[Any]:
+    """As `prompts.PromptModule.sendable`.
+
+    A model's answer may be empty, and nothing empty is taken back; nor may it be left out after what the system has
+    said, which only an answer may follow. Both ways a few words stand for it.
+    """
+    sent: list[Any] = []
+    role = None
+    for entry in entries:
+        before, role = role, _role(entry)
+        if before == "system" and role == "user":
+            sent.append({"role": "assistant", "content": _said([])})
+        sent.append(_with_something_said(entry) if role == "assistant" else entry)
+    return sent
+
+
 def without_empty_texts(blocks: Iterable[JsonObject]) -> list[dict[str, Json]]:
     """Return those of a model's *blocks* that the API takes back: models write empty texts, and it refuses them."""
     return [dict(block) for block in blocks if _holds_something(block)]
@@ -139,6 +158,25 @@ def continued(request: Mapping[str, Json], blocks: list[dict[str, Json]]) -> dic
     return {**request, "messages": [*before, last, {"role": "assistant", "content": blocks}]}
 
 
+def _role(entry: object) -> object:
+    return (mapping(entry) or {}).get("role")
+
+
+def _with_something_said(entry: object) -> object:
+    fields = mapping(entry) or {}
+    content = fields.get("content")
+    blocks = [text_block(content)] if isinstance(content, str) else list(content or ())
+    kept = [block for block in blocks if _holds_something(mapping(block) or {})]
+    said = _said(kept)
+    return entry if said == blocks else {**fields, "content": said}
+
+
+def _said(blocks: list[Any]) -> list[Any]:
+    """Return a model's *blocks* with some words at the end if there are none, or none after what it has thought."""
+    ends_early = not blocks or (mapping(blocks[-1]) or {}).get("type") in THINKING
+    return [*blocks, text_block(_NO_ANSWER)] if ends_early else blocks
+
+
 def _write(message: Message, native_search: NativeSearch | None) -> tuple[str, list[dict[str, Json]]]:
     match message:
         case SystemMessage():
@@ -150,7 +188,8 @@ def _write(message: Message, native_search: NativeSearch | None) -> tuple[str, l
         case ToolMessage():
             return "user", _write_result_blocks(message.results, native_search)
         case AssistantMessage():
-            return "assistant", without_empty_texts(verbatim_items(message, PROVIDER)) or _write_assistant(message)
+            said = without_empty_texts(verbatim_items(message, PROVIDER)) or _write_assistant(message)
+            return "assistant", _said(said)
 
 
 def _write_assistant(message: AssistantMessage) -> list[dict[str, Json]]:

@@ -13,7 +13,7 @@ from toolsearch.wire.answer_shapes import read, without_nulls
 from toolsearch.wire.answers import OTHER_CHOICES, ChatResponse, FinishReason, Usage, finish_reason_with_calls
 from toolsearch.wire.messages import AssistantMessage, ProviderItems, verbatim_items
 from toolsearch.wire.openai_chat.calls import read_calls, reply_items
-from toolsearch.wire.openai_chat.messages import write_assistant
+from toolsearch.wire.openai_chat.messages import taken_back, write_assistant
 from toolsearch.wire.openai_chat.names import PROVIDER
 from toolsearch.wire.openai_chat.shapes import Choice, Completion, CompletionUsage
 
@@ -91,8 +91,9 @@ def choice_answer(message: AssistantMessage, finish_reason: str | None, sent: di
     """One choice, whose *message* goes back as it was *sent*: endpoints put more into it than OpenAI does, and want it
     back, such as signed thoughts and reasoning.
     """
-    kept = {key: value for key, value in without_nulls(sent).items() if key not in _OUTPUT_ONLY}
-    verbatim = ProviderItems(PROVIDER, ({"role": "assistant", "content": None} | kept,))
+    said = taken_back({"role": "assistant", "content": None} | without_nulls(sent))
+    kept = {key: value for key, value in said.items() if key not in _OUTPUT_ONLY}
+    verbatim = ProviderItems(PROVIDER, (kept,))
     reason = finish_reason_with_calls(read_finish_reason(finish_reason), message.tool_calls)
     return ChatResponse(replace(message, verbatim=verbatim), reason)
 

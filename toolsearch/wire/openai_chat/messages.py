@@ -7,9 +7,9 @@ is equal in meaning: a list of one text becomes that text. A developer's message
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.calls import ToolResult
@@ -100,11 +100,33 @@ def write_change(change: ToolChangeMessage) -> list[dict[str, Json]]:  # noqa: A
     return []
 
 
+def sendable(entries: Iterable[object]) -> list[Any]:
+    """As `prompts.PromptModule.sendable`."""
+    return list(map(_sendable, entries))
+
+
+def taken_back(entry: JsonObject) -> JsonObject:
+    """Return a message as the API takes it back: it refuses null as the content of an answer that calls no tool, which
+    is how it writes an empty answer, and one that refuses.
+    """
+    calls = entry.get("tool_calls") or entry.get("function_call")
+    if entry.get("role") != "assistant" or entry.get("content") or calls:
+        return entry
+    kept = {key: value for key, value in entry.items() if key != "refusal"}
+    return {**kept, "content": entry.get("refusal") or ""}
+
+
 def write_assistant(message: AssistantMessage) -> dict[str, Json]:
     """A message of the model, as this API would write one that says no more than that."""
     if not message.tool_calls:
         return {"role": "assistant", "content": message.text}
     return {"role": "assistant", "content": message.text or None, "tool_calls": write_calls(message.tool_calls)}
+
+
+def _sendable(entry: object) -> object:
+    fields = mapping(entry) or {}
+    sent = taken_back(fields)
+    return entry if sent is fields else {key: value for key, value in sent.items() if value is not None}
 
 
 def _append_results(results: list[JsonObject], tools: Mapping[str, str], messages: list[Message]) -> None:
@@ -148,6 +170,7 @@ def _read_user(entry: JsonObject) -> UserMessage:
 
 def _read_assistant(entry: JsonObject) -> AssistantMessage:
     """What says more than its text and its calls goes back word for word."""
+    entry = taken_back(entry)
     message = AssistantMessage(_text(entry), tuple(read_calls(_calls(entry))))
     if same_json(write_assistant(message), entry):
         return message

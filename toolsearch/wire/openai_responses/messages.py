@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from toolsearch.tools.blocks import text_block
 from toolsearch.tools.calls import ToolResult
@@ -140,6 +141,11 @@ def read_results(entries: Iterable[JsonObject], tools: Mapping[str, str]) -> lis
     names are read, as whoever wrote the conversation must not define tools by it.
     """
     return [_read_result(entry, tools) for entry in entries if entry.get("type") in (_OUTPUT, _SEARCH_OUTPUT)]
+
+
+def sendable(entries: Iterable[object]) -> list[Any]:
+    """As `prompts.PromptModule.sendable`: this API takes back what it has sent, an empty output and a refusal too."""
+    return list(entries)
 
 
 def _write_assistant(message: AssistantMessage, *, native_search: bool) -> list[dict[str, Json]]:
