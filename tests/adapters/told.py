@@ -1,5 +1,7 @@
 """What each person's story comes to, in whichever framework it is played."""
 
+import json
+from dataclasses import replace
 from typing import Any
 
 from tests.adapters.inside.story import ORDERS, SEARCH, TURNS
@@ -75,3 +77,19 @@ def assert_told(record: dict[str, Any], *, marks_failures: bool = True) -> None:
         assert told["listed"] == lists(who)
         assert told["results"] == [[text, failed and marks_failures] for text, failed in results(who)]
         assert told["answers"] == answers(who)
+
+
+CUT_OFF = "did not finish"  # what the model reads of a call in a reply that was cut off
+
+
+def cut_off_replies(stop: Any, *, through: str = "") -> list[Reply]:
+    """As much of Ada's story as a reply that ends early leaves of it, with a whole call in that reply."""
+    search = ("toolSearchTool", {"query": "send an email message", "limit": 1})
+    [found, called] = [_reply([each], through) for each in (search, ("send_mail", {"to": "Ada", "text": "hello"}))]
+    return [found, replace(called, **stop), Reply("It was too long."), Reply("Bye."), Reply("Bye.")]
+
+
+def assert_not_run(sent: Any) -> None:
+    """The request after the reply that was cut off answers its call, with nothing of what the tool says."""
+    assert CUT_OFF in json.dumps(sent)
+    assert "sent 'hello'" not in json.dumps(sent)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from toolsearch.adapters.conversation import next_turn, suit_model
+from toolsearch.adapters.conversation import cut_off, next_turn, suit_model
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
@@ -59,7 +59,8 @@ class _SessionTool(BaseTool):
         return FunctionDeclaration(name=self.name, description=self.description, parameters_json_schema=self._schema)
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
-        result = await self._session.call(self.name, args, context={"tool_context": tool_context})
+        context = {"tool_context": tool_context}
+        result = await self._session.call(self.name, args, context=context, unfinished=_why_cut_off(tool_context))
         tool_context.actions.skip_summarization = result.return_direct or None
         if result.is_error:
             return {"error": result.text}
@@ -68,3 +69,11 @@ class _SessionTool(BaseTool):
             if isinstance(result.structured, dict)
             else {"result": "\n".join(map(in_words, result.content))}
         )
+
+
+def _why_cut_off(tool_context: ToolContext) -> str:
+    """By the event of the reply that makes the call."""
+    for event in reversed(tool_context.session.events):
+        if any(call.id == tool_context.function_call_id for call in event.get_function_calls()):
+            return cut_off(event.finish_reason) if event.finish_reason else ""
+    return ""

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from toolsearch.adapters.conversation import next_turn, suit_model, text_and_images
+from toolsearch.adapters.conversation import cut_off, next_turn, suit_model, text_and_images
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, MissingExtraError
 from toolsearch.session import Session
 from toolsearch.tools.calls import ToolResult
+from toolsearch.wire.unfinished import NO_REASON, REFUSAL
 
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest
     from langchain.agents.middleware.types import ToolCallRequest
-    from langchain_core.messages import ToolMessage
+    from langchain_core.messages import AIMessage, ToolMessage
     from langchain_core.runnables import RunnableConfig
     from langgraph.config import get_config
 except ImportError as error:
     raise MissingExtraError("the adapter for LangChain", "langchain") from error
+
+
+_REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
 
 
 class ToolSearchMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -49,14 +53,14 @@ class ToolSearchMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:
         if request.tool is not None:  # one of the agent's own
             return handler(request)
-        return _answer(request, self._session().call_sync(*_called(request), context={"runtime": request.runtime}))
+        return _answer(request, self._session().call_sync(**_called(request)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Any]]
     ) -> Any:
         if request.tool is not None:
             return await handler(request)
-        return _answer(request, await self._session().call(*_called(request), context={"runtime": request.runtime}))
+        return _answer(request, await self._session().call(**_called(request)))
 
     def _with_tools(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         model = getattr(request.model, "model_name", None) or getattr(request.model, "model", "")
@@ -73,8 +77,25 @@ class ToolSearchMiddleware(AgentMiddleware[Any, Any, Any]):
         return self._engine.session(str(thread))
 
 
-def _called(request: ToolCallRequest) -> tuple[str, dict[str, Any]]:
-    return request.tool_call["name"], request.tool_call["args"]
+def _called(request: ToolCallRequest) -> dict[str, Any]:
+    return {
+        "name": request.tool_call["name"],
+        "arguments": request.tool_call["args"],
+        "context": {"runtime": request.runtime},
+        "unfinished": _why_cut_off(request),
+    }
+
+
+def _why_cut_off(request: ToolCallRequest) -> str:
+    """By the metadata of the message that makes the call: each provider's class has its own key, or none."""
+    messages = (message for message in reversed(request.state["messages"]) if isinstance(message, AIMessage))
+    called = next(messages, None)
+    if called is None:
+        return NO_REASON
+    if called.additional_kwargs.get("refusal"):
+        return REFUSAL
+    told = called.response_metadata
+    return next((cut_off(told[key]) for key in _REASONS if key in told), "")
 
 
 def _answer(request: ToolCallRequest, result: ToolResult) -> ToolMessage:

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
-from toolsearch.adapters.conversation import next_turn, suit_model
+from toolsearch.adapters.conversation import cut_off, next_turn, suit_model
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
 from toolsearch.tools.blocks import image_of, in_words, text_block
@@ -57,7 +57,13 @@ class ToolSearchServer(MCPServer):
         self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
     ) -> CallToolResult:
         run_context: Any = self._calls.get((meta or {}).get("call", -1))
-        result = await self._session(run_context).call(tool_name, arguments or {}, context={"run_context": run_context})
+        status = getattr(getattr(run_context, "tool_call", None), "status", None)  # not in Chat Completions
+        result = await self._session(run_context).call(
+            tool_name,
+            arguments or {},
+            context={"run_context": run_context},
+            unfinished=cut_off(status) if status else "",
+        )
         content = tuple(block if image_of(block) else text_block(in_words(block)) for block in result.content)
         structured = result.structured if isinstance(result.structured, dict) else None  # mcp 1 takes no list
         return CallToolResult.model_validate(write_result(replace(result, content=content, structured=structured)))

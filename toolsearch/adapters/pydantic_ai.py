@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import Any
 
-from toolsearch.adapters.conversation import listed, next_turn, suit_model, text_and_images
+from toolsearch.adapters.conversation import cut_off, listed, next_turn, suit_model, text_and_images
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
@@ -17,7 +17,7 @@ from toolsearch.threads import in_thread
 from toolsearch.tools.definition import ToolDefinition as OurDefinition
 
 try:
-    from pydantic_ai import BinaryContent, RunContext, ToolDefinition, ToolFailed
+    from pydantic_ai import BinaryContent, ModelResponse, RunContext, ToolDefinition, ToolFailed
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
     from pydantic_core import SchemaValidator, core_schema
 except ImportError as error:
@@ -58,7 +58,8 @@ class ToolSearchToolset(AbstractToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        result = await self._session(ctx).call(name, tool_args, context={"run_context": ctx})
+        call = self._session(ctx).call(name, tool_args, context={"run_context": ctx}, unfinished=_why_cut_off(ctx))
+        result = await call
         text, images = text_and_images(result)
         if result.is_error:
             raise ToolFailed(text)
@@ -80,6 +81,14 @@ class ToolSearchToolset(AbstractToolset[Any]):
             )
             for each in shown
         ]
+
+
+def _why_cut_off(ctx: RunContext[Any]) -> str:
+    """By pydantic-ai's own word, or by the provider's where pydantic-ai has none for that."""
+    replies = (message for message in reversed(ctx.messages) if isinstance(message, ModelResponse))
+    reply = next(replies, None)
+    said = reply and (reply.finish_reason or (reply.provider_details or {}).get("finish_reason"))
+    return cut_off(said) if said else ""
 
 
 async def search_strategy(ctx: RunContext[Any], queries: Sequence[str], tools: Sequence[ToolDefinition]) -> list[str]:

@@ -33,6 +33,13 @@ def test_two_users_of_an_agent_each_find_and_call_their_tools(framework):
     assert played["for a Claude"] == played["as asked"] == fixed
 
 
+def test_a_call_in_a_reply_that_was_cut_off_is_not_run(framework):
+    refused, run = framework("google-adk").run("adk_cut_off.py", "MAX_TOKENS", "STOP")
+
+    assert "did not finish (max_tokens)" in refused["error"]
+    assert run == {"result": "rename_invoice has run for 7"}
+
+
 @pytest.mark.timeout(300)
 def test_the_page_runs(framework):
     assert_runs(PAGES / "google-adk.md", framework("google-adk"))

@@ -26,6 +26,18 @@ def test_the_list_on_the_wire_grows_by_what_is_found(framework: Callable[[str], 
     assert [output[0]["text"] for output in outputs] == [text for text, _ in told.results()]
 
 
+def test_a_call_that_the_api_says_is_incomplete_is_not_run(
+    framework: Callable[[str], Framework], api: LoopbackApi
+) -> None:
+    """A whole reply that is incomplete ends the run: the SDK raises."""
+    api.script(*told.cut_off_replies({"cut": 1_000}))
+
+    framework("openai-agents").run("openai_agents_wires.py", api.url, "gpt-5.1")
+
+    assert api.refusals == []
+    told.assert_not_run(api.bodies[2])
+
+
 def test_the_list_stays_for_a_claude(framework: Callable[[str], Framework]) -> None:
     claude, other = framework("openai-agents").run("openai_agents_claude.py")
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.adapters import told
 from tests.adapters.inside.story import SEARCH
 from tests.kit.adapter_pages import PAGES, assert_runs
@@ -39,6 +41,21 @@ def test_found_tools_reach_each_model_in_a_way_that_it_takes(
         [each["name"] for each in body["tools"] if not each.get("defer_loading")] for body in api.bodies[claude]
     ] == [[SEARCH]] * length
     assert api.tools[fixed] == [[SEARCH, "callTool"]] * length
+
+
+@pytest.mark.parametrize("stop", [{"stop": "length"}, {"stop": "content_filter"}])
+def test_a_call_in_a_reply_that_was_cut_off_is_not_run(
+    framework: Callable[[str], Framework], api: LoopbackApi, stop: dict[str, str]
+) -> None:
+    api.remembers = False  # pydantic-ai writes the arguments of calls anew
+    for way in (*APPENDED, FIXED):
+        api.script(*told.cut_off_replies(stop, through="callTool" if way == FIXED else ""))
+
+    framework("pydantic-ai").run("pydantic_ai_wires.py", api.url, *APPENDED, FIXED)
+
+    assert api.refusals == []
+    for start in range(0, len(api.bodies), 5):
+        told.assert_not_run(api.bodies[start + 2])
 
 
 def test_our_ranking_serves_its_own_tool_search_on_the_wire_for_that(

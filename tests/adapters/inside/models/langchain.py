@@ -6,13 +6,13 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 
-class _Bindable(GenericFakeChatModel):
+class Bindable(GenericFakeChatModel):
     def bind_tools(self, tools: Any, **options: Any) -> Any:
         return self.bind(tools=tools, **options)
 
 
 def scripted(*replies: Any) -> GenericFakeChatModel:
-    return _Bindable(messages=iter([_message(place, said) for place, said in enumerate(replies)]))
+    return Bindable(messages=iter([_message(place, said) for place, said in enumerate(replies)]))
 
 
 def _message(place: int, said: Any) -> AIMessage:
