@@ -8,12 +8,6 @@ from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.capabilities import Endpoint, capabilities_of
 from toolsearch.wire.model_names import ModelName, read_model_name
-from toolsearch.wire.unfinished import why_unfinished
-
-# In lower case, as frameworks and the model classes in them say it.
-_FINISHED = frozenset(
-    {"complete", "completed", "end_turn", "function_call", "stop", "tool_call", "tool_calls", "tool_use"}
-)
 
 
 def suit_model(session: Session, model: object, *, announces: bool = False) -> Session:
@@ -46,14 +40,6 @@ def next_turn(session: Session) -> None:
     """Note that the user has spoken again. Most frameworks say when a run begins, and not always when it ends."""
     session.end_turn()
     session.begin_turn()
-
-
-def cut_off(reason: object) -> str:
-    """Why the calls of a model's reply must not run, by the framework's word for how it ended; "" if it has finished.
-
-    Ask only if the framework has such a word for the reply: many a model class has none, tests' fakes above all.
-    """
-    return why_unfinished(reason.lower() if isinstance(reason, str) else reason, _FINISHED)
 
 
 def text_and_images(result: ToolResult) -> tuple[str, list[tuple[str, str]]]:

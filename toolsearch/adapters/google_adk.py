@@ -6,12 +6,13 @@ import json
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from toolsearch.adapters.conversation import cut_off, next_turn, suit_model
+from toolsearch.adapters.conversation import next_turn, suit_model
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
 from toolsearch.tools.blocks import in_words
 from toolsearch.wire.capabilities import RevealSetting
+from toolsearch.wire.unfinished import NO_REASON, cut_off
 
 try:
     from google.adk.agents.readonly_context import ReadonlyContext
@@ -76,4 +77,4 @@ def _why_cut_off(tool_context: ToolContext) -> str:
     for event in reversed(tool_context.session.events):
         if any(call.id == tool_context.function_call_id for call in event.get_function_calls()):
             return cut_off(event.finish_reason) if event.finish_reason else ""
-    return ""
+    return NO_REASON

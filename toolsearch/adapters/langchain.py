@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from toolsearch.adapters.conversation import cut_off, next_turn, suit_model, text_and_images
+from toolsearch.adapters.conversation import next_turn, suit_model, text_and_images
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadSettingError, MissingExtraError
 from toolsearch.session import Session
 from toolsearch.tools.calls import ToolResult
-from toolsearch.wire.unfinished import NO_REASON, REFUSAL
+from toolsearch.wire.unfinished import NO_REASON, REFUSAL, cut_off_by
 
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest
@@ -20,9 +20,6 @@ try:
     from langgraph.config import get_config
 except ImportError as error:
     raise MissingExtraError("the adapter for LangChain", "langchain") from error
-
-
-_REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
 
 
 class ToolSearchMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -87,15 +84,14 @@ def _called(request: ToolCallRequest) -> dict[str, Any]:
 
 
 def _why_cut_off(request: ToolCallRequest) -> str:
-    """By the metadata of the message that makes the call: each provider's class has its own key, or none."""
+    """By the metadata of the message that makes the call."""
     messages = (message for message in reversed(request.state["messages"]) if isinstance(message, AIMessage))
     called = next(messages, None)
     if called is None:
         return NO_REASON
     if called.additional_kwargs.get("refusal"):
         return REFUSAL
-    told = called.response_metadata
-    return next((cut_off(told[key]) for key in _REASONS if key in told), "")
+    return cut_off_by(called.response_metadata)
 
 
 def _answer(request: ToolCallRequest, result: ToolResult) -> ToolMessage:

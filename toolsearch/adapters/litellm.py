@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from typing import Any, Unpack
+from itertools import chain
+from typing import Any, Unpack, cast
+from urllib.parse import urlsplit
 
+from toolsearch.chat.models.betas import betas_in, with_betas
 from toolsearch.engine import EngineOptions, ToolSearch
 from toolsearch.errors import BadQueryError, BadToolError, MissingExtraError
 from toolsearch.threads import search_threads
 from toolsearch.tools.naming import TOOL_NAME, is_legal_name
-from toolsearch.wire.formats import read_tool
+from toolsearch.wire.capabilities import Capabilities, Endpoint, capabilities_of
+from toolsearch.wire.formats import WireFormat, read_tool, render_change
+from toolsearch.wire.messages import ToolChangeMessage
 from toolsearch.wire.tool_lists import are_deferred, chosen_names, names_in, with_cache_mark
 
 try:
+    from litellm import BadRequestError, get_llm_provider
     from litellm.integrations.custom_logger import CustomLogger
 except ImportError as error:
     raise MissingExtraError("the adapter for LiteLLM", "litellm") from error
 
+_AS_THEY_ARE = {  # the requests that LiteLLM hands on untranslated, by provider and call, and their formats
+    ("anthropic", "anthropic_messages"): "anthropic",
+    ("openai", "aresponses"): "openai-responses",
+}
+_HOSTS = {"anthropic": "api.anthropic.com", "openai": "api.openai.com"}
 _MOST_CHARACTERS = 2_000  # of one message; what is asked for stands at the end of a long one
 
 
@@ -29,6 +40,10 @@ class ToolSearchCallback(CustomLogger):
     Of the tools in a request it leaves *pins*, what has been called or is chosen, and, for each message of the user,
     the *limit* that a search for it finds. That depends on the conversation alone, and only grows with it. A request
     stays as it is if its tools are few, if nothing is found, or if it has a tool search of its own.
+
+    How it grows depends on the model: where messages can add tools, the list holds what was found before the first
+    answer, and stays; the rest comes in messages. Elsewhere the list grows, except for a Claude that binds what it has
+    thought to the list: such a request stays as it is.
     """
 
     def __init__(self, *, limit: int = 5, pins: Collection[str] = (), **options: Unpack[EngineOptions]) -> None:
@@ -37,32 +52,92 @@ class ToolSearchCallback(CustomLogger):
         self._engine = lru_cache(maxsize=16)(partial(_engine_over, options))
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
-        del call_type
         if not kwargs.get("tools") or kwargs.get("previous_response_id"):  # what was said before is not in the request
             return None
-        return {**kwargs, "tools": await search_threads.run(self._needed, kwargs)}
+        return {**kwargs, **await search_threads.run(self._changes, kwargs, _endpoint(kwargs, call_type))}
 
-    def _needed(self, request: Mapping[str, Any]) -> Sequence[Any]:
-        tools = list(request["tools"])
+    def _changes(self, request: Mapping[str, Any], endpoint: Endpoint) -> dict[str, Any]:
+        """The parts of *request* that are to be others."""
+        tools, known = list(request["tools"]), capabilities_of(endpoint)
         named = {name: entry for entry in tools if (name := _name(entry))}
-        if TOOL_NAME in named or are_deferred(tools):
-            return tools
+        announces, chosen = "messages" in known.modes, chosen_names(request)
+        if TOOL_NAME in named or are_deferred(tools) or _has_to_stay(known, chosen):
+            return {}
         engine = self._engine(tuple(json.dumps(entry) for entry in named.values()))
-        said = request.get("messages") or request.get("input") or ""
-        messages = [{"role": "user", "content": said}] if isinstance(said, str) else said
-        found = [name for each in messages for name in self._asked_for(engine, each) if name in named]
+        key = "messages" if request.get("messages") else "input"
+        said = request.get(key) or ""
+        entries = [{"role": "user", "content": said}] if isinstance(said, str) else list(said)
+        wanted = [[name for name in self._asked_for(engine, each) if name in named] for each in entries]
+        found = list(chain.from_iterable(wanted[: _answer_at(entries, 0)] if announces else wanted))
         if not found or engine.session("any").is_passed_through:
-            return tools
-        names = dict.fromkeys([*self._pins, *found, *chosen_names(request)])
-        kept = with_cache_mark([named[name] for name in names if name in named], named.values())
-        return [entry for entry in tools if not _name(entry)] + kept
+            return {}
+        names = [name for name in dict.fromkeys([*self._pins, *found, *chosen]) if name in named]
+        kept = with_cache_mark([named[name] for name in names], named.values())
+        changes = {"tools": [entry for entry in tools if not _name(entry)] + kept}
+        if not announces or len(sent := _with_additions(entries, wanted, names, named, endpoint)) == len(entries):
+            return changes
+        betas = betas_in(known.headers.get("messages", {}))
+        return {**changes, key: sent, "extra_headers": with_betas(request.get("extra_headers") or {}, betas)}
 
     def _asked_for(self, engine: ToolSearch, message: Any) -> Iterator[str]:
-        fields = message if isinstance(message, dict) else message.model_dump()
+        fields = _fields(message)
         if fields.get("role") == "user" and (text := _text(fields.get("content"))):
             with suppress(BadQueryError):  # it looks like a regular expression, and is none
                 yield from (found.name for found in engine.search(text[-_MOST_CHARACTERS:], limit=self._limit))
         yield from names_in(fields)
+
+
+def _has_to_stay(known: Capabilities, chosen: Collection[str]) -> bool:
+    """Whether a list can be neither others' nor longer: no message can add a tool, or none that a choice may name."""
+    return bool(chosen) if "messages" in known.modes else known.binds_thinking
+
+
+def _with_additions(
+    entries: Sequence[Any],
+    wanted: Sequence[Iterable[str]],
+    listed: Collection[str],
+    named: Mapping[str, Any],
+    endpoint: Endpoint,
+) -> list[Any]:
+    """Return *entries*, and right before each answer of the model's, or at the end, what is *wanted* by then."""
+    sent: list[Any] = []
+    known, start = set(listed), 0
+    while start < len(entries):
+        end = _answer_at(entries, start + 1)
+        new = [name for name in dict.fromkeys(chain.from_iterable(wanted[start:end])) if name not in known]
+        known.update(new)
+        addition = ToolChangeMessage(tuple(read_tool(named[name]) for name in new))
+        sent += [*entries[start:end], *render_change(addition, cast("WireFormat", endpoint.wire_format))]
+        start = end
+    return sent
+
+
+def _answer_at(entries: Sequence[Any], start: int) -> int:
+    """Where the model's next answer begins from *start* on; behind all if there is none."""
+    answers = (place for place in range(start, len(entries)) if _is_answer(_fields(entries[place])))
+    return next(answers, len(entries))
+
+
+def _is_answer(fields: Mapping[str, Any]) -> bool:
+    """Whether it is of the model: in Responses, an answer is several items."""
+    return fields.get("role") == "assistant" or str(fields.get("type")).endswith(("reasoning", "_call"))
+
+
+def _fields(message: Any) -> Mapping[str, Any]:
+    return message if isinstance(message, dict) else message.model_dump()
+
+
+def _endpoint(request: Mapping[str, Any], call_type: Any) -> Endpoint:
+    """Where *request* goes, and in which format: LiteLLM translates it for most providers."""
+    model = request.get("model") or getattr(request.get("litellm_logging_obj"), "model", "") or ""
+    base = request.get("api_base") or request.get("base_url")
+    provider = ""
+    with suppress(BadRequestError):  # it does not know the model
+        model, provider, _, _ = get_llm_provider(model, request.get("custom_llm_provider"), base)
+    wire_format = _AS_THEY_ARE.get((provider, getattr(call_type, "value", call_type)))
+    if wire_format and (base is None or urlsplit(base).hostname == _HOSTS[provider]):
+        return Endpoint(wire_format, model)
+    return Endpoint("anthropic", model, "other")  # no more than how a Claude thinks can be told of it
 
 
 def _engine_over(options: EngineOptions, entries: tuple[str, ...]) -> ToolSearch:

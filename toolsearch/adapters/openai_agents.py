@@ -8,11 +8,12 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
-from toolsearch.adapters.conversation import cut_off, next_turn, suit_model
+from toolsearch.adapters.conversation import next_turn, suit_model
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
 from toolsearch.tools.blocks import image_of, in_words, text_block
 from toolsearch.wire.mcp.results import write_result
+from toolsearch.wire.unfinished import cut_off
 
 try:
     from agents import AgentBase, RunContextWrapper

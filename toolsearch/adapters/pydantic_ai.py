@@ -9,12 +9,13 @@ from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import Any
 
-from toolsearch.adapters.conversation import cut_off, listed, next_turn, suit_model, text_and_images
+from toolsearch.adapters.conversation import listed, next_turn, suit_model, text_and_images
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
 from toolsearch.threads import in_thread
 from toolsearch.tools.definition import ToolDefinition as OurDefinition
+from toolsearch.wire.unfinished import NO_REASON, cut_off, cut_off_by
 
 try:
     from pydantic_ai import BinaryContent, ModelResponse, RunContext, ToolDefinition, ToolFailed
@@ -87,8 +88,9 @@ def _why_cut_off(ctx: RunContext[Any]) -> str:
     """By pydantic-ai's own word, or by the provider's where pydantic-ai has none for that."""
     replies = (message for message in reversed(ctx.messages) if isinstance(message, ModelResponse))
     reply = next(replies, None)
-    said = reply and (reply.finish_reason or (reply.provider_details or {}).get("finish_reason"))
-    return cut_off(said) if said else ""
+    if reply is None:
+        return NO_REASON
+    return cut_off(reply.finish_reason) if reply.finish_reason else cut_off_by(reply.provider_details or {})
 
 
 async def search_strategy(ctx: RunContext[Any], queries: Sequence[str], tools: Sequence[ToolDefinition]) -> list[str]:

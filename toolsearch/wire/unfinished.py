@@ -8,11 +8,16 @@ none of its calls: the model is told, and makes those again that it still needs.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 NO_REASON: Final = "no finish reason"
 REFUSAL: Final = "refusal"  # a model that refuses in words, and calls tools all the same, has not asked for them
+# As APIs, frameworks, and the model classes in these say it, in lower case, and where they say it.
+_FINISHED: Final = frozenset(
+    {"complete", "completed", "end_turn", "function_call", "stop", "tool_call", "tool_calls", "tool_use"}
+)
+_KEYS: Final = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
 _MAX_REASON = 60  # characters; the reason comes from the endpoint
 
 
@@ -21,3 +26,13 @@ def why_unfinished(reason: object, finished: Collection[str]) -> str:
     if not isinstance(reason, str) or not reason:
         return NO_REASON
     return "" if reason in finished else reason[:_MAX_REASON]
+
+
+def cut_off(reason: object) -> str:
+    """As `why_unfinished`, by whatever word a framework has for how a reply ended, of any API."""
+    return why_unfinished(reason.lower() if isinstance(reason, str) else reason, _FINISHED)
+
+
+def cut_off_by(metadata: Mapping[str, object]) -> str:
+    """As `cut_off`, by what a framework has kept of a reply; "" if that has no word for it, as in tests' fakes."""
+    return next((cut_off(metadata[key]) for key in _KEYS if key in metadata), "")

@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
@@ -18,7 +19,7 @@ import pytest
 from tests.adapters.inside.toolbox import WISHES, tools
 from tests.kit.adapter_pages import PAGES, assert_runs
 from tests.kit.framework_environment import ROOT, Framework
-from tests.kit.loopback import Call, LoopbackApi, Reply
+from tests.kit.loopback import Call, LoopbackApi, Reply, available_tools
 from toolsearch import as_tools, render_tools
 
 PIN = "audit_firewall"
@@ -46,7 +47,8 @@ def answer(body: dict[str, Any]) -> Reply:
     said = body.get("messages") or body["input"]
     wishes = WISHES[user_of(body)]
     wish = wishes[sum(each.said in json.dumps(said) for each in wishes) - 1]
-    is_asked = wish.said in json.dumps(said[-1])
+    spoken = [each for each in said if each.get("role") not in ("system", "developer")]  # without what adds tools
+    is_asked = wish.said in json.dumps(spoken[-1])
     return Reply(calls=[Call(wish.name, {"id": wish.id})]) if is_asked else Reply("That is all.")
 
 
@@ -80,6 +82,31 @@ def test_requests_keep_what_the_conversation_asks_for(framework, api):
         **{key: [] for key in ("found nothing", "few", "deferred by the client", "kept by the provider")},
     }
     assert played["marks"] == [False, False, False, True]
+
+
+@pytest.mark.timeout(300)
+def test_the_list_stays_where_a_model_binds_its_thinking_to_it_or_is_told_of_tools_in_messages(framework, api):
+    """A Claude that is asked as its own API is, the same by Chat Completions, and a GPT by Responses."""
+    api.answer = lambda body: replace(answer(body), thinking="Let me see." if "claude" in body["model"] else "")
+
+    played = framework("litellm").run("litellm_stays.py", api.url)
+
+    assert api.refusals == []
+    assert played["talks"] == dict.fromkeys(("messages", "chat", "responses"), RAN["ann"])
+    grown = [PIN, *FOUND["ann"][0], *FOUND["ann"][1]]
+    assert played["others"] == {
+        "thinking that is not bound": grown,
+        "a stranger's model": grown,
+        **{key: [] for key in ("found later", "chosen", "behind another address", "in a cloud")},
+    }
+    by_way = [slice(start, start + 6) for start in range(0, 18, 6)]
+    everything = [tool.name for tool in as_tools(*tools())]
+    first = [PIN, *FOUND["ann"][0]]
+    for way, listed in zip(by_way, (first, everything, first), strict=True):
+        assert api.tools[way] == [listed] * 6
+    for way in (by_way[0], by_way[2]):
+        available = [{PIN, *chain(*FOUND["ann"][: request // 2 + 1])} for request in range(6)]
+        assert [available_tools(request) for request in api.requests[way]] == available
 
 
 @pytest.mark.timeout(300)
