@@ -6,6 +6,7 @@ import errno
 import getpass
 import logging
 import os
+import runpy
 import stat
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from toolsearch.storage.sqlite.pins import SqlitePins
 from toolsearch.storage.sqlite.storage import SqliteStorage
 from toolsearch.threads import ThreadCache
 from toolsearch.upstreams.orphans import OrphanGuard
+from toolsearch_indexes import forking
 
 # What Python documents as missing on Windows, as far as one would use it in a program like this.
 POSIX_MODULES = {
@@ -58,7 +60,7 @@ POSIX_NAMES = {
 GUARDED = {  # each has its test here
     "cli/gateway.py": {"add_signal_handler"},
     "gateway/http_connections.py": {"resource", "RLIMIT_NOFILE", "getrlimit"},
-    "threads.py": {"register_at_fork"},
+    "forking.py": {"register_at_fork"},
 }
 
 
@@ -197,12 +199,10 @@ async def test_a_gateway_is_served_where_no_signal_asks_a_process_to_end(monkeyp
     assert served == ["once"]
 
 
-def test_threads_start_where_processes_do_not_fork(monkeypatch):
+def test_nothing_is_told_of_forks_where_processes_do_not_fork(monkeypatch):
     monkeypatch.delattr(os, "register_at_fork", raising=False)
-    finished = threading.Event()
-    ThreadCache().start(lambda: finished.set)
 
-    assert finished.wait(10)
+    runpy.run_path(forking.__file__)["follow_forks"](ThreadCache())
 
 
 @pytest.mark.parametrize("error", [KeyError("uid not found"), OSError("No username"), ImportError("pwd")])

@@ -7,8 +7,9 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Coroutine, Generator
 from contextlib import aclosing
-from functools import cache
 from typing import Any, Generic, TypeVar
+
+from toolsearch_indexes.forking import follow_forks
 
 _T = TypeVar("_T")
 
@@ -42,6 +43,8 @@ def _iterated(items: AsyncGenerator[_T], instead: str) -> Generator[_T]:
     try:
         while True:
             _require_no_loop(f"async for ... in {instead}")
+            if steps.is_of_parent:
+                raise RuntimeError(f"{instead} was begun before this process was forked; begin it anew")
             try:
                 item = _result(steps.next())
             except StopAsyncIteration:
@@ -61,6 +64,12 @@ class _Steps(Generic[_T]):
         self._items = items
         self._asked: asyncio.Queue[asyncio.Future[_T]] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
+        self._loop = _own_loop.running()
+
+    @property
+    def is_of_parent(self) -> bool:
+        """Whether this was begun before the process was forked, by a loop that only the parent has."""
+        return self._loop is not _own_loop.loop
 
     async def next(self) -> _T:
         """Raises StopAsyncIteration at the end, else what the items raise."""
@@ -72,10 +81,10 @@ class _Steps(Generic[_T]):
 
     def close(self) -> None:
         """End the task, and wait for its end where that is possible."""
-        if self._task is None:
+        if self._task is None or self.is_of_parent:
             return
         if sys.is_finalizing() or _is_in_a_loop():  # the loop's thread has ended, or may be this one
-            _loop().call_soon_threadsafe(self._task.cancel)
+            self._loop.call_soon_threadsafe(self._task.cancel)
         else:
             _result(self._end(self._task))
 
@@ -103,7 +112,7 @@ class _Steps(Generic[_T]):
 
 
 def _result(work: Coroutine[Any, Any, _T]) -> _T:
-    future = asyncio.run_coroutine_threadsafe(work, _loop())
+    future = asyncio.run_coroutine_threadsafe(work, _own_loop.running())
     try:
         return future.result()
     except BaseException:
@@ -124,8 +133,28 @@ def _is_in_a_loop() -> bool:
     return True
 
 
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="toolsearch-sync", daemon=True).start()
-    return loop
+class _OwnLoop:
+    """The loop that runs everything here. After a fork the child starts one of its own."""
+
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._starting = threading.Lock()
+        follow_forks(self)
+
+    def running(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self.loop is None:
+                self.loop = asyncio.new_event_loop()
+                threading.Thread(target=self.loop.run_forever, name="toolsearch-sync", daemon=True).start()
+            return self.loop
+
+    def before_fork(self) -> None:
+        self._starting.acquire()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:
+            self.loop = None
+        self._starting.release()
+
+
+_own_loop = _OwnLoop()

@@ -20,6 +20,8 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+from toolsearch_indexes.forking import follow_forks
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -33,8 +35,14 @@ class ThreadCache:
     def __init__(self, idle_s: float = 10.0) -> None:
         self._idle_s = idle_s
         self._idle: list[SimpleQueue[_Job]] = []  # the queue of each idle thread; the thread used last is used first
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._idle.clear)  # the threads stay with the parent
+        follow_forks(self)
+
+    def before_fork(self) -> None:
+        """Nothing has to be waited for."""
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:
+            self._idle.clear()
 
     def start(self, job: _Job) -> None:
         """Run *job* in a thread at once, and then what it returns. Neither may raise."""

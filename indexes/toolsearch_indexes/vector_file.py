@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from toolsearch_indexes.errors import IndexStoreError
+from toolsearch_indexes.forking import follow_forks
 
 _log = logging.getLogger(__name__)
 _APPLICATION_ID = 0x54535643  # "TSVC", in the header of our files: other databases are left alone
@@ -24,21 +25,27 @@ _T = TypeVar("_T")
 
 
 class VectorFile:
-    """A `VectorStore` on disk. What was put is there for every process that opens the file, or gone."""
+    """A `VectorStore` on disk. What was put is there for every process that opens the file, or gone.
+
+    SQLite's connections must not be in two processes, so it is closed before a fork, and opened again when it is used.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open or make the file.
 
         Raises IndexStoreError if that is impossible, or if the file is a database of something else.
         """
-        self._path = path
+        self._path = path.absolute()  # it is opened later, too
         self._lock = Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
+        self._is_closed = False
+        self._open_connection: sqlite3.Connection | None = None
         try:
-            self._connection = self._open()
+            self._open_connection = self._open()
         except sqlite3.DatabaseError as error:
             self._require_damage(error)
-            self._connection = self._replace(error)
+            self._open_connection = self._replace(error)
+        follow_forks(self)
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return what is stored and intact of *keys*."""
@@ -50,11 +57,32 @@ class VectorFile:
 
     def close(self) -> None:
         with self._lock:
-            self._connection.close()
+            self._is_closed = True
+            self._close_connection()
 
     def __del__(self) -> None:
-        if hasattr(self, "_connection"):  # not if the file could not be opened
-            self._connection.close()
+        if hasattr(self, "_open_connection"):  # not if its folder could not be made
+            self._close_connection()
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+        self._close_connection()
+
+    def after_fork(self, *, in_child: bool) -> None:  # noqa: ARG002  both go on alike
+        self._lock.release()
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        if self._is_closed:
+            raise sqlite3.ProgrammingError("it was closed")
+        if self._open_connection is None:
+            self._open_connection = self._open()
+        return self._open_connection
+
+    def _close_connection(self) -> None:
+        if self._open_connection is not None:
+            self._open_connection.close()
+            self._open_connection = None
 
     def _get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         found: dict[bytes, Any] = {}  # bytes, unless the file is damaged
@@ -78,8 +106,8 @@ class VectorFile:
                 return operation()
             except sqlite3.DatabaseError as error:
                 self._require_damage(error)
-                self._connection.close()
-                self._connection = self._replace(error)
+                self._close_connection()
+                self._open_connection = self._replace(error)
                 return operation()
 
     def _open(self) -> sqlite3.Connection:

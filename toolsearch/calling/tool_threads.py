@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from toolsearch.errors import ToolStuckError
 from toolsearch.threads import Places, in_thread
 from toolsearch.tools.callbacks import plain_runner
+from toolsearch_indexes.forking import follow_forks
 
 _T = TypeVar("_T")
 
@@ -57,6 +58,15 @@ class ToolThreads:
         self._max_given_up_of_one = max(1, count // 4)
         self._given_up: Counter[str] = Counter()  # functions that still run, by tool
         self._lock = threading.Lock()
+        follow_forks(self)
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:
+            self._given_up.clear()  # those functions run in the parent
+        self._lock.release()
 
     @contextmanager
     def serving(self, tool_name: str, deadline: asyncio.Timeout) -> Generator[None]:

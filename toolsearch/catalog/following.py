@@ -7,8 +7,11 @@ import threading
 from collections.abc import Callable
 
 from toolsearch.catalog.source import LoadReport
+from toolsearch_indexes.forking import follow_forks
 
 logger = logging.getLogger(__name__)
+
+_FORK_WAITS_S = 30.0
 
 
 class ReportFollower:
@@ -22,7 +25,18 @@ class ReportFollower:
         self._apply = apply
         self._latest: LoadReport | None = None
         self._is_applying = False
-        self._lock = threading.Lock()
+        self._lock = threading.Condition(threading.Lock())
+        follow_forks(self)
+
+    def before_fork(self) -> None:
+        """Let the thread finish: the child would have the locks that it holds, and nobody to release them."""
+        self._lock.acquire()
+        self._lock.wait_for(lambda: not self._is_applying, _FORK_WAITS_S)
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:
+            self._is_applying = False
+        self._lock.release()
 
     def changed(self, report: LoadReport) -> None:
         """Apply *report* soon. Returns at once."""
@@ -44,4 +58,6 @@ class ReportFollower:
         with self._lock:
             report, self._latest = self._latest, None
             self._is_applying = report is not None
+            if report is None:
+                self._lock.notify_all()
             return report

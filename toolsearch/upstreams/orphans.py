@@ -12,6 +12,8 @@ import subprocess
 import sys
 import threading
 
+from toolsearch_indexes.forking import follow_forks
+
 logger = logging.getLogger(__name__)
 
 _GRACE_S = 2  # to end by itself, and again after SIGTERM
@@ -43,6 +45,16 @@ class OrphanGuard:
         self._lock = threading.Lock()
         self._groups: set[int] = set()
         self._shell: subprocess.Popen[bytes] | None = None
+        follow_forks(self)
+
+    def before_fork(self) -> None:
+        self._lock.acquire()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:  # the servers, and the shell that waits for the end of a pipe, are the parent's
+            self._groups.clear()
+            self._stop()
+        self._lock.release()
 
     def add(self, group: int) -> None:
         if sys.platform == "win32":

@@ -22,6 +22,7 @@ from toolsearch.wire.mcp.envelope import asks_for_input
 from toolsearch.wire.mcp.methods import CALL_TOOL
 from toolsearch.wire.mcp.requests import call_params
 from toolsearch.wire.mcp.results import read_output
+from toolsearch_indexes.forking import follow_forks
 
 _T = TypeVar("_T")
 
@@ -35,12 +36,30 @@ class UpstreamPool:
     """
 
     def __init__(self, settings: Sequence[UpstreamSettings], sinks: UpstreamSinks) -> None:
-        self.upstreams: Mapping[str, UpstreamActor] = {each.name: UpstreamActor(each, sinks) for each in settings}
+        self._settings = settings
+        self._sinks = sinks
         self._secrets = {each.name: each.server.secrets for each in settings}
-        self._thread = _LoopThread(self.upstreams.values())
+        self._starting = threading.Lock()
+        self._prepare()
         self._thread.start()
+        follow_forks(self)
+
+    def _prepare(self) -> None:
+        self.upstreams: Mapping[str, UpstreamActor] = {
+            each.name: UpstreamActor(each, self._sinks) for each in self._settings
+        }
+        self._thread = _LoopThread(self.upstreams.values())
         # Not held by the thread, so that a forgotten pool is collected, and its processes with it.
         self._finalizer = weakref.finalize(self, self._thread.stop)
+
+    def before_fork(self) -> None:
+        self._starting.acquire()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        """The child makes connections of its own, and starts servers of its own, with its first request."""
+        if in_child and self._finalizer.alive:
+            self._prepare()
+        self._starting.release()
 
     async def call(self, server: str, tool: str, arguments: JsonObject) -> ToolOutput:
         """Run *tool*, connecting first where need be; may be awaited in any loop, and cancelled.
@@ -63,6 +82,8 @@ class UpstreamPool:
         if not self._finalizer.alive:
             work.close()
             raise ServerUnavailableError("the MCP servers have been disconnected, so the request did not run")
+        with self._starting:
+            self._thread.start_once()
         return asyncio.run_coroutine_threadsafe(work, self._thread.loop)
 
     def run(self, work: Callable[[], object]) -> None:
@@ -93,6 +114,10 @@ class _LoopThread(threading.Thread):
     def start(self) -> None:
         super().start()
         self._running.wait()
+
+    def start_once(self) -> None:
+        if self.ident is None:
+            self.start()
 
     def run(self) -> None:
         asyncio.run(self._serve())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from threading import Lock
 from typing import Any
@@ -11,6 +13,7 @@ from toolsearch_indexes.encoders.batches import encode_in_batches
 from toolsearch_indexes.encoders.extras import require
 from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.errors import EncoderError
+from toolsearch_indexes.forking import was_forked
 
 _WHAT, _EXTRA = "the multilingual encoder", "multilingual"
 _BATCH_SIZE = 32
@@ -44,13 +47,22 @@ class MultilingualEncoder:
 
     def _encode(self, texts: Sequence[str], *, query: bool) -> FloatArray:
         def raw(batch: list[str]) -> FloatArray:
+            texts = [_plain(text) for text in batch]
             with self._lock:
-                vectors: FloatArray = self._model.encode([_plain(text) for text in batch], query)
+                # OpenMP waits for ever for the threads that a forked process's own thread had in the parent.
+                if was_forked():
+                    return _in_new_thread(partial(self._model.encode, texts, query))
+                vectors: FloatArray = self._model.encode(texts, query)
             return vectors
 
         return encode_in_batches(
             texts, raw, dimensions=self.dimensions, batch_size=_BATCH_SIZE, show_progress=self._show_progress
         )
+
+
+def _in_new_thread(work: Callable[[], FloatArray]) -> FloatArray:
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()
 
 
 def _plain(text: str) -> str:

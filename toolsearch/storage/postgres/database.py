@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import selectors
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -72,11 +73,12 @@ class PostgresDatabase:
 
     Everything that a thread writes is read by all from the commit on. A thread has one connection at a time, however
     its blocks are within each other, so that none waits for another thread's while it has one itself. Raises
-    StorageError if it cannot be reached.
+    StorageError if it cannot be reached, and in a process that was forked after it was opened.
     """
 
     def __init__(self, url: str, *, max_connections: int = MAX_CONNECTIONS) -> None:
         self._url = url
+        self._process = os.getpid()
         self._of_thread = threading.local()
         parameters = connection_parameters(url)
         self.availability = Availability(partial(psycopg.connect, **parameters), on_back=self._renew)
@@ -151,7 +153,8 @@ class PostgresDatabase:
         )
 
     def close(self) -> None:
-        self._pool.close()
+        if self._process == os.getpid():  # else it would end the connections of the parent
+            self._pool.close()
 
     @contextmanager
     def _borrowed(self) -> Generator[PostgresConnection]:
@@ -170,6 +173,8 @@ class PostgresDatabase:
 
     def _usable(self) -> WatchedConnection:
         """A connection that works. Those that do not are replaced, unless the server is away: that is told at once."""
+        if self._process != os.getpid():
+            raise psycopg.ProgrammingError("it was opened before this process was forked; open it in the child")
         self.availability.require()
         try:
             while not _works(raw := self._pool.getconn()):

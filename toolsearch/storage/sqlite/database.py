@@ -15,6 +15,7 @@ from toolsearch.storage.load import StoreLoad
 from toolsearch.storage.sql.database import Durability
 from toolsearch.storage.sql.values import BadValueError, checked
 from toolsearch.storage.sqlite.schema import UnusableFileError
+from toolsearch_indexes.forking import follow_forks
 
 BUSY_S = 5.0  # how long to wait for another process that writes
 
@@ -41,22 +42,31 @@ class SqliteDatabase:
     Threads that write take turns by a lock, so that only other processes can make SQLite wait. Threads that read wait
     for nobody, and see what was committed when a statement began. `snapshot` and `transaction` hold for the thread that
     runs their block: what it reads and writes in there, through whichever object over this file, belongs to them.
+
+    A connection must not be in two processes, so before a fork all are closed, and later opened again where they are
+    needed. A child that was forked while a thread was using one is refused.
     """
 
     def __init__(self, path: str | Path, prepare: Callable[[SqliteConnection], None]) -> None:
         self.path = path
+        self._full_path = Path(path).absolute()  # it is opened later, too
         self._turn_to_write = threading.Lock()
-        self._lock = threading.Lock()  # for the two that follow
+        self._lock = threading.Lock()  # for the three that follow
         self._idle_readers: list[SqliteConnection] = []
+        self._borrowed_readers = 0
         self._is_closed = False
+        self._is_still = False  # nobody writes, because of a fork that is under way
+        self._is_left_by_parent = False  # this process has connections of its parent
         self._level = ""  # of durability, as the writer has been told
         self._of_thread = threading.local()
-        self._writer = self._connect()
+        writer = self._connect()
         try:
-            prepare(self._writer)
+            prepare(writer)
         except BaseException:
-            self._writer.close()
+            writer.close()
             raise
+        self._writer: SqliteConnection | None = writer  # None: closed before a fork
+        follow_forks(self)
 
     @contextmanager
     def reading(self) -> Generator[SqliteConnection]:
@@ -99,9 +109,10 @@ class SqliteDatabase:
                 yield bound
             return
         with self._turn_to_write:
-            self._be_durable(durability)
-            with committed(self._writer), self._binding(self._writer):
-                yield self._writer
+            writer = self._opened_writer()
+            self._be_durable(writer, durability)
+            with committed(writer), self._binding(writer):
+                yield writer
 
     def statement(self, durability: Durability = "NORMAL", /) -> AbstractContextManager[SqliteConnection]:
         return self.transaction(durability)
@@ -121,9 +132,32 @@ class SqliteDatabase:
         """May be called twice. Waits for the one who writes; who reads can finish."""
         with self._turn_to_write, self._lock:
             self._is_closed = True
-            for connection in (self._writer, *self._idle_readers):
+            if not self._is_left_by_parent:
+                self._close_connections()
+
+    def before_fork(self) -> None:
+        """Close the connections, once nobody writes; not if that takes long."""
+        self._is_still = self._turn_to_write.acquire(timeout=BUSY_S)
+        self._lock.acquire()
+        if self._is_still and not self._borrowed_readers:
+            self._close_connections()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        is_in_use = not self._is_still or bool(self._borrowed_readers)
+        if in_child:
+            self._is_left_by_parent = self._is_left_by_parent or is_in_use
+            self._turn_to_write, self._lock = threading.Lock(), threading.Lock()
+            return
+        self._lock.release()
+        if self._is_still:
+            self._turn_to_write.release()
+
+    def _close_connections(self) -> None:
+        for connection in (self._writer, *self._idle_readers):
+            if connection is not None:
                 connection.close()
-            self._idle_readers.clear()
+        self._writer = None
+        self._idle_readers.clear()
 
     def __del__(self) -> None:
         if hasattr(self, "_writer"):  # it is missing if the file could not be opened
@@ -131,8 +165,20 @@ class SqliteDatabase:
 
     def _connect(self) -> SqliteConnection:
         return sqlite3.connect(
-            self.path, timeout=BUSY_S, isolation_level=None, check_same_thread=False, factory=SqliteConnection
+            self._full_path, timeout=BUSY_S, isolation_level=None, check_same_thread=False, factory=SqliteConnection
         )
+
+    def _opened_writer(self) -> SqliteConnection:
+        self._require_usable()
+        if self._writer is None:
+            self._writer, self._level = self._connect(), ""
+        return self._writer
+
+    def _require_usable(self) -> None:
+        if self._is_left_by_parent:
+            raise sqlite3.ProgrammingError("it was in use while this process was forked; open it in the child")
+        if self._is_closed:
+            raise sqlite3.ProgrammingError("it was closed")
 
     def _bound(self) -> SqliteConnection | None:
         return getattr(self._of_thread, "connection", None)
@@ -147,10 +193,18 @@ class SqliteDatabase:
 
     def _borrow_reader(self) -> SqliteConnection:
         with self._lock:
-            if self._is_closed:
-                raise sqlite3.ProgrammingError("it was closed")
+            self._require_usable()
+            self._borrowed_readers += 1
             if self._idle_readers:
                 return self._idle_readers.pop()
+        try:
+            return self._new_reader()
+        except BaseException:
+            with self._lock:
+                self._borrowed_readers -= 1
+            raise
+
+    def _new_reader(self) -> SqliteConnection:
         reader = self._connect()
         try:
             reader.execute("PRAGMA query_only = ON")
@@ -161,15 +215,16 @@ class SqliteDatabase:
 
     def _return_reader(self, reader: SqliteConnection) -> None:
         with self._lock:
+            self._borrowed_readers -= 1
             if not self._is_closed:
                 self._idle_readers.append(reader)
                 return
         reader.close()
 
-    def _be_durable(self, durability: Durability) -> None:
+    def _be_durable(self, writer: SqliteConnection, durability: Durability) -> None:
         level = "FULL" if durability == "FULL" else "NORMAL"  # which survives the end of the process
         if level != self._level:
-            self._writer.execute(f"PRAGMA synchronous = {level}")
+            writer.execute(f"PRAGMA synchronous = {level}")
             self._level = level
 
 

@@ -1,0 +1,67 @@
+"""What has to be known when this process is forked: the child has its memory, but only the thread that forked."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Protocol
+from weakref import WeakSet
+
+_lock = threading.Lock()  # held from before a fork until after it
+
+
+class ForkFollower(Protocol):
+    """Holds what a child must not go on with: threads, locks that these may hold, connections."""
+
+    def before_fork(self) -> None:
+        """Make what the child will have usable: wait for what is half done, and close what two cannot share."""
+        ...
+
+    def after_fork(self, *, in_child: bool) -> None:
+        """Undo that, or forget what only the parent has. It runs in the thread that forked."""
+        ...
+
+
+_followers: WeakSet[ForkFollower] = WeakSet()
+_told: list[ForkFollower] = []  # of the fork that is under way
+_first_process = os.getpid()
+
+
+def follow_forks(follower: ForkFollower) -> None:
+    """Tell *follower* of each fork, as long as it lives. Where nothing can fork, it is told of nothing."""
+    with _lock:
+        _followers.add(follower)
+
+
+def was_forked() -> bool:
+    """Whether this process is the child of one that had loaded this module."""
+    return os.getpid() != _first_process
+
+
+def _before() -> None:
+    _lock.acquire()
+    _told.extend(_followers)
+    _do_all([follower.before_fork for follower in _told])
+
+
+def _after(*, in_child: bool) -> None:
+    followers = _told.copy()
+    _told.clear()
+    _lock.release()
+    _do_all([partial(follower.after_fork, in_child=in_child) for follower in followers])
+
+
+def _do_all(steps: list[Callable[[], None]]) -> None:
+    """Do each of *steps*, also after one that fails."""
+    with ExitStack() as stack:
+        for step in reversed(steps):
+            stack.callback(step)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before, after_in_parent=partial(_after, in_child=False), after_in_child=partial(_after, in_child=True)
+    )
