@@ -135,6 +135,10 @@ class Reach:
             and not self._denied.matches(definition)
         )
 
+    def __reduce__(self) -> tuple[type[Reach], tuple[object, ...]]:
+        """What matches is made anew from the rules: neither RE2's expressions nor caches can be pickled."""
+        return Reach, (self.allow, self.deny, self.also)
+
     def __and__(self, other: Reach) -> Reach:
         """Return what both allow: never more than either."""
         if self == other or other.is_everything:

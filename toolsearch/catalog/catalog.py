@@ -348,6 +348,21 @@ class Catalog:
             except Exception:
                 logger.exception("%s could not be closed", source.description)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has the tools, and neither the sources, which `close` would close, nor the listeners."""
+        with self._lock:
+            return {
+                "_tools": {name: self._tools[name] for name in self._tools},
+                "_owners": dict(self._owners),
+                "_refused": dict(self._refused),
+                "_purposes": dict(self._purposes),
+                "_version": self._version,
+            }
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        Catalog.__init__(self)
+        self.__dict__.update(state)
+
     def __enter__(self) -> Self:
         return self
 

@@ -25,6 +25,10 @@ class ReopenedSources:
         self._opened: dict[tuple[str, str], tuple[Source, dict[str, Tool]]] = {}
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[type[ReopenedSources], tuple[()]]:
+        """Whoever unpickles a tool opens its source anew."""
+        return ReopenedSources, ()
+
     def load(self) -> LoadReport:
         return LoadReport(())
 

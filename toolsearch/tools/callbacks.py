@@ -12,7 +12,7 @@ from toolsearch.threads import in_thread
 from toolsearch.tools.containment import contained
 from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.signature import FunctionSignature
+from toolsearch.tools.signature import FunctionSignature, read_signature
 
 _T = TypeVar("_T")
 
@@ -38,6 +38,10 @@ class FunctionCallback:
         self._function = function
         self._signature = signature
 
+    def __reduce__(self) -> tuple[Callable[[Callable[..., Any]], FunctionCallback], tuple[Callable[..., Any]]]:
+        """A function is pickled by its name, and its signature is read from it again."""
+        return _read_again, (self._function,)
+
     def bound_to(self, method: Callable[..., Any]) -> FunctionCallback:
         """Return this for a method of an object, where this was made of the function in the class body."""
         return FunctionCallback(method, self._signature)
@@ -46,6 +50,10 @@ class FunctionCallback:
         """Raises BadArgumentsError if *arguments* do not convert, else whatever the function raises."""
         bound = self._signature.bind(arguments, context)
         return await run_function(self._function, *bound.args, **bound.kwargs)
+
+
+def _read_again(function: Callable[..., Any]) -> FunctionCallback:
+    return FunctionCallback(function, read_signature(function, {}))
 
 
 async def run_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from mcp import MCPError
 
@@ -51,6 +51,12 @@ class UpstreamPool:
         self._thread = _LoopThread(self.upstreams.values())
         # Not held by the thread, so that a forgotten pool is collected, and its processes with it.
         self._finalizer = weakref.finalize(self, self._thread.stop)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "tools of MCP servers cannot be pickled, since their connections belong to this process: load the servers "
+            "in the other process, or let it open an index that was made of them with 'toolsearch index'"
+        )
 
     def before_fork(self) -> None:
         self._starting.acquire()
