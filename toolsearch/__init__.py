@@ -7,6 +7,7 @@ is first used, so that ``import toolsearch`` costs nothing.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -745,11 +746,19 @@ __all__ = [
 
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
+_OF_EXTRA_MCP = ("Gateway", "http_app")
+
 if not TYPE_CHECKING:  # or type checkers would take any name for one that there is
+    if importlib.util.find_spec("mcp") is None:  # "import *" takes what can be had
+        __all__ = [name for name in __all__ if name not in _OF_EXTRA_MCP]
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name in _OF_EXTRA_MCP and importlib.util.find_spec("mcp") is None:
+            from toolsearch.errors import MissingExtraError
+
+            raise MissingExtraError(f"toolsearch.{name}", "mcp")
         value = getattr(importlib.import_module(_MODULES[name]), name)
         globals()[name] = value
         return value

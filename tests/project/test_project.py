@@ -1,8 +1,10 @@
 """What holds for the package as a whole: a light import, a sorted surface, layers, and the wheel's contents."""
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +29,29 @@ def test_the_public_surface_is_sorted_and_importable() -> None:
     assert toolsearch.__all__ == sorted(toolsearch.__all__)
     assert [name for name in toolsearch.__all__ if getattr(toolsearch, name, None) is None] == []
     assert set(toolsearch.__all__) <= set(dir(toolsearch))
+
+
+def test_everything_that_needs_no_extra_is_imported_without_extras(run_python: Callable[..., Ran]) -> None:
+    program = """
+import sys
+sys.modules.update(dict.fromkeys(sys.argv[1:]))  # as if they were not installed
+from toolsearch import *
+assert ToolSearch([len]) and AnthropicModel and OnnxEncoder
+for name in ("Gateway", "http_app"):
+    assert name not in globals()
+    try:
+        getattr(__import__("toolsearch"), name)
+    except ImportError as error:
+        print(error)
+"""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    packages = [package for extra in project["optional-dependencies"].values() for package in extra]
+    named = {re.split(r"[<>=\[;]", package)[0].replace("-", "_").lower() for package in packages} - {"toolsearch"}
+    absent = sorted(named | {"httpx", "jwt", "opentelemetry", "psycopg_pool", "starlette"})
+    assert run_python("-c", program, *absent).out == "".join(
+        f"toolsearch.{name} needs packages that are not installed; run: pip install 'toolsearch[mcp]'\n"
+        for name in ("Gateway", "http_app")
+    )
 
 
 def test_an_unknown_name_is_an_attribute_error_that_names_it() -> None:
