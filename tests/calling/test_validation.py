@@ -215,6 +215,22 @@ def test_blank_text_is_no_arguments_and_an_object_is_itself(text: str, arguments
     assert parse_arguments(text) == arguments
 
 
+def test_a_number_that_json_cannot_carry_is_no_argument_however_it_came():
+    for arguments in ('{"a": [{"b": -1e400}]}', {"a": [{"b": float("-inf")}]}, {"a": ({"b": float("nan")},)}):
+        with pytest.raises(
+            BadArgumentsError, match=r"^a: holds .*, which cannot be sent as JSON; send a smaller number"
+        ):
+            parse_arguments(arguments)
+    assert parse_arguments('{"a": 1e308, "b": 12345678901234567890}') == {"a": 1e308, "b": 12345678901234567890}
+
+
+def test_arguments_that_contain_themselves_are_looked_through_once():
+    endless = list[Any]([1.0])
+    endless.append(endless)
+
+    assert parse_arguments({"a": endless}) == {"a": endless}
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

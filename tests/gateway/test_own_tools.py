@@ -1,5 +1,6 @@
 """Tools of a gateway's catalog that are of no server: run by a callback, passed on, or handed back."""
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -87,8 +88,9 @@ async def test_a_callback_that_fails_is_a_result_that_a_model_reads() -> None:
 async def test_arguments_are_checked_before_a_callback_runs_or_the_call_is_handed_back() -> None:
     async with gateway_over(double, THEIRS) as gateway:
         for name in ("double", "book_flight"):
-            result = await call(gateway, name, {"n": "many"})
-            assert result["_meta"]["toolsearch/error"] == "bad_arguments"
+            for wrong in ("many", json.loads("1e400")):
+                result = await call(gateway, name, {"n": wrong})
+                assert result["_meta"]["toolsearch/error"] == "bad_arguments"
 
 
 async def test_a_call_of_a_tool_that_lives_with_the_caller_is_handed_back_with_its_definition() -> None:

@@ -25,6 +25,9 @@ async def test_what_a_model_should_read_of_a_failure_is_a_result(tmp_path: Path)
         assert (failed["is_error"], failed["code"]) == (True, "tool_failed")
         wrong = await done(client, "calls", name="double", arguments={"n": "x"})
         assert (wrong["is_error"], wrong["code"]) == (True, "bad_arguments")
+        raw = '{"name": "double", "arguments": {"n": 1e400}}'
+        endless = await client.post("/v1/calls", content=raw, headers={"content-type": "application/json"})
+        assert endless.json()["code"] == "bad_arguments"
 
 
 async def test_a_call_of_a_tool_that_lives_with_the_caller_is_handed_back_checked(tmp_path: Path) -> None:

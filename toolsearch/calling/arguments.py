@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 from toolsearch.errors import BadArgumentsError
@@ -12,10 +14,15 @@ from toolsearch.tools.json_types import Json, JsonObject
 def parse_arguments(arguments: str | JsonObject) -> dict[str, Json]:
     """Return *arguments* as a dict; blank text is an empty one, since models write that for tools without parameters.
 
-    Raises BadArgumentsError, which never quotes the text, if it is not one JSON object.
+    Raises BadArgumentsError, which never quotes the text, if it is not one JSON object, or holds a number that JSON
+    has no form for, such as what Python makes of ``1e400``.
     """
-    if not isinstance(arguments, str):
-        return dict(arguments)
+    parsed = _parsed(arguments) if isinstance(arguments, str) else dict(arguments)
+    _require_finite(parsed)
+    return parsed
+
+
+def _parsed(arguments: str) -> dict[str, Json]:
     if not arguments.strip():
         return {}
     try:
@@ -32,6 +39,27 @@ def parse_arguments(arguments: str | JsonObject) -> dict[str, Json]:
     if not isinstance(parsed, dict):
         raise BadArgumentsError(f"the arguments are JSON, but not an object; {_REMEDY}")
     return cast("dict[str, Json]", parsed)
+
+
+def _require_finite(arguments: JsonObject) -> None:
+    """Python reads 1e400 as infinity, and writes that as no other program can read it."""
+    for name, argument in arguments.items():
+        values: list[object] = [argument]
+        looked_into: set[int] = set()  # what a program gives may contain itself
+        while values:
+            value = values.pop()
+            if id(value) in looked_into:
+                continue
+            if isinstance(value, float):
+                if not math.isfinite(value):
+                    said = "NaN" if math.isnan(value) else "a number beyond 1.8e308"
+                    raise BadArgumentsError(
+                        f"{name[:40]}: holds {said}, which cannot be sent as JSON; send a smaller number, or null"
+                    )
+            elif isinstance(value, Mapping | list | tuple):
+                items = cast("Mapping[str, object] | Sequence[object]", value)
+                looked_into.add(id(items))
+                values.extend(items.values() if isinstance(items, Mapping) else items)
 
 
 _REMEDY = 'send one JSON object, such as {"parameter": "value"}'
