@@ -3,6 +3,7 @@
 # ruff: noqa: ARG002  the index has every parameter of the protocol, and ignores some
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,3 +135,12 @@ def test_what_an_own_index_cannot_do_is_refused_at_the_start(tmp_path: Path) -> 
         ToolSearch(TOOLS, index=SubstringIndex(), index_dir=tmp_path)
     with pytest.raises(BadSettingError, match="leave out usage, or index"):
         ToolSearch(TOOLS, index=SubstringIndex(), usage=UsageLog())
+
+
+def test_only_an_index_that_says_so_is_sure_of_what_it_found() -> None:
+    class SureIndex(SubstringIndex):
+        def search(self, query: str, **options: Any) -> list[Hit]:
+            return [Hit(hit.name, hit.score, "high") for hit in super().search(query, **options)]
+
+    for index, confidence in ((SubstringIndex(), "low"), (SureIndex(), "high")):
+        assert engine(index).search("commits")[0].confidence == confidence

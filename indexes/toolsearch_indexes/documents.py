@@ -42,10 +42,10 @@ class Hit:
 
     score       how likely a tool that matches so well is what was asked for, in (0, 1]; found by name or pattern, how
                 good a match it is
-    confidence  "low" where requests that no tool serves often have a best hit of such a score. If the best hit of an
-                answer has it, all have, and asking again in other words is worth it
+    confidence  "low" where requests that no tool serves often have a best hit of such a score, and where the index does
+                not know. If the best hit of an answer has it, all have, and asking again in other words is worth it
     """
 
     name: str
     score: float
-    confidence: Confidence = "high"
+    confidence: Confidence = "low"

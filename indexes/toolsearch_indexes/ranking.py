@@ -188,7 +188,7 @@ def _most_unseen(
 def _sure_by_words(space: SearchSpace, request: Request, by_word: Sequence[_Scored]) -> list[Sure]:
     if not request.is_fused:
         return []
-    alone = [Hit(found.name, request.word_scale.score(found.raw)) for found in _best(space, by_word, 1)]
+    alone = [Hit(found.name, request.word_scale.score(found.raw), "high") for found in _best(space, by_word, 1)]
     return [Sure(hit, "by its words") for hit in alone if hit.score >= SURE_SCORE]
 
 
@@ -226,7 +226,7 @@ def rank_regex(space: SearchSpace, pattern: CompiledPattern, limit: int) -> list
         rows, scores = segment.regex.scan(pattern, allowed, limit=limit)
         best, best_scores = _top_rows(scores, limit)
         found.append((rows[best], best_scores))
-    return [Hit(best.name, best.raw) for best in _best(space, found, limit)]
+    return [Hit(best.name, best.raw, "high") for best in _best(space, found, limit)]
 
 
 def _top_rows(scores: FloatArray, limit: int) -> _Scored:

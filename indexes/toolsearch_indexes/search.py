@@ -71,7 +71,7 @@ class Search:
         match form:
             case Select(names):
                 found = self._by_name(names)[:limit]
-                return Answer([Hit(name, 1.0) for name in found], dict.fromkeys(found, "by name"))
+                return Answer([Hit(name, 1.0, "high") for name in found], dict.fromkeys(found, "by name"))
             case Pattern(pattern):
                 return self._by_pattern(pattern, limit)
             case Words(text) if self.strategy == "regex":
@@ -115,7 +115,7 @@ class Search:
         ranked, moved = with_places_for(best.hits, [*best.sure, *(Sure(hit, "by a part") for hit in served)])
         ranked = [hit for hit in ranked if hit.name not in exact]
         said = self._read_beside(text, [hit.name for hit in ranked[:READ]] if is_short else [])
-        hits = [*(Hit(name, 1.0) for name in exact), *(read_again(ranked, said) if said else ranked)]
+        hits = [*(Hit(name, 1.0, "high") for name in exact), *(read_again(ranked, said) if said else ranked)]
         return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")}, said)
 
     def _read_beside(self, text: str, names: Sequence[str]) -> Mapping[str, float]:

@@ -51,7 +51,8 @@ class ToolIndex(Protocol):
         """Return at most *limit* hits, best first, equal scores by name; scores lie in (0, 1].
 
         *within* says which tools may be found; None means all. *favour*, in [0, 1] by name, is what use has shown, and
-        may be ignored. What fits nothing gives ``[]``. Raises BadQueryError for a query that cannot be searched for.
+        may be ignored. A hit without a confidence counts as weak: the model is told its name, and not its parameters.
+        What fits nothing gives ``[]``. Raises BadQueryError for a query that cannot be searched for.
         """
         ...
 

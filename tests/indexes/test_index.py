@@ -133,7 +133,11 @@ def test_a_pattern_between_slashes_is_a_regex_under_any_strategy(index: ToolSear
 @pytest.mark.parametrize("strategy", [*RANKED, "regex"])
 def test_select_gives_tools_in_the_asked_order_and_ignores_the_unknown(index: ToolSearchIndex, strategy: str) -> None:
     hits = index.search("select: translateText, nowhere ,git_log,cal__list_events", strategy=strategy)
-    assert hits == [Hit("translateText", 1.0), Hit("git__git_log", 1.0), Hit("cal__list_events", 1.0)]
+    assert hits == [
+        Hit("translateText", 1.0, "high"),
+        Hit("git__git_log", 1.0, "high"),
+        Hit("cal__list_events", 1.0, "high"),
+    ]
 
 
 def test_select_is_held_to_the_limit_and_to_the_reach(index: ToolSearchIndex) -> None:
@@ -157,7 +161,7 @@ def test_a_tool_out_of_reach_does_not_stand_before_its_namesake_in_reach() -> No
     "query", ["mcp__cal__create_event", "cal__create_event", "create_event", "CREATE_EVENT", "mcp__create_event"]
 )
 def test_a_whole_name_comes_first_however_it_is_prefixed(index: ToolSearchIndex, strategy: str, query: str) -> None:
-    assert index.search(query, strategy=strategy)[0] == Hit("cal__create_event", 1.0)
+    assert index.search(query, strategy=strategy)[0] == Hit("cal__create_event", 1.0, "high")
 
 
 def test_one_name_of_two_servers_gives_both_and_a_full_name_one_of_them() -> None:
@@ -166,7 +170,7 @@ def test_one_name_of_two_servers_gives_both_and_a_full_name_one_of_them() -> Non
 
     assert found(index, "select:read") == ["disk__read", "ftp__read"]
     assert found(index, "select:ftp__read") == ["ftp__read"]
-    assert index.search("mcp__ftp__read")[0] == Hit("ftp__read", 1.0)
+    assert index.search("mcp__ftp__read")[0] == Hit("ftp__read", 1.0, "high")
 
 
 def test_a_whole_name_is_given_once_and_counts_towards_the_limit(index: ToolSearchIndex) -> None:

@@ -157,8 +157,8 @@ def test_a_name_that_is_the_beginning_of_another_finds_its_own_tool_first(
 ])  # fmt: skip
 def test_a_name_in_any_form_is_known_for_one(index: ToolSearchIndex, query: str, strategy: str) -> None:
     """Not ranked by its words: the score says so, and a longer name with the same words does not compete."""
-    assert index.search(query, strategy=strategy)[0] == Hit("iam__update_role", 1.0)
-    assert index.search(f"select:{query}") == [Hit("iam__update_role", 1.0)]
+    assert index.search(query, strategy=strategy)[0] == Hit("iam__update_role", 1.0, "high")
+    assert index.search(f"select:{query}") == [Hit("iam__update_role", 1.0, "high")]
 
 
 def test_of_several_readings_of_a_name_the_most_literal_one_wins() -> None:
@@ -190,8 +190,8 @@ def test_a_name_in_another_form_is_held_to_the_reach(index: ToolSearchIndex) -> 
     reach = {"gitlab__create_issue"}
 
     for query in ("create issue", "createIssue", "functions.create_issue"):
-        assert index.search(f"select:{query}", within=reach) == [Hit("gitlab__create_issue", 1.0)]
-        assert index.search(query, within=reach) == [Hit("gitlab__create_issue", 1.0)]
+        assert index.search(f"select:{query}", within=reach) == [Hit("gitlab__create_issue", 1.0, "high")]
+        assert index.search(query, within=reach) == [Hit("gitlab__create_issue", 1.0, "high")]
     assert index.search("select:github.create_issue", within=reach) == []
 
 

@@ -20,7 +20,7 @@ RANKED = [Hit(name, score, "low") for name, score in zip("abcdefg", (0.8, 0.7, 0
 
 
 def sure(name: str, score: float, why: Sureness = "by its words") -> Sure:
-    return Sure(Hit(name, score), why)
+    return Sure(Hit(name, score, "high"), why)
 
 
 def names(hits: list[Hit]) -> str:
@@ -58,7 +58,7 @@ def test_a_moved_tool_keeps_its_score_if_that_is_between_its_neighbours() -> Non
 
 def test_what_is_sure_is_the_answer_where_nothing_else_fits() -> None:
     hits, _ = with_places_for([], [sure("y", 0.8), sure("x", 0.8), sure("z", 0.9)])
-    assert hits == [Hit("z", 0.9), Hit("x", 0.8), Hit("y", 0.8)]
+    assert hits == [Hit("z", 0.9, "high"), Hit("x", 0.8, "high"), Hit("y", 0.8, "high")]
 
 
 def test_words_are_named_as_the_reason_before_a_part_and_a_tool_is_moved_once() -> None:

@@ -222,7 +222,7 @@ def test_a_tool_named_in_full_stays_first_and_is_not_read(index: ToolSearchIndex
     reader = FakeReader({"Max": YES}, otherwise=NO)
     hits = asked(index, reader, "mail__send_to_kim")
     assert names(hits)[:2] == ["mail__send_to_kim", "mail__send_to_max"]
-    assert hits[0] == Hit("mail__send_to_kim", 1.0)
+    assert hits[0] == Hit("mail__send_to_kim", 1.0, "high")
     assert shown_letter("kim") not in reader.shown
     assert len(reader.shown) == READ
 
@@ -251,7 +251,7 @@ def said(hit: Hit, log_odds: float) -> float:
     return (log_odds - alone) / slope
 
 
-FOUND = [Hit("a", 0.9), Hit("b", 0.8), Hit("c", 0.7)]
+FOUND = [Hit("a", 0.9, "high"), Hit("b", 0.8, "high"), Hit("c", 0.7, "high")]
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_log_odds_of_both_decide_what_stays_its_order_and_its_confidence(
 
 
 def test_equal_log_odds_go_by_name() -> None:
-    assert names(read_again([Hit("b", 0.9), Hit("a", 0.9)], {"a": 1.0, "b": 1.0})) == ["a", "b"]
+    assert names(read_again([Hit("b", 0.9, "high"), Hit("a", 0.9, "high")], {"a": 1.0, "b": 1.0})) == ["a", "b"]
 
 
 def test_what_was_not_read_follows_unless_something_was_left_out() -> None:
