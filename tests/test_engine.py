@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -338,3 +339,30 @@ def test_a_search_can_say_how_many_tools_there_are_beside_those_that_it_gives() 
     assert engine.search_with_total("/nothing/").total_matches == 0
     with pytest.raises(BadQueryError, match="limit must be at least 1"):
         engine.search_with_total("list", limit=0)
+
+
+@pytest.mark.parametrize("limit", ["3", 1.5, 2.0, True, None, float("inf"), 0, -1])
+def test_a_limit_is_a_whole_number_of_one_or_more(limit: Any) -> None:
+    engine = ToolSearch(catalog())
+    session = engine.session("a")
+    for search in (engine.search, engine.search_with_total, engine.index.search):
+        with pytest.raises(BadQueryError, match=f"limit must be (a whole number|at least 1), not {limit!r}"):
+            search("mail", limit=limit)
+    if limit is not None:  # as the options say
+        with pytest.raises(BadQueryError, match="limit must be"):
+            session.search("mail", limit=limit)
+
+
+@pytest.mark.parametrize("wrong", [None, b"mail", 3, ["mail"]])
+def test_a_query_is_a_text_and_so_are_names(wrong: Any) -> None:
+    engine = ToolSearch(catalog())
+    for ask in (engine.search, engine.search_with_total, engine.session("a").search, engine.index.search):
+        with pytest.raises(BadQueryError, match="the query must be a text, not "):
+            ask(wrong, limit=3)
+    with pytest.raises(BadQueryError, match="the query must be a text, not "):
+        engine.explain(wrong, "mail__send")
+    with pytest.raises(BadQueryError, match="the name of a tool must be a text, not "):
+        engine.explain("mail", wrong)
+    if wrong is not None:  # every server
+        with pytest.raises(BadQueryError, match="the name of a server must be a text, not "):
+            engine.search("mail", server=wrong)

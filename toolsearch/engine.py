@@ -48,6 +48,7 @@ from toolsearch_indexes.encoders.opening import AUTO
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.index import ToolSearchIndex
+from toolsearch_indexes.query_forms import require_limit, require_text
 from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.strategies import RANKINGS, Ranking, Strategy
 from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
@@ -211,7 +212,7 @@ class ToolSearch:
         principal: Principal | None = None,
     ) -> ToolSearchResponse:
         """Return what `search` does, and how many tools would be found without a limit: all of them are ranked."""
-        ranked = max(limit, len(self.catalog)) if limit > 0 else limit
+        ranked = max(require_limit(limit), len(self.catalog))
         return self._search(query, limit, ranked, strategy, reach, server, principal)
 
     def explain(
@@ -229,6 +230,8 @@ class ToolSearch:
         What *principal* may not reach is explained as a tool that does not exist. Raises what `search` raises, and
         BadSettingError if an index of your own has no method `explain`.
         """
+        require_text(query, "the query")
+        require_text(tool, "the name of a tool")
         index = self.index
         if not isinstance(index, ExplainsSearches):
             raise BadSettingError(f"the index, a {type(index).__name__}, has no method 'explain'; see `ToolIndex`")
@@ -247,6 +250,8 @@ class ToolSearch:
     def view(self, reach: Reach, server: str | None = None) -> View:
         """Return the catalog as a caller with *reach* sees it. Sessions with the same reach share one view."""
         _require_reach(reach)
+        if server is not None:
+            require_text(server, "the name of a server")
         return self._views.get(reach, server)
 
     def session(
@@ -368,6 +373,8 @@ class ToolSearch:
         principal: Principal | None,
     ) -> ToolSearchResponse:
         """Return at most *limit* of the *ranked* best tools, and how many of these fit."""
+        require_text(query, "the query")
+        limit, ranked = require_limit(limit), require_limit(ranked)
         chosen = strategy or self._strategy
         view = self.view(_bounded(reach, principal), server)
         ranks_by = self.index.resolve_strategy(chosen)

@@ -14,7 +14,7 @@ from toolsearch_indexes.errors import BadQueryError
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.keyword import KeywordParameters
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.query_forms import read_form
+from toolsearch_indexes.query_forms import read_form, require_limit, require_text
 from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.search import Search
 from toolsearch_indexes.segments import build_segment, tidy
@@ -143,11 +143,10 @@ class ToolSearchIndex:
         that fit by themselves a small step up among the first 20, except by name or pattern. What fits nothing gives
         ``[]``.
 
-        Raises BadQueryError for an empty query, an unknown strategy, a semantic one without an encoder, or a limit
-        below 1; BadPatternError for a pattern that RE2 cannot take.
+        Raises BadQueryError for a query that is empty or no text, an unknown strategy, a semantic one without an
+        encoder, or a limit that is no whole number of 1 or more; BadPatternError for a pattern that RE2 cannot take.
         """
-        if limit < 1:
-            raise BadQueryError(f"limit must be at least 1, not {limit}")
+        limit = require_limit(limit)
         return self._search(strategy, within, favour).answer(read_form(query), limit).hits
 
     def explain(
@@ -163,6 +162,7 @@ class ToolSearchIndex:
 
         Raises BadQueryError and BadPatternError as `search` does.
         """
+        require_text(name, "the name of a tool")
         return self._search(strategy, within, favour).explain(read_form(query), name)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sized
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import SupportsIndex, TypeAlias
 
 from toolsearch_indexes.errors import BadQueryError
 
@@ -41,9 +41,29 @@ class Words:
 QueryForm: TypeAlias = Select | Pattern | Words
 
 
+def require_text(given: object, role: str) -> str:
+    """Return *given*. Raises BadQueryError, which calls it *role*, if it is not a text."""
+    if not isinstance(given, str):
+        raise BadQueryError(f"{role} must be a text, not {_shown(given)}")
+    return given
+
+
+def require_limit(limit: object) -> int:
+    """Return *limit*. Raises BadQueryError if it is not a whole number of 1 or more."""
+    if isinstance(limit, bool) or not isinstance(limit, SupportsIndex):
+        raise BadQueryError(f"limit must be a whole number, not {_shown(limit)}")
+    if limit.__index__() < 1:
+        raise BadQueryError(f"limit must be at least 1, not {limit}")
+    return limit.__index__()
+
+
+def _shown(value: object) -> str:
+    return f"{value!r:.80}"
+
+
 def read_form(query: str) -> QueryForm:
-    """Raises BadQueryError if *query* is empty, or selects nothing."""
-    text = query.strip()[:_LONGEST_QUERY]
+    """Raises BadQueryError if *query* is empty, selects nothing, or is no text."""
+    text = require_text(query, "the query").strip()[:_LONGEST_QUERY]
     if not text:
         raise BadQueryError("the query is empty; say in a few words what the tool should do")
     if text[: len(_SELECT)].lower() == _SELECT:

@@ -501,3 +501,9 @@ async def test_cancelling_a_call_finalizes_the_turn() -> None:
         await task
 
     assert advisor.steps == ["initialize", "finalize with 2 messages"]
+
+
+@pytest.mark.parametrize("order", ["300", None])
+def test_an_order_that_is_no_number_is_told_with_its_advisor(order: Any) -> None:
+    with pytest.raises(BadSettingError, match=f"the order of a ToolCallingAdvisor must be a number, not {order!r}"):
+        chain_of([ToolCallingAdvisor(order=order)], ScriptedModel())

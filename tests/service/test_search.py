@@ -117,7 +117,7 @@ async def test_requests_that_cannot_be_answered_say_why(tmp_path: Path) -> None:
         client = await ready(kit)
         bodies: list[dict[str, Any]] = [
             {},
-            {"queries": ["x"], "limit": 0},
+            *({"queries": ["x"], "limit": limit} for limit in (0, True, "3", 1.5)),
             {"queries": ["x"], "catalog": "a", "toolset": "b"},
             {"queries": ["x"], "allow": ["a b"]},
             {"queries": ["x"], "catalog": "none"},
@@ -126,7 +126,7 @@ async def test_requests_that_cannot_be_answered_say_why(tmp_path: Path) -> None:
             {"queries": ["x"], "strategy": "magic"},
         ]
         assert codes([await client.post("/v1/search", json=body) for body in bodies]) == [
-            (422, "bad_request"),
+            *[(422, "bad_request")] * 4,
             (422, "bad_request"),
             (422, "bad_request"),
             (400, "bad_setting"),

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 _Item = TypeVar("_Item")
+
+
+def _number(value: object) -> object:
+    if isinstance(value, bool | str):  # of which pydantic would make a number
+        raise ValueError("must be a whole number")  # noqa: TRY004  pydantic tells a ValueError to the caller
+    return value
+
+
+SearchLimit = Annotated[int, BeforeValidator(_number), Field(ge=1, le=100)]
 
 
 class RequestBody(BaseModel):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from toolsearch.api.base import AnswerBody
+from toolsearch.api.base import AnswerBody, SearchLimit
 from toolsearch.api.corpora import OverCorpus, Rules, ToolFormat, ToolName
 
 SearchStrategy: TypeAlias = Literal["auto", "hybrid", "keyword", "semantic", "regex"]
@@ -20,7 +20,7 @@ class SearchRequest(OverCorpus):
     )
     names: list[ToolName] = Field(default=[], max_length=200, description="Tools to be looked up by exact name.")
     strategy: SearchStrategy | None = None
-    limit: Annotated[int, Field(ge=1, le=100)] = Field(default=5, description="Tools for each query.")
+    limit: SearchLimit = Field(default=5, description="Tools for each query.")
     server: str | None = Field(default=None, max_length=200, description="Only tools of this server.")
     allow: Rules = Field(
         default=["*"], description="Narrows what the key allows: a tool has to fit one of these rules."

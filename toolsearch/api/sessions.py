@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from toolsearch.api.base import AnswerBody, RequestBody
+from toolsearch.api.base import AnswerBody, RequestBody, SearchLimit
 from toolsearch.api.corpora import OverCorpus, Rules, ToolName
 from toolsearch.api.search import FoundTool
 from toolsearch_indexes.strategies import Ranking
@@ -80,7 +80,7 @@ class SessionSearch(RequestBody):
 
     queries: Annotated[list[Annotated[str, Field(min_length=1, max_length=1_000)]], Field(min_length=1, max_length=8)]
     strategy: Ranking | None = None
-    limit: Annotated[int, Field(ge=1, le=100)] | None = None
+    limit: SearchLimit | None = None
     server: str | None = None
 
 

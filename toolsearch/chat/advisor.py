@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from toolsearch.chat.closing import closing
 from toolsearch.chat.model import ChatModel, Prompt
 from toolsearch.chat.typed_prompt import prompt_for
+from toolsearch.errors import BadSettingError
 from toolsearch.wire.answers import ChatChunk, ChatResponse
 
 TOOL_LOOP_ORDER = 300  # memory outside the tool loop has a lower order, inside it a higher one
@@ -56,7 +57,10 @@ class Advisor(Protocol):
 
 
 def chain_of(advisors: Sequence[Advisor], model: ChatModel) -> Chain:
-    """Return the way through *advisors*, by order, to *model*."""
+    """Return the way through *advisors*, by order, to *model*. Raises BadSettingError for an order that is none."""
+    for advisor in advisors:
+        if not isinstance(cast("object", advisor.order), int | float):
+            raise BadSettingError(f"the order of a {type(advisor).__name__} must be a number, not {advisor.order!r}")
     link: Chain = _ModelLink(model)
     for advisor in sorted(advisors, key=lambda advisor: advisor.order, reverse=True):
         link = _AdvisorLink(advisor, link)
