@@ -19,7 +19,7 @@ from toolsearch.catalog.source import LoadReport
 from toolsearch.catalog.sources.mcp import McpSource
 from toolsearch.errors import BadToolError, DuplicateToolError, SourceError, UnknownToolError
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
-from toolsearch.tools.naming import namespaced, near_names
+from toolsearch.tools.naming import all_namespaced, namespaced, near_names
 from toolsearch.tools.refusal import Refusal
 
 
@@ -234,10 +234,36 @@ def test_threads_may_change_one_catalog_at_once() -> None:
 def test_a_namespaced_name_is_legal_short_and_its_own() -> None:
     assert namespaced("git hub", "list.issues") == "git_hub__list_issues"
     assert namespaced("", "查询").startswith("tool_")
-    long = [namespaced("s" * 40, "n" * 40 + tail) for tail in "ab"]
-    assert [len(name) for name in long] == [64, 64]
-    assert long[0] != long[1]
-    assert long[0].startswith("s" * 24 + "__n")
+
+
+@pytest.mark.parametrize(
+    ("server", "name", "expected"),
+    [
+        ("größe", "Ändern", "grosse__Andern"),
+        ("", "Łódź/æther ﬁne", "Lodz_aether_fine"),
+        ("s" * 40, "n" * 22, f"{'s' * 40}__{'n' * 22}"),
+        ("s" * 40, "n" * 23, f"{'s' * 40}__{'n' * 22}"),
+        ("s" * 41, "n" * 22, f"{'s' * 31}_248dac5e__{'n' * 22}"),
+        ("github", "actions/get-github-actions-default-workflow-permissions-organization",
+         "github__action_get-github-action-defaul-workf-permi-organization"),
+        ("api", "getV2AccountsTransactionsRefundsConfirmationsByAccountIdentifier123Now",
+         "api__getV2AccountsTransactRefundsConfirmaByAccountIdentifi123Now"),
+        ("a", "_".join(["word"] * 20), f"a__{'wor_' * 7}wor" + f"or{'_wor' * 7}"),
+    ],
+)  # fmt: skip
+def test_words_of_a_long_name_are_cut_and_accents_folded(server: str, name: str, expected: str) -> None:
+    assert namespaced(server, name) == expected
+
+
+def test_names_that_are_cut_alike_get_a_tail_and_one_that_is_whole_keeps_its_name() -> None:
+    whole = "n" * 59
+    longer = [whole + tail for tail in ("n", "nn")]
+    names = all_namespaced("srv", [whole, *longer, "other"])
+
+    assert (names[whole], names["other"]) == (f"srv__{whole}", "srv__other")
+    assert [name[:56] for name in map(names.get, longer)] == [f"srv__{'n' * 50}_"] * 2
+    assert len(set(names.values())) == 4
+    assert all_namespaced("srv", reversed([whole, *longer, "other"])) == names
 
 
 def test_near_names_come_nearest_first_and_by_name_when_equally_near() -> None:

@@ -10,8 +10,11 @@ import pytest
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.loading import open_source
+from toolsearch.catalog.sources.json_listing import JsonListingSource
+from toolsearch.catalog.sources.prefixed import PrefixedSource
 from toolsearch.documents.files import read_document
 from toolsearch.errors import SourceError
+from toolsearch.tools.naming import given_name, own_name
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 SHAPES: dict[str, Any] = {
@@ -202,3 +205,24 @@ def test_gemini_s_declarations_may_have_json_schema() -> None:
     [tool] = Catalog.from_json({"functionDeclarations": [{"name": "a", "parametersJsonSchema": schema}]})
 
     assert tool.definition.input_schema == schema
+
+
+def test_entries_whose_names_become_one_legal_name_are_all_taken() -> None:
+    long = "widgets-" * 8 + "x" * 40
+    listing = [{"name": name} for name in ("a.b", "a/b", f"{long}1a", f"{long}1b")]
+    report = JsonListingSource(listing, server="srv").load()
+
+    names = [tool.name for tool in report.tools]
+    assert (len(set(names)), report.refused) == (4, ())
+    assert names[0] == "srv__a_b"
+    assert names[1].startswith("srv__a_b_")
+
+
+def test_a_prefix_that_makes_names_too_long_keeps_tools_and_their_own_names_apart() -> None:
+    names = ["n" * 57 + end for end in ("a", "b")]
+    tools = PrefixedSource(JsonListingSource([{"name": each} for each in names], server="srv"), "my").load().tools
+
+    assert len({tool.name for tool in tools}) == 2
+    assert all(tool.name.startswith("my__srv__nnn") for tool in tools)
+    assert [given_name(tool.definition) for tool in tools] == names
+    assert len({own_name(tool.definition) for tool in tools}) == 2

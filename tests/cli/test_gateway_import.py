@@ -615,6 +615,17 @@ def test_tools_that_a_client_forbids_are_denied_by_the_gateway(run, home):
     assert '+        "git__git_push"' in out
 
 
+def test_a_forbidden_tool_whose_name_is_cut_is_denied_alone_and_beside_one_that_is_cut_alike(run, home):
+    forbidden, other = (f"{'n' * 70}{end}" for end in "ab")
+    codex(home, f"disabled_tools = ['{forbidden}']")
+    run("--write")
+
+    reach = Reach.parse(deny=gateway(home).rules.deny)
+    for listed in ([forbidden], [forbidden, other]):
+        name = all_namespaced("git", listed)[forbidden]
+        assert not reach.allows(ToolDefinition(name=name, server="git"))
+
+
 @pytest.mark.parametrize("tools", [["git_*"], ["git_push, git_reset"], "git_push", [{"name": "git_push"}]])
 def test_a_server_whose_tools_are_forbidden_by_more_than_their_names_stays(run, home, tools):
     put(home / ".gemini" / "settings.json", json.dumps({"mcpServers": {"git": {**GIT, "excludeTools": tools}}}))

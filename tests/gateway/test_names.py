@@ -81,9 +81,9 @@ def test_of_two_servers_whose_tools_could_have_one_name_the_later_is_refused_by_
 
 
 def test_a_server_is_refused_whose_name_could_stand_before_no_tool():
-    config = read_gateway_config({"mcpServers": {"é": {"command": "x"}}}, {})
+    config = read_gateway_config({"mcpServers": {"天": {"command": "x"}}}, {})
 
-    assert [refusal.name for refusal in config.refused] == ["é"]
+    assert [refusal.name for refusal in config.refused] == ["天"]
 
 
 def test_servers_whose_names_only_begin_alike_stand_side_by_side():

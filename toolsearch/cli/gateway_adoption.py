@@ -22,7 +22,6 @@ from toolsearch.cli.gateway_dialects import (
 )
 from toolsearch.cli.gateway_guards import rule_about
 from toolsearch.documents.json_values import is_list, is_object
-from toolsearch.tools.definition import legal_name
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import distinct, namespaced
 from toolsearch.upstreams import secrets
@@ -114,7 +113,7 @@ def _deny_rules(server: str, tools: Iterable[str]) -> Iterable[str]:
     for tool in tools:
         name = namespaced(server, tool)
         yield name
-        if legal_name(tool) != tool:  # another tool may have become the same name; then this one has a tail
+        if not name.endswith(tool):  # another tool may have become the same name; then this one has a tail
             yield distinct(name, tool)
 
 

@@ -193,7 +193,7 @@ def _build(
         name=full_name,
         description=(doc.description if options.description is None else options.description) or in_words(own_name),
         input_schema=signature.input_schema,
-        title=title_with_name(options.title, own_name),
+        title=title_with_name(options.title, own_name, server),
         annotations=options.annotations,
         server=server,
         tags=options.tags,

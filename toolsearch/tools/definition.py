@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import unicodedata
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
@@ -14,6 +16,12 @@ from toolsearch.tools.results import ToolCallResultConverter
 from toolsearch_indexes.documents import Confidence
 
 NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
+
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
+_SPELLED = str.maketrans(  # letters that Unicode does not take apart into one of A-Z and a mark
+    {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "đ": "d", "Đ": "D",
+     "ð": "d", "Ð": "D", "þ": "th", "Þ": "TH", "ł": "l", "Ł": "L"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +75,16 @@ class ToolDefinition:
 
 
 def legal_name(text: str) -> str:
-    """Return *text* with each run of characters that tool names may not hold made one ``_``."""
-    kept = [c if c.isascii() and (c.isalnum() or c in "_-") else " " for c in text]
-    return "_".join("".join(kept).split())
+    """Return *text* with each run of characters that tool names may not hold made one ``_``, none at its ends.
+
+    Letters with accents lose these: ``größe`` gives ``grosse``.
+    """
+    return "_".join(filter(None, _ILLEGAL.split(text if text.isascii() else _without_accents(text))))
+
+
+def _without_accents(text: str) -> str:
+    apart = unicodedata.normalize("NFKD", text.translate(_SPELLED))
+    return "".join(c for c in apart if not unicodedata.combining(c))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,15 @@ NAME_CHARACTERS = frozenset(string.ascii_letters + string.digits + "_-")
 TOOL_NAME = "toolSearchTool"  # what models call ours; no other tool can be named so
 CALL_TOOL = "callTool"  # and the tool that runs what it has found, where the list must not change
 
+_LETTERS_AND_REST = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^A-Za-z]+")  # a whole name, in parts
 _WORDS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+[a-z]*")
 _BEFORE_NAME = re.compile(r" \(")
 _HASH_DIGITS = 8
 _LONGEST_SHOWN_NAME = 2 * MAX_NAME_LENGTH  # in a title
-_MAX_SERVER_IN_CUT_NAME = 24  # so that a long server name leaves room to tell its tools apart
+_MAX_SERVER_IN_CUT_NAME = 40  # so that a long server name leaves room to tell its tools apart
+_SHORTEST_CUT_WORD = 3
+_MOST_READ = 1_000  # characters of a name that is cut
+_SHORTEST_BEFORE_WHOLE = 4  # letters of other words, before the last word is cut as well
 _CANDIDATE = 60.0  # rapidfuzz's ratio, 0 to 100; it is fast, and lets names pass that only look alike in a part
 _MOST_CANDIDATES = 100
 _LETTERS_FOR_A_SLIP = 4  # a name may have one wrong letter, and if it is long one for each four
@@ -46,28 +50,56 @@ def require_legal_name(name: str) -> None:
 def namespaced(server: str, name: str) -> str:
     """Return the legal tool name for *name* of *server*: ``<server>__<name>``, or just the name without a server.
 
-    A name over 64 characters is cut and ends in ``_`` and 8 hex digits of the hash of the whole, so that names that
-    differ only in their tails stay apart. A name without one legal character becomes ``tool_`` and such a hash.
+    Of a name over 64 characters the longest words keep their beginnings: ``..._workflow-permissions-organization``
+    becomes ``..._workfl-permis-organi``. This depends on the name alone, so two long names may become one: where
+    several are named at once, `all_namespaced` keeps them apart. A name without one legal character becomes ``tool_``
+    and a hash of 8 hex digits.
     """
     local = legal_name(name) or f"tool_{_digest(name)}"
     prefix = legal_name(server)
-    whole = f"{prefix}{SEPARATOR}{local}" if prefix else local
-    if len(whole) <= MAX_NAME_LENGTH:
-        return whole
-    cut = f"{prefix[:_MAX_SERVER_IN_CUT_NAME]}{SEPARATOR}{local}" if prefix else local
-    return distinct(cut, whole)
+    front = f"{prefix}{SEPARATOR}" if prefix else ""
+    if len(front) + len(local) <= MAX_NAME_LENGTH:
+        return front + local
+    if len(prefix) > _MAX_SERVER_IN_CUT_NAME:
+        front = f"{prefix[: _MAX_SERVER_IN_CUT_NAME - _HASH_DIGITS - 1]}_{_digest(prefix)}{SEPARATOR}"
+    return front + _shortened(local, MAX_NAME_LENGTH - len(front))
+
+
+def _shortened(name: str, width: int) -> str:
+    """Return *name* in *width* characters: its longest words cut to one length, and the last one whole if it can be.
+
+    Numbers and what stands between words are kept. Where words of three letters are still too long, the middle goes.
+    """
+    parts = _LETTERS_AND_REST.findall(name[:_MOST_READ])
+    words = [place for place, part in enumerate(parts) if part.isalpha()]
+    short = name
+    for cut, shortest in ((set(words[:-1]), _SHORTEST_BEFORE_WHOLE), (set(words), _SHORTEST_CUT_WORD)):
+        for letters in range(width, shortest - 1, -1):
+            kept = [letters if place in cut else len(part) for place, part in enumerate(parts)]
+            short = _beginnings(parts, kept)
+            if len(short) <= width:
+                longer = [place for place in sorted(cut) if len(parts[place]) > letters]
+                for place in longer[: width - len(short)]:
+                    kept[place] += 1
+                return _beginnings(parts, kept)
+    return short[: width - width // 2] + short[len(short) - width // 2 :]
+
+
+def _beginnings(parts: Iterable[str], lengths: Iterable[int]) -> str:
+    return "".join(part[:length] for part, length in zip(parts, lengths, strict=True))
 
 
 def all_namespaced(server: str, names: Iterable[str]) -> dict[str, str]:
     """Return the legal name for each of *names* of *server*, under its own name.
 
-    Where several names would become the same one, each gets a tail of hash digits, except for one that is legal as it
-    is. The result does not depend on the order of *names*.
+    Where several names would become the same one, each gets a tail of hash digits, except for one that needs no
+    change. The result does not depend on the order of *names*, and apart from these a name not on the others.
     """
     given = {name: namespaced(server, name) for name in names}
     shared = Counter(given.values())
+    front = f"{legal_name(server)}{SEPARATOR}" if legal_name(server) else ""
     return {
-        name: legal if shared[legal] == 1 or legal_name(name) == name else distinct(legal, name)
+        name: legal if shared[legal] == 1 or legal == f"{front}{name}" else distinct(legal, name)
         for name, legal in given.items()
     }
 
@@ -77,13 +109,14 @@ def distinct(name: str, key: str) -> str:
     return f"{name[: MAX_NAME_LENGTH - _HASH_DIGITS - 1]}_{_digest(key)}"
 
 
-def title_with_name(title: str, name: str) -> str:
+def title_with_name(title: str, name: str, server: str = "") -> str:
     """Return the title of a tool that its author calls *name*: with this name, where a legal one cannot tell it.
 
-    So people and models read the name as it is written, and a search finds the tool by it (see `given_name`). The
-    legal name stays what `namespaced` makes of it, since rules, sessions and stored calls know the tool by that.
+    A legal name cannot tell letters other than A-Z, and not all of a long name. So people and models read the name as
+    it is written, and a search finds the tool by it (see `given_name`). The legal name stays what `namespaced` makes of
+    it, since rules, sessions and stored calls know the tool by that.
     """
-    if not _is_in_another_script(name) or len(name) > _LONGEST_SHOWN_NAME or not name.isprintable():
+    if not _is_lost(name, server) or len(name) > _LONGEST_SHOWN_NAME or not name.isprintable():
         return title
     return f"{title} ({name})" if title and title != name else name
 
@@ -98,15 +131,36 @@ def given_name(definition: ToolDefinition) -> str:
     return next((name for name in (*inner, title) if _is_called(definition, name)), "")
 
 
+def own_name(definition: ToolDefinition) -> str:
+    """Return the legal name of a tool as it would be without a server. Requests are bound to it.
+
+    For nearly all tools it is what stands behind the server's name. A long name is cut less than behind a server's, so
+    that it does not depend on what the server is called.
+    """
+    given = given_name(definition)
+    if not given:
+        return definition.local_name
+    legal = namespaced("", given)
+    return legal if definition.name == namespaced(definition.server, given) else distinct(legal, given)
+
+
 def _is_called(definition: ToolDefinition, name: str) -> bool:
-    if not _is_in_another_script(name):
+    if not _is_lost(name, definition.server):
         return False
     legal = namespaced(definition.server, name)
     return definition.name in (legal, distinct(legal, name))
 
 
-def _is_in_another_script(name: str) -> bool:
-    """Whether letters or digits of *name* are lost in a legal name."""
+def _is_lost(name: str, server: str) -> bool:
+    """Whether letters or digits of *name* are lost in the legal name of a tool of *server*."""
+    if is_in_another_script(name):
+        return True
+    longest = MAX_NAME_LENGTH - len(legal_name(server)) - len(SEPARATOR)
+    return len(name) > longest and not namespaced(server, name).endswith(legal_name(name))
+
+
+def is_in_another_script(name: str) -> bool:
+    """Whether *name* has letters or digits that a legal name may not hold."""
     return not name.isascii() and any(c.isalnum() and not c.isascii() for c in name)
 
 

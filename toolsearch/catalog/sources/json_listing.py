@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypeGuard
@@ -88,21 +88,34 @@ class ListingReader:
     def __init__(self, description: str, *, server: str = "") -> None:
         self._description = description
         self._server = server
-        self._taken: set[str] = set()
+        self._taken: dict[str, str] = {}  # legal name -> the name in the listing
 
     def read(self, entry: Json, *, is_full_name: bool = False) -> Tool:
         """*is_full_name*: the name of its server is in front of its name already. Raises BadToolError."""
         fields = _fields(entry)
         read = read_tool(fields)
         server = text_in(fields, "server") or self._server
-        name = read.name if is_full_name else namespaced(server, read.name)
+        name, title = read.name, read.title
+        if not is_full_name:
+            name, title = namespaced(server, name), title_with_name(title, name, server)
         if name in self._taken:
-            name = _another_name(name, fields, self._taken)
-        title = title_with_name(read.title, read.name)
+            name = self._another_name(name, read.name, fields)
         requests = tuple(as_texts(fields.get("requests")))
         definition = replace(read, name=name, title=title, server=server, tags=_tags(fields), requests=requests)
-        self._taken.add(name)
+        self._taken[name] = read.name
         return Tool(definition, source=f"{self._description}#{read.name}")
+
+    def _another_name(self, name: str, listed: str, fields: JsonObject) -> str:
+        """Return *name* with a tail: of the entry's id or, if only the legal names are alike, of its name."""
+        identity = fields.get("id")
+        if not isinstance(identity, (str, int)):
+            if self._taken[name] == listed:
+                raise BadToolError(f"another tool of this listing is named {name!r} too, and no id tells them apart")
+            identity = listed
+        other = distinct(name, str(identity))
+        if other in self._taken:
+            raise BadToolError(f"another tool of this listing has the same name {name!r} and the same id")
+        return other
 
     def name_for_people(self, entry: Json, place: int) -> str:
         return _name_for_people(entry, place)
@@ -138,16 +151,6 @@ def _fields(entry: Json) -> JsonObject:
     if fields is None:
         raise BadToolError("it is not an object")
     return with_json_schema(tool_fields(fields))
-
-
-def _another_name(name: str, fields: JsonObject, taken: Container[str]) -> str:
-    identity = fields.get("id")
-    if not isinstance(identity, (str, int)):
-        raise BadToolError(f"another tool of this listing is named {name!r} too, and no id tells them apart")
-    other = distinct(name, str(identity))
-    if other in taken:
-        raise BadToolError(f"another tool of this listing has the same name {name!r} and the same id")
-    return other
 
 
 def _tags(fields: JsonObject) -> tuple[str, ...]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 
 from toolsearch.catalog.source import LiveSource, LoadReport, Source
 from toolsearch.tools.definition import Tool
-from toolsearch.tools.naming import SEPARATOR, namespaced
+from toolsearch.tools.naming import SEPARATOR, all_namespaced, given_name, title_with_name
 
 
 class PrefixedSource:
@@ -29,12 +30,19 @@ class PrefixedSource:
 
     def _prefixed(self, report: LoadReport) -> LoadReport:
         purposes = {self._server(server): purpose for server, purpose in report.purposes.items()}
-        return replace(report, tools=tuple(map(self._named, report.tools)), purposes=purposes)
+        own_names: defaultdict[str, list[str]] = defaultdict(list)
+        for tool in report.tools:
+            own_names[tool.definition.server].append(_own_name(tool))
+        names = {server: all_namespaced(self._server(server), own) for server, own in own_names.items()}
+        tools = tuple(self._named(tool, names[tool.definition.server][_own_name(tool)]) for tool in report.tools)
+        return replace(report, tools=tools, purposes=purposes)
 
-    def _named(self, tool: Tool) -> Tool:
-        definition = tool.definition
-        named = replace(definition, name=namespaced(self._prefix, tool.name), server=self._server(definition.server))
-        return replace(tool, definition=named)
+    def _named(self, tool: Tool, name: str) -> Tool:
+        server = self._server(tool.definition.server)
+        title = tool.definition.title
+        if not given_name(tool.definition):
+            title = title_with_name(title, _own_name(tool), server)
+        return replace(tool, definition=replace(tool.definition, name=name, title=title, server=server))
 
     def _server(self, server: str) -> str:
         return f"{self._prefix}{SEPARATOR}{server}" if server else self._prefix
@@ -49,3 +57,7 @@ class PrefixedLiveSource(PrefixedSource):
 
     def follow(self, changed: Callable[[LoadReport], None]) -> None:
         self._live.follow(lambda report: changed(self._prefixed(report)))
+
+
+def _own_name(tool: Tool) -> str:
+    return given_name(tool.definition) or tool.definition.local_name

@@ -53,7 +53,7 @@ def read_tool(entry: Json, *, name: str = "", server: str = "") -> ToolDefinitio
     title = _text(entry, "title") or _text(annotations, "title")
     return ToolDefinition(
         name=name or own_name,
-        title=title if name in ("", own_name) else title_with_name(title, own_name),
+        title=title if name in ("", own_name) else title_with_name(title, own_name, server),
         description=_text(entry, "description"),
         input_schema=_with_usable_headers(_input_schema(entry)),
         output_schema=_object(entry, OUTPUT_SCHEMA),
