@@ -1,4 +1,6 @@
-"""Tools whose names model APIs do not take: shown and found by the names that their authors gave them."""
+"""Tools whose names model APIs do not take as they are: shown and found by the names that their authors gave them."""
+
+import json
 
 import pytest
 
@@ -6,8 +8,9 @@ from toolsearch.catalog.indexing import document_of
 from toolsearch.catalog.sources.json_listing import JsonListingSource
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import given_name, namespaced, title_with_name
+from toolsearch.tools.naming import given_name, namespaced, own_name, title_with_name
 from toolsearch.upstreams.entries import read_listing
+from toolsearch.wire.formats import render_definition
 from toolsearch.wire.mcp.definitions import fields_for_calling, renamed_entry
 from toolsearch_indexes.encoders.opening import BUILT_IN, open_encoder
 from toolsearch_indexes.index import ToolSearchIndex
@@ -98,6 +101,7 @@ def test_two_tools_of_one_legal_name_each_keep_their_own() -> None:
     again, another = listed("отправить_платёж", "список_платежей")  # both would be "_"
     assert [given_name(tool.definition) for tool in (one, other)] == ["город", "страна_"]
     assert [given_name(tool.definition) for tool in (again, another)] == ["отправить_платёж", "список_платежей"]
+    assert own_name(again.definition) != own_name(another.definition)
 
 
 @pytest.mark.parametrize("name", ["files.read", "say “hi”", "get\u202eweather天", "天" * 129])
@@ -110,3 +114,30 @@ def test_a_title_in_another_script_is_no_name() -> None:
     definition = ToolDefinition("srv__get_weather", title="天气预报", server="srv")
     assert given_name(definition) == ""
     assert document_of(definition).local_name == "get_weather"
+
+
+LONG = "list_all_workflow_permissions_of_every_repository_of_an_organization"
+
+
+def test_a_name_that_is_cut_is_told_by_the_title_and_found_by_all_its_words() -> None:
+    (tool,) = listed(LONG)
+    assert tool.name == "srv__list_all_workflo_permiss_of_every_reposi_of_an_organization"
+    assert (tool.definition.title, given_name(tool.definition)) == (LONG, LONG)
+    assert document_of(tool.definition).local_name == LONG
+    assert listed("x" * 58)[0].definition.title == ""
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai", "openai-responses"])
+def test_the_model_reads_the_given_name_where_a_format_has_no_place_for_a_title(wire: str) -> None:
+    (weather,), (bare,), (english,) = listed("天气预报"), listed("天气"), listed("get_weather")
+    texts = [
+        json.dumps(render_definition(each.definition, wire), ensure_ascii=False) for each in (weather, bare, english)
+    ]
+    assert '"天气预报: 查询某个城市未来几天的情况"' in texts[0]
+    assert '"天气"' in texts[1]
+    assert '"Get the current weather for a city"' in texts[2]
+
+
+def test_accents_are_folded_and_the_title_has_the_name_as_it_was_written() -> None:
+    (tool,) = listed("größe_ändern")
+    assert (tool.name, tool.definition.title) == ("srv__grosse_andern", "größe_ändern")

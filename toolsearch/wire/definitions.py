@@ -8,12 +8,19 @@ from toolsearch.documents.json_values import as_object
 from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import NO_PARAMETERS, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.naming import given_name, is_in_another_script
 from toolsearch.wire.json_copies import ToPlain
 
 
 def name_and_description(definition: ToolDefinition) -> dict[str, Any]:
-    """The title stands in for a missing description, as these formats have no place for it."""
+    """These formats have no place for a title, so it stands in for a missing description.
+
+    Before a description stands what the author calls the tool, if a legal name cannot spell that.
+    """
+    given = given_name(definition)
     description = definition.description or definition.title
+    if is_in_another_script(given) and definition.description:
+        description = f"{given}: {description}"
     return {"name": definition.name, "description": description} if description else {"name": definition.name}
 
 
