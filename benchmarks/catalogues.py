@@ -22,6 +22,7 @@ from benchmarks.sources.aws import aws_tools
 from benchmarks.sources.github import github_tools
 from benchmarks.sources.google import google_tools
 from toolsearch.errors import SourceError
+from toolsearch.tools import naming
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch_indexes.documents import ToolDocument
 
@@ -191,7 +192,7 @@ def _build_key() -> str:
     except PackageNotFoundError as error:
         raise SourceError(f"{error}; {_TO_INSTALL}") from error
     packages.append(json.loads(_octokit("package.json").read_bytes())["version"])
-    code = [path.read_bytes() for path in sorted((_HERE / "sources").glob("*.py"))]
+    code = [path.read_bytes() for path in (*sorted((_HERE / "sources").glob("*.py")), Path(naming.__file__))]
     return hashlib.sha256(b"\0".join([*map(str.encode, packages), *code])).hexdigest()[:12]
 
 

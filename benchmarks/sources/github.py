@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.sources.prose import prose
 from benchmarks.sources.schema import DESCRIPTION_CHARS, PARAMETER_CHARS, Schema, bounded
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch.tools.naming import namespaced
+from toolsearch.tools.naming import all_namespaced, title_with_name
 
 _SERVER = "github"
 _METHODS = ("get", "put", "post", "delete", "patch")
@@ -18,17 +18,17 @@ _METHODS = ("get", "put", "post", "delete", "patch")
 
 def github_tools(document: Path) -> Iterator[ToolDefinition]:
     api = json.loads(document.read_bytes())
-    for path in api["paths"].values():
-        for method in _METHODS:
-            if method in path:
-                yield _tool(path[method], api)
+    operations = [path[method] for path in api["paths"].values() for method in _METHODS if method in path]
+    names = all_namespaced(_SERVER, [operation["operationId"] for operation in operations])
+    for operation in operations:
+        yield _tool(names[operation["operationId"]], operation, api)
 
 
-def _tool(operation: Mapping[str, Any], api: Mapping[str, Any]) -> ToolDefinition:
+def _tool(name: str, operation: Mapping[str, Any], api: Mapping[str, Any]) -> ToolDefinition:
     summary, description = operation.get("summary", ""), operation.get("description", "")
     return ToolDefinition(
-        name=namespaced(_SERVER, operation["operationId"]),
-        title=summary,
+        name=name,
+        title=title_with_name(summary, operation["operationId"], _SERVER),
         description=prose(f"{summary}. {description}", DESCRIPTION_CHARS),
         input_schema=_input_schema(operation, api),
         server=_SERVER,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from benchmarks.sources.prose import prose
 from benchmarks.sources.schema import DESCRIPTION_CHARS, MAX_DEPTH, Schema, bounded
 from toolsearch.tools.definition import ToolDefinition
-from toolsearch.tools.naming import namespaced
+from toolsearch.tools.naming import all_namespaced
 
 
 def google_tools(documents: Path) -> Iterator[ToolDefinition]:
@@ -19,10 +20,15 @@ def google_tools(documents: Path) -> Iterator[ToolDefinition]:
     seen: set[str] = set()
     for path in sorted(documents.glob("*.json"), key=_newest_stable_first):
         document = json.loads(path.read_bytes())
-        for method in _methods(document):
-            if "id" in method and method["id"] not in seen:
-                seen.add(method["id"])
-                yield _tool(method, document)
+        methods = {method["id"]: method for method in _methods(document) if "id" in method}
+        own_names: defaultdict[str, list[str]] = defaultdict(list)
+        for each in methods:
+            own_names[_api(each)].append(_own_name(each))
+        names = {api: all_namespaced(f"google_{api}", own) for api, own in own_names.items()}
+        for each, method in methods.items():
+            if each not in seen:
+                seen.add(each)
+                yield _tool(names[_api(each)][_own_name(each)], method, document)
 
 
 def _newest_stable_first(path: Path) -> tuple[bool, list[int], str]:
@@ -36,14 +42,21 @@ def _methods(resource: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from _methods(nested)
 
 
-def _tool(method: Mapping[str, Any], document: Mapping[str, Any]) -> ToolDefinition:
-    api, _, local = method["id"].partition(".")
-    server = f"google_{api}"
+def _api(method_id: str) -> str:
+    return method_id.partition(".")[0]
+
+
+def _own_name(method_id: str) -> str:
+    return method_id.partition(".")[2]
+
+
+def _tool(name: str, method: Mapping[str, Any], document: Mapping[str, Any]) -> ToolDefinition:
+    api = _api(method["id"])
     return ToolDefinition(
-        name=namespaced(server, local),
+        name=name,
         description=prose(method.get("description", ""), DESCRIPTION_CHARS),
         input_schema=_input_schema(method, document.get("schemas", {})),
-        server=server,
+        server=f"google_{api}",
         tags=("google", document.get("title", api)),
     )
 

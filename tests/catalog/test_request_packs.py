@@ -25,8 +25,11 @@ from toolsearch.catalog.request_packs import (
     shipped_requests,
     sketch_of,
 )
+from toolsearch.catalog.requests_file import packed_tool
+from toolsearch.catalog.sources.json_listing import JsonListingSource
 from toolsearch.catalog.sources.modules import ModuleSource
 from toolsearch.catalog.warm_start import IndexDirectory
+from toolsearch.tools.naming import namespaced
 from toolsearch_indexes.documents import Hit
 from toolsearch_indexes.index import ToolSearchIndex
 from training.request_packs import PACKED, source_text
@@ -92,6 +95,18 @@ def test_of_two_packs_that_know_the_name_the_nearer_one_is_taken_and_none_where_
     assert packs(disk, FILES).requests_for(of("disk", "read_text_file", READ_LATER)) == disk.requests
     assert packs(copy, FILES).requests_for(of("fs", "read_text_file", READ_LATER)) == ()
     assert packs(copy, FILES).requests_for(of("fs", "read_text_file", READ)) == ()
+
+
+@pytest.mark.parametrize("server", ["fs", "filesystem", "a-server-with-a-name-of-forty-characters"])
+def test_a_tool_whose_name_is_cut_has_its_requests_whatever_its_server_is_called(server):
+    """A name is cut the more the longer its server's is."""
+    given = "read_the_complete_contents_of_a_file_from_the_file_system_as_text"
+    (tool,) = JsonListingSource([{"name": given, "description": READ}], server=server).load().tools
+    pack = packed("filesystem", namespaced("", given), READ)
+
+    assert not tool.name.endswith(given)
+    assert packs(pack).requests_for(tool.definition) == pack.requests
+    assert packed_tool(tool.definition, ()).name == pack.name
 
 
 def test_a_short_description_has_to_be_the_very_same_under_another_servers_name():

@@ -19,10 +19,11 @@ from importlib.resources import files
 from typing import Any, Final, Protocol
 
 from toolsearch.tools.definition import ToolDefinition, legal_name
+from toolsearch.tools.naming import own_name
 
 PACKS_FILE: Final = "requests.jsonl.xz"
 
-_RULES = 1  # count it up when another tool may be found by the same packs: stored indexes are brought up to date by it
+_RULES = 2  # count it up when another tool may be found by the same packs: stored indexes are brought up to date by it
 MAX_REQUESTS: Final = 8  # of one tool
 MAX_CHARACTERS: Final = 200  # of one request
 
@@ -81,7 +82,7 @@ class PackedTool:
     """A tool that requests were written for.
 
     server      as its users mostly call it
-    name        the tool's name without its server's
+    name        the tool's name without its server's, see `own_name`
     definition  the hash of its definition, see `definition_hash`
     words       a sketch of its description, see `sketch_of`
     model       which model wrote the requests; "" where that is not said
@@ -113,10 +114,11 @@ class RequestPacks:
         self._read = read
 
     def requests_for(self, definition: ToolDefinition) -> tuple[str, ...]:
-        candidates = self._by_name.get(_plain(definition.local_name))
+        name = own_name(definition)
+        candidates = self._by_name.get(_plain(name))
         if not candidates:  # so it is for nearly all tools, at the cost of one look into a dictionary
             return ()
-        written = definition_hash(definition.local_name, definition.description)
+        written = definition_hash(name, definition.description)
         server = _plain(definition.server)
         for tool in candidates:
             if _plain(tool.server) == server:
@@ -165,8 +167,8 @@ def read_tool(line: str) -> PackedTool:
     )
 
 
-def definition_hash(local_name: str, description: str) -> str:
-    return hashlib.sha256(f"{local_name}\n{_one_line(description)}".encode(errors="surrogatepass")).hexdigest()[:16]
+def definition_hash(name: str, description: str) -> str:
+    return hashlib.sha256(f"{name}\n{_one_line(description)}".encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def sketch_of(description: str) -> frozenset[str]:

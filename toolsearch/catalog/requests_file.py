@@ -34,6 +34,7 @@ from toolsearch.scanning.rules import findings_in
 from toolsearch.scanning.texts import Text
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.naming import own_name
 
 _MAX_BYTES = 64_000_000
 _MAX_SHOWN = 60  # characters of a bad value in a message
@@ -45,9 +46,10 @@ _WORDS = re.compile(r"(?:[0-9a-f]{4}(?: [0-9a-f]{4}){0,15})?")
 
 def packed_tool(definition: ToolDefinition, requests: Iterable[str], *, model: str = "") -> PackedTool:
     """Return the entry that binds *requests* to *definition*."""
-    written = definition_hash(definition.local_name, definition.description)
+    name = own_name(definition)
+    written = definition_hash(name, definition.description)
     words = sketch_of(definition.description)
-    return PackedTool(definition.server, definition.local_name, written, words, tuple(requests), model)
+    return PackedTool(definition.server, name, written, words, tuple(requests), model)
 
 
 def read_requests(path: Path) -> tuple[PackedTool, ...]:
