@@ -115,6 +115,23 @@ def test_parameters_and_body_make_one_schema_and_clashes_get_a_prefix() -> None:
     }
 
 
+def test_a_parameter_that_no_model_api_takes_is_renamed_and_described_by_its_own_name() -> None:
+    parameters = [
+        {"name": "größe", "in": "query", "description": "In cm.", "schema": {"type": "integer"}},
+        {"name": "città", "in": "query", "schema": {"type": "string"}},
+        {"name": "城市", "in": "query", "schema": {"type": "string", "description": "City"}},
+        {"name": "city", "in": "query", "schema": {"type": "string", "description": "City"}},
+    ]
+    properties = schema_of(document({"/a": {"get": {"operationId": "find", "parameters": parameters}}}))["properties"]
+
+    assert {name: each.get("description") for name, each in properties.items()} == {
+        "grosse": "In cm. (größe)",
+        "citta": "città",
+        "query_ed84a166": "City (城市)",
+        "city": "City",
+    }
+
+
 def test_a_body_that_is_no_plain_object_is_one_property() -> None:
     operation = {"operationId": "add", "requestBody": json_body({"type": "array", "items": {"type": "string"}})}
     schema = schema_of(document({"/pets": {"post": operation}}), "add")

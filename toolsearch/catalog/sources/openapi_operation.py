@@ -11,8 +11,9 @@ from toolsearch.catalog.sources.schema_dialect import Converted
 from toolsearch.catalog.sources.schema_refs import SchemaLibrary
 from toolsearch.documents.json_values import as_list, as_object, as_texts, is_object
 from toolsearch.errors import BadToolError
+from toolsearch.tools.definition import legal_name
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import MAX_NAME_LENGTH, distinct, namespaced
+from toolsearch.tools.naming import MAX_NAME_LENGTH, distinct, namespaced, title_with_name
 
 _PLACES = frozenset(get_args(Place)) - {"body", "field"}
 _OTHERS_HEADERS = frozenset({"accept", "content-type", "authorization"})  # OpenAPI: to be ignored as parameters
@@ -145,8 +146,9 @@ class _Merger:
     def _put(self, argument: Argument, schema: Json, holder: JsonObject, *, required: bool) -> None:
         converted = self._library.convert(schema)
         self._parts.append(converted)
-        description = holder.get("description")
-        told = {"description": description} if isinstance(description, str) and description else {}
+        schema_text, holder_text = (_text(each.get("description")) for each in (converted.schema, holder))
+        description = title_with_name(holder_text or schema_text, argument.name)
+        told = {"description": description} if description else {}
         deprecated = {"deprecated": True} if holder.get("deprecated") is True else {}
         self._properties[argument.property_name] = {**converted.schema, **told, **deprecated}
         self.arguments.append(argument)
@@ -155,7 +157,7 @@ class _Merger:
 
     def _free_name(self, name: str, prefix: str) -> str:
         legal = name if 0 < len(name) <= MAX_NAME_LENGTH and _PROPERTY_CHARACTERS.issuperset(name) else ""
-        wanted = legal or namespaced("", name)
+        wanted = legal or (namespaced("", name) if legal_name(name) else distinct(prefix, name))
         if wanted in self._properties:
             wanted = f"{prefix}_{wanted}"
         return distinct(wanted, f"{prefix} {name}") if wanted in self._properties else wanted[:MAX_NAME_LENGTH]
@@ -179,3 +181,7 @@ def _preferred(content: JsonObject) -> tuple[str, JsonObject]:
 def _is_json(media_type: str) -> bool:
     kind = media_type.partition(";")[0].strip().lower()
     return kind == "application/json" or kind.endswith("+json")
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
