@@ -20,18 +20,24 @@ def open_source(spec: str, *, on_waiting: Callable[[Sequence[str]], None] | None
 
     ``module:NAME`` or the name of an importable module; a ``.json``, ``.jsonl``, ``.yaml`` or ``.yml`` file with
     MCP servers (``mcpServers`` or ``servers``), an OpenAPI document, or a listing of tool definitions, told apart by
-    content. ``PREFIX=`` in front puts ``PREFIX__`` before the names of its tools. *on_waiting* is as that of
-    `McpSource`. Raises SourceError for anything else.
+    content. ``NAME=`` in front puts ``NAME__`` before the names of its tools, and is the name of the server of an
+    OpenAPI document. *on_waiting* is as that of `McpSource`. Raises SourceError for anything else.
     """
     from toolsearch.catalog.source import LiveSource
-    from toolsearch.catalog.sources.modules import ModuleSource
+    from toolsearch.catalog.sources.openapi import OpenApiSource
     from toolsearch.catalog.sources.prefixed import PrefixedLiveSource, PrefixedSource
-    from toolsearch.documents.files import SUFFIXES
 
     prefix, plain = split_prefix(spec)
-    if prefix:
-        source = open_source(plain, on_waiting=on_waiting)
-        return PrefixedLiveSource(source, prefix) if isinstance(source, LiveSource) else PrefixedSource(source, prefix)
+    source = _open(plain, prefix, on_waiting)
+    if not prefix or isinstance(source, OpenApiSource):
+        return source
+    return PrefixedLiveSource(source, prefix) if isinstance(source, LiveSource) else PrefixedSource(source, prefix)
+
+
+def _open(spec: str, server: str, on_waiting: Callable[[Sequence[str]], None] | None) -> Source:
+    from toolsearch.catalog.sources.modules import ModuleSource
+    from toolsearch.documents.files import SUFFIXES
+
     if "://" in spec:
         raise SourceError(f"{spec!r} is an address, and nothing is fetched: download it and give the file")
     if spec.startswith(MODULE_PREFIX):
@@ -40,7 +46,7 @@ def open_source(spec: str, *, on_waiting: Callable[[Sequence[str]], None] | None
     if path.is_dir():
         raise SourceError(f"{spec!r} is a directory: give the files in it one by one")
     if path.suffix.lower() in SUFFIXES:
-        return _open_file(path, on_waiting)
+        return _open_file(path, server, on_waiting)
     if _is_importable(spec):
         return ModuleSource(spec)
     known = ", ".join(sorted(SUFFIXES))
@@ -64,16 +70,18 @@ def portable_spec(spec: str) -> str:
     return f"{prefix}={portable}" if prefix else portable
 
 
-def _open_file(path: Path, on_waiting: Callable[[Sequence[str]], None] | None) -> Source:
+def _open_file(path: Path, server: str, on_waiting: Callable[[Sequence[str]], None] | None) -> Source:
     from toolsearch.catalog.sources.json_listing import JsonListingSource
     from toolsearch.catalog.sources.openapi import OpenApiSource
+    from toolsearch.catalog.sources.openapi_server_name import server_name
     from toolsearch.documents.files import is_json_lines, read_document
 
     if is_json_lines(path):  # can be nothing else, and is read line by line
         return JsonListingSource(path)
     document = read_document(path)
     if is_openapi(document):
-        return OpenApiSource(document, description=str(path))
+        named = server or server_name(document, path.stem)
+        return OpenApiSource(document, server=named, description=str(path))
     if is_mcp_config(document):
         from toolsearch.catalog.sources.mcp import McpSource
 

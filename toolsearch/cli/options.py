@@ -91,6 +91,6 @@ DenyOption: TypeAlias = Annotated[
 
 SOURCES_HELP = (
     "Where tools come from: a Python module (statistics, or module:NAME); a .json, .jsonl or .yaml file with MCP "
-    "servers, an OpenAPI 3 document, or a list of tool definitions. PREFIX=SOURCE puts PREFIX__ before the names of "
-    "its tools, where two sources have tools of one name."
+    "servers, an OpenAPI 3 document, or a list of tool definitions. NAME=SOURCE names the server of an OpenAPI "
+    "document, and puts NAME__ before the names of any other source's tools."
 )

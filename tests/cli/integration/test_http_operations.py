@@ -148,10 +148,10 @@ def test_a_header_may_be_what_an_operation_asks_for(run, base_url):
     assert run("call", "orders__getOrder", "id=7", *options).json["X-Api-Key"] == "s3cret"
 
 
-def test_an_operation_of_an_index_with_a_prefix_is_sent(run, base_url):
+def test_an_operation_of_a_document_that_was_named_is_sent(run, base_url):
     run("index", "shop=orders.json")
 
-    ran = run("call", "shop__orders__getOrder", "id=7", "--base-url", base_url, "--key", "key=ORDERS_KEY")
+    ran = run("call", "shop__getOrder", "id=7", "--base-url", base_url, "--key", "key=ORDERS_KEY")
 
     assert ran.json["path"] == "/v1/orders/7"
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from toolsearch.catalog.source import LoadReport
 from toolsearch.catalog.sources.openapi_operation import Endpoint, read_operation
 from toolsearch.catalog.sources.openapi_request import OpenApiCallback, SendRequest
+from toolsearch.catalog.sources.openapi_server_name import server_name
 from toolsearch.catalog.sources.schema_refs import SchemaLibrary
 from toolsearch.documents.files import read_document
 from toolsearch.documents.json_values import as_list, as_object, as_texts
 from toolsearch.errors import BadToolError, SourceError
-from toolsearch.tools.definition import Tool, ToolDefinition, legal_name
+from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.naming import namespaced, title_with_name
+from toolsearch.tools.naming import all_namespaced, title_with_name
 from toolsearch.tools.refusal import Refusal
 from toolsearch.tools.safety import DESTRUCTIVE, IDEMPOTENT, READ_ONLY
 
@@ -31,13 +32,12 @@ _HINTS: dict[str, dict[str, bool]] = {  # by HTTP's own words on safe and idempo
     "delete": {READ_ONLY: False, DESTRUCTIVE: True, IDEMPOTENT: True},
 }
 
-_MAX_SERVER_LENGTH = 24  # it stands before each name, and names have 64 characters
-
 
 class OpenApiSource:
     """Each operation is a tool, named by its operationId or by method and path.
 
-    server  prefix of the names; None takes it from the document's title, ``""`` leaves it out
+    server  prefix of the names; ``""`` leaves it out. None makes one of the document's host, title or file, see
+            `server_name`
     caller  sends the requests and returns what the model is to read; without one the tools can only be found and shown
     """
 
@@ -57,7 +57,8 @@ class OpenApiSource:
     def load(self) -> LoadReport:
         """Raises SourceError if the document cannot be read or is of another version."""
         document = _supported(self._read(), self.description)
-        server = _title(document) if self._server is None else self._server
+        file_name = self._document.stem if isinstance(self._document, Path) else ""
+        server = server_name(document, file_name) if self._server is None else self._server
         reader = _Reader(document, server, self._caller, self.description)
         reader.read()
         return LoadReport(tuple(reader.tools), tuple(reader.refused), {server: _purpose(document)})
@@ -82,6 +83,12 @@ class _Reader:
         self._description = description
 
     def read(self) -> None:
+        endpoints = list(self._endpoints())
+        names = all_namespaced(self._server, (endpoint.own_name for endpoint in endpoints))
+        for endpoint in endpoints:
+            self._take(names[endpoint.own_name], endpoint)
+
+    def _endpoints(self) -> Iterator[Endpoint]:
         for path, entry in (as_object(self._document.get("paths")) or {}).items():
             try:
                 item = as_object(self._library.follow(entry)) or {}
@@ -91,10 +98,9 @@ class _Reader:
             for method in _HINTS:
                 details = as_object(item.get(method))
                 if details is not None:
-                    self._take(Endpoint(method, path, item, details, self._document.get("security")))
+                    yield Endpoint(method, path, item, details, self._document.get("security"))
 
-    def _take(self, endpoint: Endpoint) -> None:
-        name = namespaced(self._server, endpoint.own_name)
+    def _take(self, name: str, endpoint: Endpoint) -> None:
         try:
             self.tools.append(self._make_tool(name, endpoint))
         except BadToolError as error:
@@ -107,7 +113,7 @@ class _Reader:
             name=name,
             description=_description(endpoint.details),
             input_schema=input_schema,
-            title=title_with_name("", endpoint.own_name),
+            title=title_with_name("", endpoint.own_name, self._server),
             annotations=_HINTS[endpoint.method],
             server=self._server,
             tags=tuple(as_texts(endpoint.details.get("tags"))),
@@ -123,15 +129,6 @@ def _supported(document: Json, description: str) -> JsonObject:
     if not version.startswith("3."):
         raise SourceError(f"{description} says OpenAPI version {version}; only 3.x can be read: convert it first")
     return fields
-
-
-def _title(document: JsonObject) -> str:
-    """Return the leading words of the document's title: ``GitHub's REST API v3`` gives ``githubs_rest_api_v3``."""
-    title = (as_object(document.get("info")) or {}).get("title")
-    words = legal_name(title.replace("'", "")).lower().split("_") if isinstance(title, str) else []
-    while len("_".join(words)) > _MAX_SERVER_LENGTH:
-        words.pop()
-    return "_".join(words)
 
 
 def _purpose(document: JsonObject) -> str:
