@@ -35,8 +35,8 @@ def delete_file(name: str) -> str:
 
 def approve(call: ToolCall, wanted: Tool, context: ToolContext) -> Allow | Deny | Edit:
     """Stands for a person who is asked; an async function may wait for one as long as it takes."""
-    if call.name == "search_files" and isinstance(call.arguments, dict):
-        return Edit({**call.arguments, "limit": 10})
+    if call.name == "search_files":
+        return Edit({**call.parsed_arguments, "limit": 10})
     return (
         Allow()
         if wanted.definition.annotations.get("readOnlyHint")

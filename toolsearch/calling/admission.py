@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from toolsearch.calling.arguments import parse_arguments
 from toolsearch.calling.validation import checked_arguments
 from toolsearch.errors import ToolSearchError, UnfinishedCallError
 from toolsearch.tools.calls import ToolCall
@@ -39,4 +38,4 @@ def admit(call: ToolCall, resolve: Callable[[str], Tool]) -> Admitted:
     if call.unfinished:
         raise UnfinishedCallError(call.unfinished)
     tool = resolve(call.name)
-    return Admitted(call, tool, checked_arguments(tool.definition, parse_arguments(call.arguments)))
+    return Admitted(call, tool, checked_arguments(tool.definition, call.parsed_arguments))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from toolsearch.calling.arguments import parse_arguments
 from toolsearch.discovery.call_tools import ALLOWED, WHICH, call_tool_for
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import BadArgumentsError, CallDeniedError
+from toolsearch.tools.arguments import parse_arguments
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from toolsearch.calling.arguments import parse_arguments
 from toolsearch.calling.inner_call import inner_call
 from toolsearch.errors import StorageError, ToolSearchError, UnfinishedCallError, UnknownSessionError, text_for_model
 from toolsearch.service.callers import ServiceCaller
@@ -17,6 +16,7 @@ from toolsearch.service.calls import Calls, Done, HandedBack, search_result
 from toolsearch.service.limits import Limits
 from toolsearch.service.sessions import OpenSession, Sessions
 from toolsearch.sessions.conversation import Conversation
+from toolsearch.tools.arguments import parse_arguments
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.formats import WireFormat, render_change, render_results

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from toolsearch.tools.arguments import parse_arguments
 from toolsearch.tools.blocks import block_text
 from toolsearch.tools.json_types import Json, JsonObject
 
@@ -20,6 +21,11 @@ class ToolCall:
     name: str
     arguments: str | JsonObject = ""
     unfinished: str = ""
+
+    @property
+    def parsed_arguments(self) -> dict[str, Json]:
+        """The arguments as an object, as they always are for a hook. Raises BadArgumentsError where they are none."""
+        return parse_arguments(self.arguments)
 
 
 def marked_unfinished(calls: Sequence[ToolCall], why: str) -> list[ToolCall]:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from toolsearch.calling.absent import without_absent
-from toolsearch.calling.arguments import parse_arguments
 from toolsearch.errors import BadToolError, ToolSearchError
+from toolsearch.tools.arguments import parse_arguments
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
