@@ -11,15 +11,16 @@ from typing import Any
 
 from anthropic import AsyncAnthropic
 
-from toolsearch import Catalog, ToolSearch
+from toolsearch import Catalog, ToolSearch, sendable_messages
 
 
 async def answer(client: AsyncAnthropic, model: str, engine: ToolSearch, question: str) -> str:
     session = engine.session("example")
     messages: list[Any] = [{"role": "user", "content": question}]
     while True:
-        request = session.request("anthropic", model=model, messages=messages)
-        reply = await client.messages.create(max_tokens=1_000, **request)
+        tools = session.request("anthropic", model=model)
+        sent = sendable_messages(messages, "anthropic")
+        reply = await client.messages.create(max_tokens=1_000, messages=sent, **tools)
         messages.append({"role": "assistant", "content": reply.content})  # as it is: thinking is signed
         results = await session.execute(reply)
         if not results and reply.stop_reason != "pause_turn":  # which is to be sent back as it is

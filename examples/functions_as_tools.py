@@ -34,13 +34,15 @@ def greeting(place: Place, context: ToolContext) -> str:
     return f"Goedendag, {context['user']}!" if place.city == "Amsterdam" else f"Hello, {context['user']}!"
 
 
+def remember(note: Note) -> None:
+    notes.append(note.text)
+
+
 TOOLS = [
     FunctionToolCallback.build("weather", weather),
     FunctionToolCallback.build("greeting", greeting),
     FunctionToolCallback.build("cities", lambda: ["Amsterdam", "Oslo"], description="List the cities there are."),
-    FunctionToolCallback.build(
-        "remember", lambda note: notes.append(note.text), description="Remember a note.", input_type=Note
-    ),
+    FunctionToolCallback.build("remember", remember, description="Remember a note."),
 ]
 
 

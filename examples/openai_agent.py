@@ -11,15 +11,15 @@ from typing import Any
 
 from openai import AsyncOpenAI
 
-from toolsearch import Catalog, ToolSearch
+from toolsearch import Catalog, ToolSearch, sendable_messages
 
 
 async def answer(client: AsyncOpenAI, model: str, engine: ToolSearch, question: str) -> str:
     session = engine.session("example")
     messages: list[Any] = [{"role": "user", "content": question}]
     while True:
-        request = session.request("openai", model=model, messages=messages)
-        reply = await client.chat.completions.create(**request)
+        tools = session.request("openai", model=model)
+        reply = await client.chat.completions.create(messages=sendable_messages(messages, "openai"), **tools)
         message = reply.choices[0].message
         messages.append(message.model_dump(exclude_none=True))
         if not message.tool_calls:

@@ -35,7 +35,7 @@ class Shop(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(json.dumps(body).encode())
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *_: object) -> None:  # noqa: A002  the base class has it
         """Say nothing."""
 
 

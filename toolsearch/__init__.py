@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         ToolExecutionErrorProcessor,
         partial_results,
     )
-    from toolsearch.calling.hooks import AfterCall, Allow, BeforeCall, Deny, Edit
+    from toolsearch.calling.hooks import AfterCall, Allow, BeforeCall, Decision, Deny, Edit
     from toolsearch.calling.limits import CallLimits, TurnCounter
     from toolsearch.calling.manager import ToolCallingManager
     from toolsearch.calling.resolvers import (
@@ -126,7 +126,7 @@ if TYPE_CHECKING:
     from toolsearch.gateway.http import http_app
     from toolsearch.gateway.settings import GatewayConfig, read_gateway_config
     from toolsearch.option_values import Unset
-    from toolsearch.session import Session, ToolDelta
+    from toolsearch.session import RequestTools, RequestToolsAndModel, Session, ToolDelta
     from toolsearch.sessions.answering import Found
     from toolsearch.sessions.conversation import Conversation
     from toolsearch.sessions.eviction import (
@@ -219,6 +219,7 @@ if TYPE_CHECKING:
         UserMessage,
     )
     from toolsearch.wire.native_search import NativeSearch
+    from toolsearch.wire.prompts import sendable_messages
     from toolsearch.wire.replies import parse_tool_calls
     from toolsearch.wiring import build_client, build_engine
     from toolsearch_indexes.documents import Hit, ToolDocument
@@ -232,7 +233,7 @@ if TYPE_CHECKING:
     from toolsearch_indexes.onnx_reader import OnnxReader
     from toolsearch_indexes.reader import Reader, open_reader
     from toolsearch_indexes.selection import Selection
-    from toolsearch_indexes.strategies import Strategy
+    from toolsearch_indexes.strategies import Ranking, Strategy
     from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
     from toolsearch_indexes.vector_cache import VectorCache
     from toolsearch_indexes.vector_store import VectorStore
@@ -247,7 +248,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "ToolExecutionErrorProcessor",
         "partial_results",
     ),
-    "toolsearch.calling.hooks": ("AfterCall", "Allow", "BeforeCall", "Deny", "Edit"),
+    "toolsearch.calling.hooks": ("AfterCall", "Allow", "BeforeCall", "Decision", "Deny", "Edit"),
     "toolsearch.calling.limits": ("CallLimits", "TurnCounter"),
     "toolsearch.calling.manager": ("ToolCallingManager",),
     "toolsearch.calling.resolvers": (
@@ -354,7 +355,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch.gateway.http": ("http_app",),
     "toolsearch.gateway.settings": ("GatewayConfig", "read_gateway_config"),
     "toolsearch.option_values": ("Unset",),
-    "toolsearch.session": ("Session", "ToolDelta"),
+    "toolsearch.session": ("RequestTools", "RequestToolsAndModel", "Session", "ToolDelta"),
     "toolsearch.sessions.answering": ("Found",),
     "toolsearch.sessions.conversation": ("Conversation",),
     "toolsearch.sessions.eviction": (
@@ -447,6 +448,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "UserMessage",
     ),
     "toolsearch.wire.native_search": ("NativeSearch",),
+    "toolsearch.wire.prompts": ("sendable_messages",),
     "toolsearch.wire.replies": ("parse_tool_calls",),
     "toolsearch.wiring": ("build_client", "build_engine"),
     "toolsearch_indexes.documents": ("Hit", "ToolDocument"),
@@ -460,7 +462,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch_indexes.onnx_reader": ("OnnxReader",),
     "toolsearch_indexes.reader": ("Reader", "open_reader"),
     "toolsearch_indexes.selection": ("Selection",),
-    "toolsearch_indexes.strategies": ("Strategy",),
+    "toolsearch_indexes.strategies": ("Ranking", "Strategy"),
     "toolsearch_indexes.tool_index": ("ExplainsSearches", "ToolIndex"),
     "toolsearch_indexes.vector_cache": ("VectorCache",),
     "toolsearch_indexes.vector_store": ("VectorStore",),
@@ -515,6 +517,7 @@ __all__ = [
     "ContentsStoreError",
     "Conversation",
     "CountedDefinition",
+    "Decision",
     "DefaultToolExecutionErrorProcessor",
     "DelegatingToolCallbackResolver",
     "Deny",
@@ -592,6 +595,7 @@ __all__ = [
     "Quality",
     "QueryAnswer",
     "QueryFile",
+    "Ranking",
     "Reach",
     "Reader",
     "ReceiptStoreError",
@@ -600,6 +604,8 @@ __all__ = [
     "Refusal",
     "RepeatedCallError",
     "RequestSpan",
+    "RequestTools",
+    "RequestToolsAndModel",
     "RequestWriter",
     "RequestsFileError",
     "ResponseFormat",
@@ -738,6 +744,7 @@ __all__ = [
     "render_results",
     "render_tools",
     "scripted_calls",
+    "sendable_messages",
     "strict_schema",
     "tool",
     "tool_from_function",

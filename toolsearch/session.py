@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NotRequired, Protocol, TypedDict, overload
 
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.calling.inner_call import inner_call
@@ -27,7 +27,6 @@ from toolsearch.tools.output import ToolOutput
 from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
 from toolsearch.wire.formats import RenderedTools, WireFormat, render_change, render_results, render_tool_list
 from toolsearch.wire.native_search import NativeSearch, found_names
-from toolsearch.wire.prompts import conversation_part
 from toolsearch.wire.replies import parse_tool_calls
 from toolsearch.wire.usage import input_tokens
 from toolsearch_indexes.strategies import Strategy
@@ -43,6 +42,23 @@ class ToolDelta:
 
     added: tuple[ToolDefinition, ...] = ()
     removed: tuple[str, ...] = ()
+
+
+class RequestTools(TypedDict):
+    """What a request needs of tools, for the calls of the OpenAI and the Anthropic SDK: give it to them by ``**``.
+
+    tools          in the format's own shape
+    extra_headers  only where the way in which found tools reach the model needs any
+    """
+
+    tools: list[Any]
+    extra_headers: NotRequired[dict[str, str]]
+
+
+class RequestToolsAndModel(RequestTools):
+    """The same with the model that was named; a model that is not known, ``""``, is left out."""
+
+    model: NotRequired[str]
 
 
 class SessionHost(ConversationHost, Protocol):
@@ -95,13 +111,18 @@ class Session:
         *,
         model: str = "",
         cloud: Cloud = "",
-    ) -> list[dict[str, Any]]:
+    ) -> list[Any]:
         """Return the tools for one model request, in *format*: openai, openai-responses, anthropic or mcp.
 
         As `request`, for code that needs no more of it. Without a *model* it is what no model refuses.
         """
-        tools: list[dict[str, Any]] = self.request(format, model=model, cloud=cloud)["tools"]
-        return tools
+        return self.request(format, model=model, cloud=cloud)["tools"]
+
+    @overload
+    def request(self, format: WireFormat, *, cloud: Cloud = "") -> RequestTools: ...
+
+    @overload
+    def request(self, format: WireFormat, *, model: str, cloud: Cloud = "") -> RequestToolsAndModel: ...
 
     def request(
         self,
@@ -109,14 +130,9 @@ class Session:
         *,
         model: str = "",
         cloud: Cloud = "",
-        messages: Sequence[object] | None = None,
-    ) -> dict[str, Any]:
+    ) -> RequestTools:
         """Return what one request needs of tools, to be given to the SDK's call by ``**``: ``tools``, and ``model`` and
         ``extra_headers`` where there are any.
-
-        With *messages*, the conversation so far as the SDK takes it, the request holds that as well. APIs refuse some
-        of what their models answer when it is sent back to them, such as an answer without content: this is put right,
-        the same way in each request, whether or not your loop has kept it.
 
         ``toolSearchTool`` comes first. How found tools reach the model depends on *format*, *model* and *cloud*; see
         `SessionOptions.exposure`. A catalog of a few tools is given whole, by name. Call it once for each request: that
@@ -127,12 +143,14 @@ class Session:
         tools = conversation.tool_list(endpoint)
         conversation.note_request()
         headers = capabilities_of(endpoint).headers.get(tools.mode)
-        return {
-            **({"model": model} if model else {}),
-            "tools": render_tool_list(tools.listed, tools.deferred, format, self._engine.rendered),
-            **({"extra_headers": dict(headers)} if headers else {}),
-            **({} if messages is None else conversation_part(messages, format)),
+        request: RequestToolsAndModel = {
+            "tools": render_tool_list(tools.listed, tools.deferred, format, self._engine.rendered)
         }
+        if model:
+            request["model"] = model
+        if headers:
+            request["extra_headers"] = dict(headers)
+        return request
 
     def delta(
         self,
@@ -217,7 +235,7 @@ class Session:
 
     async def execute(
         self, reply: object, *, context: Mapping[str, Any] | None = None, turn: TurnCounter | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[Any]:
         """Run the tool calls of a model's reply and return the messages to append to the conversation, in its format.
 
         *reply* is what `parse_tool_calls` takes: a reply of the OpenAI or Anthropic SDK, or its tool calls. Without
@@ -250,7 +268,7 @@ class Session:
 
     def execute_sync(
         self, reply: object, *, context: Mapping[str, Any] | None = None, turn: TurnCounter | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[Any]:
         """As `execute`, for code without an event loop. Raises RuntimeError where one is running."""
         return run_sync(self.execute(reply, context=context, turn=turn), "session.execute()")
 

@@ -51,9 +51,6 @@ class PromptModule(Protocol):
     def write_messages(self) -> Callable[[Sequence[Message], NativeSearch | None], Mapping[str, Json]]: ...
 
 
-_MESSAGES: Final = "messages"
-_ITEMS: Final = "input"  # where Responses has them
-
 MODULES: Final[Mapping[WireFormat, PromptModule]] = {
     "openai-responses": openai_responses,
     "openai": openai_chat,
@@ -80,10 +77,14 @@ def render_messages(
     return list(entries)
 
 
-def conversation_part(entries: Iterable[object], wire_format: str) -> dict[str, list[Any]]:
-    """The part of a request that holds the conversation of *entries*, as `PromptModule.sendable` gives them."""
-    module = prompt_module(wire_format)
-    return {_ITEMS if module is openai_responses else _MESSAGES: module.sendable(entries)}
+def sendable_messages(entries: Iterable[object], wire_format: WireFormat) -> list[Any]:
+    """Return the conversation that a loop has collected, *entries* in the format's own shape, as the API takes it.
+
+    APIs refuse some of what their models answer when it is sent back to them, such as an answer without content. That
+    is put right, the same way in each request, whether or not your loop has kept it; the rest stays as it is. Raises
+    BadSettingError for "mcp", whose requests are no prompts.
+    """
+    return prompt_module(wire_format).sendable(entries)
 
 
 def as_reply(entries: Entries, wire_format: str) -> object:

@@ -10,7 +10,7 @@ from openai import AsyncOpenAI
 
 from tests.kit.loopback import Call, LoopbackApi, Raw, Reply
 from tests.kit.tool_search import OPTIONS, TOOLS
-from toolsearch import Catalog, ToolSearch
+from toolsearch import Catalog, ToolSearch, sendable_messages
 from toolsearch.session import Session
 
 SEARCH = Reply(calls=[Call("toolSearchTool", {"query": "select:send_mail"})], thinking="I need mail.")
@@ -36,8 +36,9 @@ def completion(said: dict[str, Any], finish_reason: str) -> Raw:
 async def claude(api: LoopbackApi, session: Session, messages: list[Any], model: str, *, keeps_empty: bool) -> None:
     client = AsyncAnthropic(base_url=api.url, api_key="k", max_retries=0)
     while True:
-        request = session.request("anthropic", model=model, messages=messages)
-        reply = await client.messages.create(max_tokens=100, **request)
+        tools = session.request("anthropic", model=model)
+        sent = sendable_messages(messages, "anthropic")
+        reply = await client.messages.create(max_tokens=100, messages=sent, **tools)
         if reply.content or keeps_empty:
             messages.append({"role": "assistant", "content": reply.content})
         results = await session.execute(reply)
@@ -94,27 +95,16 @@ async def test_claude_goes_on_after_an_answer_that_says_nothing(
     ids=["empty", "cut off", "refused"],
 )
 async def test_chat_completions_goes_on_after_an_answer_whose_content_is_null(
-    api: LoopbackApi, session: Session, said: Any, finish_reason: str, sent: str, as_object: bool
+    api: LoopbackApi, said: Any, finish_reason: str, sent: str, as_object: bool
 ) -> None:
     client = AsyncOpenAI(base_url=api.openai_url, api_key="k", max_retries=0)
     api.script(completion(said, finish_reason), Reply("Hello."))
     messages: list[Any] = [{"role": "user", "content": "Hi."}]
-    reply = await client.chat.completions.create(**session.request("openai", model="gpt-4.1", messages=messages))
+    reply = await client.chat.completions.create(model="gpt-4.1", messages=messages)
     answer = reply.choices[0].message
     messages += [answer if as_object else answer.model_dump(exclude_none=True), {"role": "user", "content": "Hello?"}]
 
-    await client.chat.completions.create(**session.request("openai", model="gpt-4.1", messages=messages))
+    await client.chat.completions.create(model="gpt-4.1", messages=sendable_messages(messages, "openai"))
 
     assert api.refusals == []
     assert api.bodies[1]["messages"][1] == {"role": "assistant", "content": sent}
-
-
-async def test_responses_has_the_conversation_as_its_input(api: LoopbackApi, session: Session) -> None:
-    client = AsyncOpenAI(base_url=api.openai_url, api_key="k", max_retries=0)
-    api.script(Reply("Hello."))
-
-    await client.responses.create(
-        **session.request("openai-responses", model="gpt-5", messages=[{"role": "user", "content": "Hi."}])
-    )
-
-    assert (api.refusals, api.bodies[0]["input"]) == ([], [{"role": "user", "content": "Hi."}])

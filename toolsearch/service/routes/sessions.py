@@ -38,6 +38,7 @@ from toolsearch.service.routes.corpus_asked import corpus_asked
 from toolsearch.service.service import Service, the_service
 from toolsearch.service.sessions import KeptSession, SessionFigures, SessionPlan
 from toolsearch.service.times import time_of
+from toolsearch.session import RequestTools
 from toolsearch.sessions import choices
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.summaries import summary_of
@@ -204,14 +205,14 @@ class _Request:
     The tokens of all tools in reach are estimated.
     """
 
-    given: dict[str, Any]
+    given: RequestTools
     in_reach: int
     listed: int
     sent_tokens: int
     all_tools_tokens: int
 
 
-def _requested(ask: Callable[[], dict[str, Any]], conversation: Conversation) -> _Request:
+def _requested(ask: Callable[[], RequestTools], conversation: Conversation) -> _Request:
     state, view = conversation.state, conversation.view
     before = state.counters.sent_tokens
     given = ask()
