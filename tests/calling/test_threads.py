@@ -17,7 +17,7 @@ from toolsearch.threads import ThreadCache, in_thread
 from toolsearch.tools.callbacks import run_function
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.decorator import tool_from_function
-from toolsearch.tools.definition import Tool, ToolMetadata
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolMetadata
 from toolsearch.tools.output import ToolOutput
 
 PATIENCE_S = 30  # how long a thread waits for what never comes if a test fails
@@ -323,6 +323,37 @@ async def test_a_plain_tool_may_run_another_on_a_loop_of_its_own():
         return asyncio.run(run_function(quick))
 
     assert [result.text for result in await call(ToolCallingManager(max_threads=1), plain(nested))] == ["quick"]
+
+
+class PlainCallback:
+    """A `ToolCallback` without async."""
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self.function = function
+
+    def call(self, *_: object) -> object:
+        return self.function()
+
+
+async def test_a_callback_with_a_plain_call_runs_in_a_thread_while_the_loop_goes_on(gate: Gate):
+    made = Tool(ToolDefinition("hang"), PlainCallback(gate.hang))
+    calling = asyncio.create_task(call(ToolCallingManager(), made))
+    await gate.has_begun()
+    gate.go.set()
+
+    assert [(result.text, result.is_error) for result in await calling] == [("at last", False)]
+
+
+async def test_a_callback_with_a_plain_call_has_its_time_as_any_tool_and_may_return_what_is_to_be_awaited(gate: Gate):
+    async def later() -> str:
+        return "later"
+
+    hanging = Tool(ToolDefinition("hang"), PlainCallback(gate.hang), ToolMetadata(timeout_s=0.01))
+    [late] = await call(ToolCallingManager(), hanging)
+    [awaited] = await call(ToolCallingManager(), Tool(ToolDefinition("later"), PlainCallback(later)))
+    gate.go.set()
+
+    assert (late.error_code, awaited.text) == ("tool_timeout", "later")
 
 
 LARGE = list(range(1_001))

@@ -28,11 +28,14 @@ from toolsearch import (
     ChatModel,
     ChatRequest,
     ChatResponse,
+    Decision,
     Deny,
+    Edit,
     Encoder,
     Endpoint,
     EvictionStrategy,
     Explanation,
+    JsonObject,
     LiveSource,
     LoadReport,
     PassThrough,
@@ -52,9 +55,12 @@ from toolsearch import (
     Strategy,
     Tool,
     ToolCall,
+    ToolCallback,
     ToolCallingManager,
+    ToolCallResultConverter,
     ToolContext,
     ToolDefinition,
+    ToolMetadata,
     ToolReference,
     ToolResult,
     ToolSearch,
@@ -160,7 +166,23 @@ class Parrot:
             yield chunk
 
 
-def only_reading(call: ToolCall, tool: Tool, context: ToolContext) -> Allow | Deny:
+class Plain:
+    """A `ToolCallback` without async."""
+
+    def call(self, arguments: JsonObject, context: ToolContext) -> str:
+        return str(arguments)
+
+
+class Exclaimed:
+    """A `ToolCallResultConverter`."""
+
+    def convert(self, value: Any, return_type: Any) -> str:
+        return f"{value}!"
+
+
+def only_reading(call: ToolCall, tool: Tool, context: ToolContext) -> Decision:
+    if call.parsed_arguments.get("limit", 0) > 10:
+        return Edit({**call.parsed_arguments, "limit": 10})
     return Allow() if tool.definition.annotations.get("readOnlyHint") else Deny("this may only read")
 
 
@@ -175,6 +197,9 @@ eviction: EvictionStrategy = ForgetNothing()
 persistence: SessionPersistence = Kept()
 advisor: Advisor = Loud()
 model: ChatModel = Parrot()
+callback: ToolCallback = Plain()
+converter: ToolCallResultConverter = Exclaimed()
+metadata = [ToolMetadata(result_converter=each) for each in (converter, str)]
 before: BeforeCall = only_reading
 after: AfterCall = unchanged
 

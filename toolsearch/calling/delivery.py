@@ -15,7 +15,7 @@ from toolsearch.tools.blocks import text_block
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.containment import contained
 from toolsearch.tools.output import ToolOutput
-from toolsearch.tools.results import ToolCallResultConverter
+from toolsearch.tools.results import Converter, converted_by
 
 _T = TypeVar("_T")
 
@@ -27,7 +27,8 @@ async def converted(admitted: Admitted, value: object, max_characters: int) -> T
     call, metadata = admitted.call, admitted.tool.metadata
     is_failure = isinstance(value, ToolOutput) and value.is_error  # a converter must not turn it into a success
     if metadata.result_converter is not None and not is_failure:
-        value = await _off_the_loop_if_large(partial(_converted, metadata.result_converter), value)
+        convert = partial(_converted, metadata.result_converter, admitted.tool.callback)
+        value = await _off_the_loop_if_large(convert, value)
     output = await _off_the_loop_if_large(partial(_output, max_characters), value)
     return ToolResult(
         call_id=call.id,
@@ -47,9 +48,9 @@ def failure(call: ToolCall, message: str, error: Exception, max_characters: int)
     return ToolResult(call.id, call.name, output.content, is_error=True, error_code=code)
 
 
-def _converted(converter: ToolCallResultConverter, value: object) -> object:
+def _converted(converter: Converter, callback: object, value: object) -> object:
     with contained("the tool's converter"):
-        return converter(value)
+        return converted_by(converter, value, callback)
 
 
 def _output(max_characters: int, value: object) -> ToolOutput:

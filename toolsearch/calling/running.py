@@ -7,6 +7,7 @@ from typing import cast
 
 from toolsearch.calling.tool_threads import ToolThreads
 from toolsearch.errors import ToolTimeoutError
+from toolsearch.tools.callbacks import run_callback
 from toolsearch.tools.containment import contained
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
 from toolsearch.tools.json_types import JsonObject
@@ -26,7 +27,7 @@ async def run_tool(
     try:
         async with deadline:
             with contained("the tool"), threads.serving(tool.name, deadline):
-                return await callback.call(arguments, context)
+                return await run_callback(callback, arguments, context)
     except TimeoutError as error:
         if not deadline.expired():
             raise  # the tool's own

@@ -10,10 +10,11 @@ from typing import cast
 from toolsearch.catalog.loading import open_source, split_prefix
 from toolsearch.catalog.source import LoadReport, Source
 from toolsearch.errors import ToolExecutionError
-from toolsearch.tools.callbacks import run_function
+from toolsearch.tools.callbacks import run_callback, run_function
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import SEPARATOR
+from toolsearch.tools.results import converted_by
 
 
 class ReopenedSources:
@@ -83,6 +84,6 @@ class ReopenedCallback:
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
         tool = await run_function(self.sources.find, self.spec, self.server, self.name)
-        value = await cast("ToolCallback", tool.callback).call(arguments, context)
-        converter = tool.metadata.result_converter  # a function, so it was not stored with the rest of the metadata
-        return value if converter is None else converter(value)
+        value = await run_callback(cast("ToolCallback", tool.callback), arguments, context)
+        converter = tool.metadata.result_converter  # code, so it was not stored with the rest of the metadata
+        return value if converter is None else converted_by(converter, value, tool.callback)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from toolsearch.errors import ToolNotHereError
 from toolsearch.service.stored_tools import definition_of
 from toolsearch.storage.contents import StoredTool
+from toolsearch.tools.callbacks import run_callback
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
 from toolsearch.tools.json_types import JsonObject
 
@@ -49,4 +50,4 @@ class _Registered:
         callback = self.tools.find(self.tenant, self.spec, self.row)
         if callback is None:
             raise ToolNotHereError(self.row.name)
-        return await callback.call(arguments, context)
+        return await run_callback(callback, arguments, context)

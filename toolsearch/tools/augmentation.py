@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from toolsearch.errors import BadToolError
-from toolsearch.tools.callbacks import run_function
+from toolsearch.tools.callbacks import run_callback, run_function
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext, ToolDefinition
 from toolsearch.tools.input_type import InputType
 from toolsearch.tools.json_types import Json, JsonObject
@@ -108,13 +108,17 @@ class _AugmentedCallback:
         self._consumer = consumer
         self._remove = remove
 
+    @property
+    def return_type(self) -> Any:
+        return getattr(self._inner, "return_type", Any)
+
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
         names = self._fields.schema["properties"].keys()
         further = self._fields.parse({name: value for name, value in arguments.items() if name in names})
         event = AugmentedArguments(self._definition, arguments, further, context)
         await run_function(self._consumer, event)
         own = {name: value for name, value in arguments.items() if name not in names}
-        return await self._inner.call(own if self._remove else arguments, context)
+        return await run_callback(self._inner, own if self._remove else arguments, context)
 
 
 def _joined(own: JsonObject, further: JsonObject) -> JsonObject:

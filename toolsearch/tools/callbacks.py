@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from toolsearch.threads import in_thread
 from toolsearch.tools.containment import contained
-from toolsearch.tools.definition import ToolContext
+from toolsearch.tools.definition import ToolCallback, ToolContext
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.signature import FunctionSignature, read_signature
 
@@ -42,6 +42,10 @@ class FunctionCallback:
         """A function is pickled by its name, and its signature is read from it again."""
         return _read_again, (self._function,)
 
+    @property
+    def return_type(self) -> Any:
+        return self._signature.return_type
+
     def bound_to(self, method: Callable[..., Any]) -> FunctionCallback:
         """Return this for a method of an object, where this was made of the function in the class body."""
         return FunctionCallback(method, self._signature)
@@ -54,6 +58,11 @@ class FunctionCallback:
 
 def _read_again(function: Callable[..., Any]) -> FunctionCallback:
     return FunctionCallback(function, read_signature(function, {}))
+
+
+async def run_callback(callback: ToolCallback, arguments: JsonObject, context: ToolContext) -> object:
+    """Return what *callback* returns; a plain ``call`` runs in a worker thread, as plain functions do."""
+    return await run_function(callback.call, arguments, context)
 
 
 async def run_function(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

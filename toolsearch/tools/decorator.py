@@ -15,7 +15,7 @@ from toolsearch.tools.docstrings import read_docstring
 from toolsearch.tools.given_schema import require_callable_by, require_schema
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import in_words, namespaced, require_legal_name, title_with_name
-from toolsearch.tools.results import ToolCallResultConverter
+from toolsearch.tools.results import Converter, require_converter
 from toolsearch.tools.signature import UnresolvedAnnotationError, read_signature, underlying
 
 AnyFunction = TypeVar("AnyFunction", bound="Callable[..., Any] | classmethod[Any, ..., Any] | staticmethod[..., Any]")
@@ -61,7 +61,7 @@ def tool(
     annotations: JsonObject | None = None,
     return_direct: bool = False,
     timeout_s: float | None = None,
-    result_converter: ToolCallResultConverter | None = None,
+    result_converter: Converter | None = None,
     examples: Iterable[str] = (),
 ) -> Callable[[AnyFunction], AnyFunction]: ...
 
@@ -75,7 +75,7 @@ def tool(
     annotations: JsonObject | None = None,
     return_direct: bool = False,
     timeout_s: float | None = None,
-    result_converter: ToolCallResultConverter | None = None,
+    result_converter: Converter | None = None,
     examples: Iterable[str] = (),
 ) -> Any:
     """Define a tool by a function's signature and docstring; usable bare (``@tool``) or with options.
@@ -89,7 +89,7 @@ def tool(
     annotations        MCP's hints, such as ``{"readOnlyHint": True}``
     return_direct      the result goes to the caller instead of the model
     timeout_s          seconds that one call may take
-    result_converter   turns what the function returns into what the model reads
+    result_converter   a `ToolCallResultConverter`, or a function that makes of the result what the model reads
     examples           what users ask for when they need the tool: they are searched, and no model is shown them
     Raises BadToolError at once if the function cannot be a tool.
     """
@@ -170,10 +170,8 @@ def checked_metadata(metadata: ToolMetadata) -> ToolMetadata:
     """Return *metadata*. Raises BadToolError for a value that no call could use."""
     if metadata.timeout_s is not None and not metadata.timeout_s > 0:
         raise BadToolError(f"timeout_s must be positive, got {metadata.timeout_s}")
-    if metadata.result_converter is not None and not callable(metadata.result_converter):
-        raise BadToolError("result_converter must be a function of one value")
-    if inspect.iscoroutinefunction(metadata.result_converter):
-        raise BadToolError("result_converter must be a plain function; do what has to wait in the tool itself")
+    if metadata.result_converter is not None:
+        require_converter(metadata.result_converter)
     return metadata
 
 

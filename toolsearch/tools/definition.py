@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 from toolsearch.errors import BadToolError
 from toolsearch.option_values import name_list
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.tools.results import ToolCallResultConverter
+from toolsearch.tools.results import Converter
 from toolsearch_indexes.documents import Confidence
 
 NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
@@ -93,7 +93,7 @@ class ToolMetadata:
 
     return_direct: bool = False  # the result goes to the caller, not back to the model
     timeout_s: float | None = None  # for one call; None: the manager's default
-    result_converter: ToolCallResultConverter | None = None  # None: blocks, text and JSON as the manager makes them
+    result_converter: Converter | None = None  # None: blocks, text and JSON as the manager makes them
 
 
 class ToolContext(dict[str, Any]):
@@ -101,12 +101,16 @@ class ToolContext(dict[str, Any]):
 
 
 class ToolCallback(Protocol):
-    """Runs a tool. Safe to call concurrently."""
+    """Runs a tool. Safe to call concurrently.
 
-    async def call(self, arguments: JsonObject, context: ToolContext) -> object:
+    One that knows the type of what it returns may say so by an attribute ``return_type``, for converters.
+    """
+
+    def call(self, arguments: JsonObject, context: ToolContext) -> object:
         """Run with *arguments*, which fit the tool's input schema, and return any value.
 
-        An ordinary exception is a failed call, reported to the model as a result. Cancellation must be let through.
+        It may be ``async``; a plain one runs in a worker thread. An ordinary exception is a failed call. Cancellation
+        must be let through.
         """
         ...
 

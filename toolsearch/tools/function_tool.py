@@ -28,6 +28,10 @@ class FunctionToolCallback:
         self._input_type = input_type
         self._shape = shape
 
+    @property
+    def return_type(self) -> Any:
+        return type_hints(self._function).get("return", Any)
+
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
         """Raises BadArgumentsError if *arguments* do not make an input, else whatever the function raises."""
         values: dict[str, Any] = {"context": context}

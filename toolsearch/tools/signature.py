@@ -51,6 +51,7 @@ class FunctionSignature:
     """
 
     input_schema: JsonObject
+    return_type: Any
     _signature: inspect.Signature
     _model: type[BaseModel]
     _context_names: tuple[str, ...]
@@ -104,7 +105,7 @@ def read_signature(
             fields[f"p{len(fields)}"] = _model_field(parameter, annotation, descriptions.get(parameter.name))
     open_ended = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
     model, schema = _make_model(fields, open_ended=open_ended or not closed, closed=closed)
-    return FunctionSignature(schema, signature, model, context_names)
+    return FunctionSignature(schema, hints.get("return", Any), signature, model, context_names)
 
 
 def _require_result(annotation: Any) -> None:

@@ -14,6 +14,7 @@ from toolsearch.errors import NotCallableHereError, ToolGoneError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.service.toolset_specs import ToolsetMember
+from toolsearch.tools.callbacks import run_callback
 from toolsearch.tools.definition import Tool, ToolCallback, ToolContext
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.interface import Downstream
@@ -44,7 +45,7 @@ class ByCallback:
     tool: CatalogTool
 
     async def call(self, arguments: JsonObject, context: ToolContext) -> object:
-        return await self._callback().call(arguments, context)
+        return await run_callback(self._callback(), arguments, context)
 
     def _callback(self) -> ToolCallback:
         tool = self.tool.get()
