@@ -21,6 +21,7 @@ from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.decorator import tool_from_function
 from toolsearch.tools.definition import ToolContext
 from toolsearch.tools.params import ToolParam
+from toolsearch.tools.schema_generator import json_schema_of
 from toolsearch.tools.strict import strict_schema
 
 
@@ -145,6 +146,44 @@ async def test_tool_param_makes_fields_of_models_and_dataclasses_optional_at_any
     assert (data.more, data.count) == (None, 3)
     told: Data = await run(tool_from_function(f), data={"model": {"place": "Rome", "unit": "celsius"}, "count": 1})
     assert (told.model.unit, told.count) == (Unit.C, 1)
+
+
+async def test_tool_param_requires_fields_at_any_depth_whatever_default_they_have() -> None:
+    class Model(BaseModel):
+        unit: Annotated[str, ToolParam("The unit.", required=True)] = "celsius"
+        day: Annotated[date | None, ToolParam(required=True)] = None
+        hour: int = 12
+
+    class Typed(TypedDict, total=False):
+        model: Annotated[Model, ToolParam("Which.", required=True)]
+        words: list[Annotated[str, ToolParam(required=True)]]
+
+    @dataclass
+    class Data:
+        early: Annotated[int, ToolParam(required=True)] = 1
+        typed: Annotated[Typed | None, ToolParam(required=True)] = None
+        late: int = 2
+
+    def f(data: Data) -> Data:
+        return data
+
+    made = tool_from_function(f)
+    definitions = schema_of(f)["$defs"]
+    assert {name: each.get("required") for name, each in definitions.items()} == {
+        "Model": ["unit", "day"],
+        "Typed": ["model"],
+        "Data": ["early", "typed"],
+    }
+    assert definitions["Model"]["properties"]["unit"] == {"type": "string", "description": "The unit."}
+    assert definitions["Model"]["properties"]["hour"] == {"type": "integer", "default": 12}
+    assert "x-toolsearch" not in json.dumps(made.definition.input_schema)
+    assert "x-toolsearch" not in json.dumps(json_schema_of(Data, additional_properties=True))
+
+    told: Data = await run(made, data={"early": 3, "typed": {"model": {"unit": "kelvin", "day": None}}})
+    assert told.typed == {"model": Model(unit="kelvin")}
+    call = ToolCall("1", "f", json.dumps({"data": {"early": 3, "typed": {"model": {"day": None}}}}))
+    (refused,) = await ToolCallingManager().execute([call], AttachedTools([made]))
+    assert (refused.error_code, "unit" in refused.text) == ("bad_arguments", True)
 
 
 async def test_a_field_of_a_typed_dict_is_optional_by_not_required() -> None:

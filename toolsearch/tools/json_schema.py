@@ -13,8 +13,9 @@ from pydantic import TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
-from toolsearch.tools.json_types import Json
-from toolsearch.tools.schema_walk import free_name, rebuilt, with_refs
+from toolsearch.tools.json_types import Json, JsonObject
+from toolsearch.tools.params import REQUIRED
+from toolsearch.tools.schema_walk import free_name, is_schema, rebuilt, with_refs
 
 
 def schema_of(adapter: TypeAdapter[Any], *, closed: bool = True) -> dict[str, Json]:
@@ -24,6 +25,7 @@ def schema_of(adapter: TypeAdapter[Any], *, closed: bool = True) -> dict[str, Js
     """
     schema = adapter.json_schema(schema_generator=_CompactSchema)
     schema.pop("title", None)
+    schema = rebuilt(rebuilt(schema, _with_required), _without_marks)
     return rebuilt(schema, _closed) if closed else schema
 
 
@@ -84,6 +86,24 @@ def _is_derived(title: str, own_name: str) -> bool:
     """Whether nobody wrote *title*: it is the name of a type, or ``Page[...]`` for ``Page_int_``."""
     origin, bracket, _ = title.partition("[")
     return own_name.startswith(f"{origin}_") if bracket else title == own_name
+
+
+def _with_required(node: dict[str, Json]) -> dict[str, Json]:
+    """Require the properties whose `ToolParam` says so, whatever default they have."""
+    properties: JsonObject = node.get("properties", {})
+    marked = {name for name, schema in properties.items() if is_schema(schema) and REQUIRED in schema}
+    if marked:
+        node["properties"] = {
+            name: {key: value for key, value in schema.items() if key != "default"} if name in marked else schema
+            for name, schema in properties.items()
+        }
+        node["required"] = [name for name in properties if name in marked or name in node.get("required", ())]
+    return node
+
+
+def _without_marks(node: dict[str, Json]) -> dict[str, Json]:
+    node.pop(REQUIRED, None)
+    return node
 
 
 def _closed(node: dict[str, Json]) -> dict[str, Json]:

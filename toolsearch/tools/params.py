@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     from pydantic_core import CoreSchema
 
 
+REQUIRED = "x-toolsearch-required"  # on the schema of a field, until the object around it is known
+
+
 @dataclass(frozen=True, slots=True)
 class ToolParam:
     """Goes into ``Annotated``, on a parameter or on a field of a model, dataclass or TypedDict at any depth.
 
     description  before a bare string in the same ``Annotated``, a pydantic Field's, and the docstring's
     required     before a default and before Optional, which both make a parameter optional. What is optional, has no
-                 default and is left out is None. On a field only False counts, and a field of a TypedDict needs
-                 `NotRequired` for it.
+                 default and is left out is None. A field of a TypedDict needs `NotRequired` for False.
     """
 
     description: str = ""
@@ -37,6 +39,8 @@ class ToolParam:
         schema = dict(handler(core_schema))
         if self.required is False:
             schema.pop("default", None)  # None stands for nothing, and need not be of the field's type
+        if self.required:
+            schema[REQUIRED] = True
         if self.description:
             schema["description"] = self.description
         return schema
