@@ -14,8 +14,10 @@ from toolsearch.chat.advisor import ChatRequest
 from toolsearch.chat.agent_tool import chat_tool
 from toolsearch.chat.client import ChatClient, PromptSpec
 from toolsearch.chat.model import ChatOptions, Prompt
+from toolsearch.chat.telemetry_model import TelemetryModel
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.errors import BadSettingError, BadToolError, ChatModelError, DuplicateToolError, UnknownToolError
+from toolsearch.telemetry import Telemetry
 from toolsearch.tools.decorator import tool, tool_from_function
 from toolsearch.tools.definition import Tool, ToolContext
 from toolsearch.wire.aggregate import aggregate
@@ -392,6 +394,51 @@ async def test_waiting_is_refused_where_an_event_loop_runs() -> None:
 def test_what_is_raised_reaches_a_caller_that_waits() -> None:
     with pytest.raises(ChatModelError, match="down"):
         ChatClient(ScriptedModel(ChatModelError("down"))).prompt("x").call_sync()
+
+
+# Options of the model's own
+
+
+class Equipped(ScriptedModel):
+    """A model that brings tools and options for every client."""
+
+    default_options = ChatOptions(
+        temperature=0.5, max_tokens=100, tools=(tool_from_function(add),), tool_context={"user": "Ada", "room": 1}
+    )
+
+
+@either_way
+async def test_the_tools_of_a_model_are_offered_and_run_for_every_client(run: Any) -> None:
+    model = Equipped(ADDS, says("5."))
+
+    response = await run(ChatClient(model, tools=[subtract]).prompt("2 + 3?"))
+
+    assert response.text == "5."
+    assert names(model.prompts[0]) == ["add", "subtract"]
+    assert model.prompts[1].messages[-1].results[0].text == "5"
+
+
+async def test_what_a_client_and_a_request_say_goes_before_the_options_of_the_model() -> None:
+    model = Equipped(says("1"), says("2"))
+    client = ChatClient(
+        TelemetryModel(model, Telemetry()), options=ChatOptions(temperature=0.1), tool_context={"room": 2}
+    )
+
+    await client.prompt("x").options(ChatOptions(max_tokens=7)).call()
+    await client.prompt("x").call()
+
+    asked = [prompt.options for prompt in model.prompts]
+    assert [(each.temperature, each.max_tokens) for each in asked] == [(0.1, 7), (0.1, 100)]
+    assert dict(asked[0].tool_context) == {"user": "Ada", "room": 2}
+
+
+async def test_two_tools_of_one_name_of_model_and_client_are_an_error() -> None:
+    @tool(name="add")
+    def another(a: int) -> int:
+        return a
+
+    with pytest.raises(DuplicateToolError):
+        await ChatClient(Equipped(), tools=[another]).prompt("x").call()
 
 
 # Agents as tools

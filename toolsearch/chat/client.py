@@ -11,7 +11,7 @@ from toolsearch.calling.resolvers import ToolCallbackResolver
 from toolsearch.chat.advisor import Advisor, Chain, ChatRequest, chain_of
 from toolsearch.chat.closing import closing
 from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
-from toolsearch.chat.options import merged
+from toolsearch.chat.options import default_options_of, merged
 from toolsearch.chat.response_format import Answer, ResponseFormat
 from toolsearch.chat.tool_calling import ToolCallingAdvisor
 from toolsearch.chat.typed_answers import TypedAnswerAdvisor
@@ -64,7 +64,7 @@ class ChatClient:
             given_tool_context=dict(tool_context or {}),
             default_system=system,
             given_advisors=tuple(advisors),
-            given_options=options or ChatOptions(),
+            given_options=merged(default_options_of(model), options or ChatOptions()),
             runs_tools=execute_tools,
         )
 

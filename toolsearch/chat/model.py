@@ -47,6 +47,9 @@ class ChatModel(Protocol):
 
     One whose provider holds answers to a schema says so by an attribute ``native_response_format = True``, and sends it
     `ChatOptions.response_format`. Other models are told of it in words, by the client.
+
+    One that has options for every client, tools among them, has them in an attribute `default_options`: what a client
+    and a request say goes before them, and tools and contexts are merged. To a prompt of your own they are not added.
     """
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from toolsearch.chat.model import ChatOptions
+from toolsearch.chat.model import ChatModel, ChatOptions
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.providers import as_tools
 
@@ -28,6 +28,12 @@ def merged(defaults: ChatOptions, request: ChatOptions) -> ChatOptions:
         response_format=defaults.response_format if request.response_format is None else request.response_format,
         extra={**defaults.extra, **request.extra},
     )
+
+
+def default_options_of(model: ChatModel) -> ChatOptions:
+    """The options that *model* has for every client, if it has any."""
+    options: object = getattr(model, "default_options", None)
+    return options if isinstance(options, ChatOptions) else ChatOptions()
 
 
 def _union(first: Iterable[Tool], second: Iterable[Tool]) -> tuple[Tool, ...]:

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from toolsearch.chat.closing import closing
-from toolsearch.chat.model import ChatModel, Prompt
+from toolsearch.chat.model import ChatModel, ChatOptions, Prompt
+from toolsearch.chat.options import default_options_of
 from toolsearch.chat.typed_prompt import has_native_response_format
 from toolsearch.telemetry import ChatSpan, Telemetry
 from toolsearch.tools.definition import ToolDefinition
@@ -46,6 +47,10 @@ class TelemetryModel:
     @property
     def native_tool_search(self) -> bool:
         return self._model.native_tool_search
+
+    @property
+    def default_options(self) -> ChatOptions:
+        return default_options_of(self._model)
 
     @property
     def native_response_format(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from toolsearch.chat.model import Prompt
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.models.anthropic_turn import AnthropicTurn
 from toolsearch.chat.models.betas import betas_in, with_betas
 from toolsearch.chat.models.clouds import cloud_of
@@ -71,6 +71,7 @@ class AnthropicModel:
         cloud: Cloud | None = None,
         native_tool_search: bool | None = None,
         native_response_format: bool | None = None,
+        default_options: ChatOptions | None = None,
     ) -> None:
         require_sdk("anthropic", "a model of Anthropic")
         from anthropic import AnthropicError, AsyncAnthropic
@@ -78,6 +79,7 @@ class AnthropicModel:
         if max_continuations < 0:
             raise BadSettingError(f"max_continuations must be 0 or more, got {max_continuations}")
         self.model = model
+        self.default_options = default_options or ChatOptions()
         with translated(model, AnthropicError):
             self._clients = Clients(client, lambda: AsyncAnthropic(base_url=base_url, api_key=api_key))
         self._max_tokens = max_tokens

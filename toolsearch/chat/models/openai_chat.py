@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from toolsearch.chat.model import Prompt
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.models.clouds import cloud_of
 from toolsearch.chat.models.sdk import Clients, refuse_deferred, require_sdk, schema_to_send, translated
 from toolsearch.chat.models.strict_tools import StrictTools
@@ -62,8 +62,10 @@ class OpenAIChatModel:
         stream_usage: bool = True,
         strict: bool = False,
         native_response_format: bool = True,
+        default_options: ChatOptions | None = None,
     ) -> None:
         self.model = model
+        self.default_options = default_options or ChatOptions()
         self._clients = openai_clients(model, client, base_url, api_key)
         self.endpoint = openai_endpoint(openai_chat.PROVIDER, model, cloud, self._clients)
         self._max_tokens_field = max_tokens_field

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from toolsearch.chat.model import Prompt
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.models.openai_chat import openai_clients, openai_endpoint
 from toolsearch.chat.models.sdk import laid_over, refuse_deferred, schema_to_send, translated
 from toolsearch.chat.models.strict_tools import StrictTools
@@ -57,8 +57,10 @@ class OpenAIResponsesModel:
         store: bool = False,
         strict: bool = False,
         native_tool_search: bool | None = None,
+        default_options: ChatOptions | None = None,
     ) -> None:
         self.model = model
+        self.default_options = default_options or ChatOptions()
         self._clients = openai_clients(model, client, base_url, api_key)
         self._store = store
         self._strict = strict

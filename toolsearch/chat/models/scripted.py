@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
 
-from toolsearch.chat.model import Prompt
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.errors import ChatModelError
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.json_types import JsonObject
@@ -28,9 +28,11 @@ class ScriptedModel:
         self,
         *replies: ScriptedReply,
         native_tool_search: bool = False,
+        default_options: ChatOptions | None = None,
         endpoint: Endpoint = Endpoint("scripted"),  # noqa: B008  it is frozen
     ) -> None:
         self.endpoint = endpoint
+        self.default_options = default_options or ChatOptions()
         self.prompts: list[Prompt] = []
         self._replies = iter(replies)
         self._native_tool_search = native_tool_search
