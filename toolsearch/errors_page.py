@@ -24,8 +24,9 @@ The message says what was wrong with this very call; programs go by the code. `T
 
 A code reaches you in one of these ways:
 
-- **In Python** as `error.code` of what is raised. A tool that fails raises nothing: its `ToolResult` has `is_error` and
-  an `error_code`, and the model reads the text.
+- **In Python** as `error.code` of what is raised. A tool that fails raises nothing, unless
+  [your application](calling.md#failures) has to know: its `ToolResult` has `is_error` and an `error_code`, and the
+  model reads the text.
 - **From the service** in `application/problem+json`, as `code`.
 - **From the gateway** in a result with `isError`, under `toolsearch/error` in its `_meta`.
 - **On the command line** with `--json`, as `code`.

@@ -30,7 +30,7 @@ RESULTS = {  # by the search and the calls of a turn: the text, and whether the 
         ),
         ("the call was denied: closed on Sundays", True),
         ("booked on Monday", False),
-        ("RuntimeError: all rooms are taken", True),
+        ("all rooms are taken", True),
     ],
 }
 

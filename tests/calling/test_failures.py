@@ -12,7 +12,7 @@ from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.failures import DefaultToolExecutionErrorProcessor, partial_results
 from toolsearch.calling.limits import CallLimits
 from toolsearch.calling.manager import ToolCallingManager
-from toolsearch.errors import CallLimitError, ServerUnavailableError, ToolExecutionError
+from toolsearch.errors import CallLimitError, ServerUnavailableError, ToolExecutionError, ToolTimeoutError
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.containment import contained
 from toolsearch.tools.decorator import tool_from_function
@@ -60,12 +60,12 @@ def batch(*names: str) -> list[ToolCall]:
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (ValueError("no such file"), "ValueError: no such file"),
-        (KeyError("city"), "KeyError: 'city'"),
+        (ValueError("no such file"), "no such file"),
+        (KeyError("city"), "'city'"),
         (ServerUnavailableError("the server 'git' is down"), "the server 'git' is down"),
     ],
 )
-def test_the_model_is_told_the_type_and_message_of_an_error_and_of_one_of_ours_the_message(error, told):
+def test_the_model_is_told_the_message_of_an_error_alone(error, told):
     assert DefaultToolExecutionErrorProcessor().process(error, CALL, SAVE) == told
 
 
@@ -120,7 +120,36 @@ def test_a_listed_error_and_its_subclasses_are_raised_unwrapped(error: Exception
 def test_an_error_that_is_not_listed_is_told_to_the_model():
     processor = DefaultToolExecutionErrorProcessor(reraise=[UnreadableError])
 
-    assert processor.process(PermissionError("not yours"), CALL, SAVE) == "PermissionError: not yours"
+    assert processor.process(PermissionError("not yours"), CALL, SAVE) == "not yours"
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("/srv/key: denied"), FileNotFoundError("/srv/key"), ConnectionError("10.0.0.1")]
+)
+def test_what_disk_and_network_raise_is_the_applications_by_default(error: Exception):
+    with pytest.raises(OSError, match=str(error)) as raised:
+        DefaultToolExecutionErrorProcessor().process(error, CALL, SAVE)
+
+    assert raised.value is error
+    assert DefaultToolExecutionErrorProcessor(reraise=()).process(error, CALL, SAVE) == str(error)
+
+
+@pytest.mark.parametrize("error", [ToolTimeoutError("too slow"), ServerUnavailableError("down")])
+def test_an_error_of_ours_is_the_models_although_it_is_an_os_error_too(error: Exception):
+    assert isinstance(error, OSError)
+    assert DefaultToolExecutionErrorProcessor().process(error, CALL, SAVE) == str(error)
+
+
+async def test_a_tool_that_cannot_read_its_file_ends_the_turn_and_shows_the_model_nothing_of_it():
+    attached = AttachedTools([save_that_raises(FileNotFoundError("/srv/key")), SLOW])
+
+    with pytest.raises(FileNotFoundError) as raised:
+        await ToolCallingManager().execute(batch("slow", "save"), attached)
+
+    assert [result.text for result in partial_results(raised.value)] == [
+        "late",
+        "the tool failed, and its application has to see to that",
+    ]
 
 
 # In a batch
@@ -137,7 +166,7 @@ async def test_an_error_that_ends_the_turn_is_raised_once_its_siblings_are_done_
     assert raised.value is error
     assert [(result.call_id, result.text, result.error_code) for result in partial_results(raised.value)] == [
         ("slow", "late", None),
-        ("save", "the tool failed, and that ended the turn", "tool_failed"),
+        ("save", "the tool failed, and its application has to see to that", "tool_failed"),
         ("gone", "no tool named 'gone'", "unknown_tool"),
     ]
 

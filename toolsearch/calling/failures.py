@@ -26,34 +26,33 @@ class ToolExecutionErrorProcessor(Protocol):
 
 
 class DefaultToolExecutionErrorProcessor:
-    """Tells the model the error's type and message; of an error of ours, what `text_for_model` has of it.
+    """Tells the model the error's message; of an error of ours, what `text_for_model` has of it.
 
     always_raise  end the turn at every failure, with ToolExecutionError, whose ``__cause__`` is the tool's error; an
                   error of ours is raised as it is
     reraise       types of errors, with their subclasses, that are the application's to handle, not the model's: they
-                  are raised as they are
+                  are raised as they are. By default every OSError that is not one of ours, since a model can do nothing
+                  about a disk or a network; ``()`` has the model told of them, too
     """
 
-    def __init__(self, *, always_raise: bool = False, reraise: Sequence[type[Exception]] = ()) -> None:
+    def __init__(self, *, always_raise: bool = False, reraise: Sequence[type[Exception]] | None = None) -> None:
         self._always_raise = always_raise
-        self._reraise = tuple(reraise)
+        self._reraise = None if reraise is None else tuple(reraise)
 
     def process(self, error: Exception, call: ToolCall, tool: Tool) -> str:  # noqa: ARG002  as the protocol has it
-        if isinstance(error, self._reraise):
+        if self._is_for_the_application(error):
             raise error
-        message = _told(error) or f"Exception occurred in tool: {tool.name} ({type(error).__name__})"
+        message = text_for_model(error).strip() or f"Exception occurred in tool: {tool.name} ({type(error).__name__})"
         if not self._always_raise:
             return message
         if isinstance(error, ToolSearchError):
             raise error
         raise ToolExecutionError(message) from error
 
-
-def _told(error: Exception) -> str:
-    """With its type, since the messages of many say little alone: that of a KeyError is just the key."""
-    message = text_for_model(error).strip()
-    is_ours = isinstance(error, ToolSearchError)
-    return f"{type(error).__name__}: {message}" if message and not is_ours else message
+    def _is_for_the_application(self, error: Exception) -> bool:
+        if self._reraise is None:
+            return isinstance(error, OSError) and not isinstance(error, ToolSearchError)
+        return isinstance(error, self._reraise)
 
 
 def log_failure(logger: logging.Logger, what: str, error: ToolSearchError) -> None:

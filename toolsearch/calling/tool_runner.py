@@ -60,5 +60,7 @@ class ToolRunner:
         try:
             message = self.error_processor.process(error, call, tool)
         except Exception as raised:  # noqa: BLE001  raised to the application, once the other calls are done
-            return self.failure(call, "the tool failed, and that ended the turn", error, ends_turn=raised)
+            return self.failure(
+                call, "the tool failed, and its application has to see to that", error, ends_turn=raised
+            )
         return self.failure(call, message, error)

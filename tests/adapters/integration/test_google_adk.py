@@ -9,9 +9,7 @@ SEARCH, CALL = "toolSearchTool", "callTool"
 FOUND = {user: [wish.name for wish in wishes] for user, wishes in WISHES.items()}
 TOLD = {
     user: [
-        {"error": "ValueError: there is no exam 'lost'"}
-        if wish.id == LOST
-        else {"result": f"{wish.name} has run for 7"}
+        {"error": "there is no exam 'lost'"} if wish.id == LOST else {"result": f"{wish.name} has run for 7"}
         for wish in wishes
     ]
     for user, wishes in WISHES.items()

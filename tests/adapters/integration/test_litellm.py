@@ -36,7 +36,7 @@ FOUND = {
     ],
 }
 RAN = {
-    "ann": ["rename_invoice has run for 7", "ValueError: there is no exam 'lost'", "compress_video has run for 7"],
+    "ann": ["rename_invoice has run for 7", "there is no exam 'lost'", "compress_video has run for 7"],
     "bob": ["merge_lead has run for 7", "print_barcode has run for 7", "translate_footnote has run for 7"],
 }
 WAYS = {"chat": "/v1/chat/completions", "messages": "/v1/messages", "responses": "/v1/responses"}
