@@ -88,7 +88,8 @@ class AdvisorSettings(SettingsSection):
         default=None, description="Added to the system text; none: a short default; empty: nothing."
     )
     accumulate: bool = Field(
-        default=True, description="Keep what all searches found; else what those of the last round found."
+        default=True,
+        description="Show what all searches found; else what the last ones found, which costs the prompt cache.",
     )
     search_first: bool = Field(
         default=False, description="Search by what the user says before the model is asked, too."

@@ -2,8 +2,9 @@
 
 import asyncio
 import gc
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -27,8 +28,11 @@ from toolsearch import (
     ToolSearch,
 )
 from toolsearch.chat.tool_search import ToolSearchAdvisor
+from toolsearch.errors import BadSettingError
 from toolsearch.tools.decorator import tool_from_function
+from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.encoders.hashing import HashingEncoder
+from toolsearch_indexes.encoders.opening import AUTO
 from toolsearch_indexes.semantic import FIELDS
 
 
@@ -151,3 +155,59 @@ async def test_a_catalog_that_changes_in_the_middle_of_a_turn_is_followed(run: A
     assert names(model)[1:] == [listed, listed, [*listed, "book_flight"]]
     assert model.prompts[2].options.tools[3].definition.description == "List meetings."
     assert [result.is_error for result in results(model, 3)] == [True, False]
+
+
+# An index of one's own
+
+
+class Backwards:
+    """Finds the tools whose name holds the query, last name first."""
+
+    rankings = ("keyword",)
+    made: ClassVar[list[Any]] = []
+
+    def __init__(self) -> None:
+        self.documents: dict[str, ToolDocument] = {}
+        self.made.append(self)
+
+    def resolve_strategy(self, _: str) -> str:
+        return "keyword"
+
+    def names(self) -> list[str]:
+        return list(self.documents)
+
+    def update(self, add: Iterable[ToolDocument] = (), remove: Iterable[str] = ()) -> None:
+        for name in remove:
+            del self.documents[name]
+        self.documents.update({document.name: document for document in add})
+
+    def search(self, query: str, *, limit: int, **_: Any) -> list[Hit]:
+        fitting = sorted((name for name in self.documents if query in name), reverse=True)
+        return [Hit(name, 1 - place / 100) for place, name in enumerate(fitting[:limit])]
+
+
+async def test_an_index_of_ones_own_is_made_for_each_set_of_tools(run: Any) -> None:
+    Backwards.made.clear()
+    advisor = searcher(index=Backwards, encoder=AUTO)
+    model = ScriptedModel(search("i"), says("1"), says("2"), search("time"), says("3"))
+
+    await run(advisor, model, asked())
+    await run(advisor, model, asked(conversation="b"))
+    await run(advisor, model, asked(conversation="c", tools=TOOLS[2:]))
+
+    assert results(model, 1)[0].structured == {
+        "tools": ["send_mail"],
+        "alsoFound": ["pay_bill", "list_events", "convert_time"],
+    }
+    assert names(model)[4] == [SEARCH, "convert_time"]
+    assert [sorted(index.documents) for index in Backwards.made] == [
+        ["convert_time", "list_events", "pay_bill", "send_mail"],
+        ["convert_time", "pay_bill"],
+    ]
+
+
+def test_an_index_is_not_for_an_advisor_of_an_engine_nor_one_that_serves_all() -> None:
+    with pytest.raises(BadSettingError, match="reader, index, requests"):
+        ToolSearchAdvisor(ToolSearch(list(TOOLS), encoder=None), index=Backwards)
+    with pytest.raises(BadSettingError, match="as its class does; a Backwards is one"):
+        searcher(index=Backwards())

@@ -26,6 +26,7 @@ from toolsearch import (
     AlwaysEvictStrategy,
     Budget,
     Catalog,
+    Endpoint,
     LruEvictionStrategy,
     SessionStore,
     SqliteSessionPersistence,
@@ -270,7 +271,7 @@ async def test_a_session_that_is_kept_on_disk_outlives_its_eviction_from_memory(
 
 
 async def test_without_accumulation_only_the_finds_of_the_last_searches_stay(run: Any) -> None:
-    """What is sent stays longer: a list that becomes shorter would have to be read anew."""
+    """The list becomes shorter with it, whatever that costs; a search that finds nothing takes nothing back."""
     kept: list[list[str]] = []
 
     class Noting(ScriptedModel):
@@ -292,7 +293,44 @@ async def test_without_accumulation_only_the_finds_of_the_last_searches_stay(run
 
     last = ["pay_bill", "list_events"]
     assert kept == [["pay_bill"], ["pay_bill", "send_mail"], last, last, last, ["pay_bill", "convert_time"]]
-    assert names(model)[-1] == [SEARCH, "pay_bill", "send_mail", "list_events", "convert_time"]
+    assert names(model) == [[SEARCH, *each] for each in kept]
+    assert advisor.sessions.get("a").sent.now.breaks == 3
+
+
+async def test_without_accumulation_a_tool_of_before_runs_all_the_same_by_its_name() -> None:
+    """As any tool in reach does; what it is called for is lost again with the next search."""
+    model = ScriptedModel(
+        search("select:send_mail"), search("select:list_events"), calls(("send_mail", '{"to": "Ann"}')), says("Done.")
+    )
+
+    await ask(searcher(accumulate=False), model, asked())
+
+    assert results(model, 3)[0].text == "sent '' to Ann"
+    assert names(model) == [
+        [SEARCH],
+        [SEARCH, "send_mail"],
+        [SEARCH, "list_events"],
+        [SEARCH, "list_events", "send_mail"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "mode", "instead"),
+    [
+        (Endpoint("openai", "gpt-5"), "fixed", "'append'"),
+        (Endpoint("anthropic", "claude-sonnet-4-6"), "deferred", "'append'"),
+        (Endpoint("openai-responses", "gpt-5.4"), "messages", "'append'"),
+        (Endpoint("anthropic", "claude-opus-5-5", "azure"), "auto", "accumulate=True"),
+    ],
+)
+async def test_without_accumulation_a_mode_that_cannot_take_tools_back_is_refused(
+    endpoint: Endpoint, mode: str, instead: str
+) -> None:
+    model = ScriptedModel(says("never"))
+    model.endpoint = endpoint
+
+    with pytest.raises(BadSettingError, match=f"has to lose tools, which this one cannot .* use {instead}"):
+        await ask(searcher(accumulate=False, mode=mode), model, asked())
 
 
 def test_what_is_not_retained_is_forgotten_but_for_pins_and_running_calls() -> None:

@@ -54,6 +54,7 @@ from toolsearch_indexes.encoders.opening import AUTO
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.strategies import Strategy
+from toolsearch_indexes.tool_index import ToolIndex
 from toolsearch_indexes.vector_cache import VectorCache
 
 _Asked = TypeVar("_Asked")
@@ -66,8 +67,9 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
     What is searched is the catalog of *engine*; the tools of a request are then always shown. Without an engine it is
     the tools of the request themselves, indexed once for all conversations that bring the same: *strategy*,
-    *encoder*, *reader*, *requests* and *requests_files* are those of `ToolSearch`, *sessions* is where sessions are
-    kept, with its eviction strategy. A catalog of a few tools is shown whole.
+    *encoder*, *reader*, *requests* and *requests_files* are those of `ToolSearch`, and *sessions* is where sessions are
+    kept, with its eviction strategy. *index* makes a `ToolIndex` of your own for each set of tools, as its class does.
+    A catalog of a few tools is shown whole.
 
     What a conversation has discovered is kept in its session, not read out of its messages, so any memory will do. The
     session's id is in the context of a request under *session_id_key*; without it, a request with tools is refused
@@ -78,7 +80,9 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
 
     limit          tools in one answer unless the model says otherwise; by default what *options* say
     system_suffix  appended to the system message where tools are searched for; "" for none
-    accumulate     whether what was discovered stays; else only what the last searches found that found something
+    accumulate     whether the model keeps what all its searches found; else what the last ones found that found
+                   something, and the provider's cache is lost with each. So the mode is one that can take tools back:
+                   "append", or "messages" where they can. Raises BadSettingError, in the request, if the model has none
     options        how sessions behave; by default as in *engine*, if there is one
     budget         what a conversation may hold between turns; by default that of *options*
     telemetry      what records the searches of engines made here; that of *engine* records its own
@@ -103,6 +107,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         strategy: Strategy = "auto",
         encoder: Encoder | str | Path | None = AUTO,
         reader: Reader | str | Path | None = AUTO,
+        index: Callable[[], ToolIndex] | None = None,
         requests: bool = True,
         requests_files: Iterable[str | Path] = (),
         sessions: SessionStore | None = None,
@@ -121,11 +126,15 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
             max_rounds=max_rounds,
         )
         files = file_list(requests_files)
-        ranks_its_own = strategy != "auto" or encoder != AUTO or reader != AUTO
+        ranks_its_own = strategy != "auto" or encoder != AUTO or reader != AUTO or index is not None
         if engine is not None and (ranks_its_own or not requests or files or sessions is not None):
             raise BadSettingError(
-                "strategy, encoder, reader, requests, requests_files and sessions are the engine's:"
+                "strategy, encoder, reader, index, requests, requests_files and sessions are the engine's:"
                 " give them to it, not here"
+            )
+        if index is not None and not callable(index):
+            raise BadSettingError(
+                f"index must make an index for each set of tools, as its class does; a {type(index).__name__} is one"
             )
         if not session_id_key.strip():
             raise BadSettingError("session_id_key must name the context key of the conversation's id; it is blank")
@@ -147,6 +156,7 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
                 strategy=strategy,
                 encoder=encoder,
                 reader=reader,
+                index=index() if index is not None else None,
                 requests=requests,
                 requests_files=files,
                 sessions=self.sessions,
@@ -258,14 +268,16 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         self, session_id: str, own: Mapping[str, Tool], request: ChatRequest, model: ChatModel, *, is_alone: bool
     ) -> SearchTurn:
         reach, principal = _reach_of(request), require_principal(request.context.get(PRINCIPAL, LOCAL))
-        session = self._begin(session_id, own, reach, principal)
+        endpoint = _endpoint(model, request.prompt)
+        options = self._options if self._accumulate else _taking_back(self._options, endpoint)
+        session = self._begin(session_id, own, reach, principal, options)
         session.admit(reach, self._pins)
         if is_alone:
             session.begin_turn()
         attached: Mapping[str, Tool] = own if self._engine else {}
         _check_names(attached, session)
         session.save()  # so that no restart brings back a wider reach
-        turn = SearchTurn(session, _endpoint(model, request.prompt), attached, {} if self._engine else own)
+        turn = SearchTurn(session, endpoint, attached, {} if self._engine else own)
         choice = request.prompt.options.tool_choice
         turn.begin(choice if choice is not None and choice not in attached else "")
         if self._search_first:
@@ -274,9 +286,14 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         return turn
 
     def _begin(
-        self, session_id: str, own: Mapping[str, Tool], reach: Reach | None, principal: Principal
+        self,
+        session_id: str,
+        own: Mapping[str, Tool],
+        reach: Reach | None,
+        principal: Principal,
+        options: SessionOptions,
     ) -> TurnSession:
-        budget = self._options.budget
+        budget = options.budget
         state = self.sessions.get_or_create(
             session_id,
             lambda: SessionState.new(session_id, clock=self._clock, reach=reach, budget=budget, principal=principal.id),
@@ -285,7 +302,8 @@ class ToolSearchAdvisor(ToolCallingAdvisor):
         )
 
         def opened(engine: ToolSearch) -> TurnSession:
-            session = TurnSession(engine, state, principal, self._options)
+            session = TurnSession(engine, state, principal, options)
+            session.lists_shrink = not self._accumulate
             session.runs = () if self._engine else {name for name, tool in own.items() if tool.is_callable}
             return session
 
@@ -307,6 +325,18 @@ def _options(options: SessionOptions, limit: int | None, budget: Budget | None, 
     options = replace(options, limit=limit) if limit is not None else options
     options = replace(options, budget=budget) if budget is not None else options
     return options if mode == "auto" else replace(options, exposure=mode)
+
+
+def _taking_back(options: SessionOptions, endpoint: Endpoint) -> SessionOptions:
+    """*options* with a mode in which the model loses tools that it was shown before."""
+    known, asked = capabilities_of(endpoint), options.exposure
+    can = [mode for mode in known.modes if mode == "append" or (mode == "messages" and known.removals)]
+    if not can or asked not in ("auto", *can):
+        raise BadSettingError(
+            f"without accumulation the model has to lose tools, which this one cannot in the mode {asked!r};"
+            f" use {' or '.join(map(repr, can)) or 'accumulate=True'}"
+        )
+    return replace(options, exposure=can[0] if asked == "auto" else asked)
 
 
 def _sessions(engine: ToolSearch | None, sessions: SessionStore | None, options: SessionOptions) -> SessionStore:

@@ -2,7 +2,7 @@
 
 In every mode but "append", a list that was handed out stays as it is, byte for byte, until the conversation goes to
 another endpoint or its history is compacted. In "append" it grows, and begins anew only where the provider's cache is
-lost in any case, or where it has become too long.
+lost in any case, where it has become too long, or where it has less and may shrink.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Listing(Protocol):
     state: SessionState
     host: ConversationHost
     options: SessionOptions
+    lists_shrink: bool
 
     @property
     def view(self) -> View: ...
@@ -173,8 +174,9 @@ def _kept(conversation: Listing, name: str, known: ToolDefinition | None) -> Too
 def _append(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> None:
     """Go on with a list that may be in the provider's cache. What changes it is counted."""
     ledger, wanted = conversation.state.sent, _definitions(conversation.shown())
-    before = ledger.now.listed
-    if not _is_too_much(conversation, {**before, **_by_name(wanted)}):
+    before, by_name = ledger.now.listed, _by_name(wanted)
+    has_less = conversation.lists_shrink and not before.keys() <= by_name.keys()
+    if not has_less and not _is_too_much(conversation, {**before, **by_name}):
         if ledger.append(wanted):
             ledger.note_break()
         return
