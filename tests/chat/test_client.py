@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from tests.kit.scripted_model import ScriptedModel, calls, says
+from toolsearch import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
+from toolsearch import ScriptedModel as OwnScriptedModel
 from toolsearch.calling.attached import AttachedTools
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.calling.resolvers import StaticToolCallbackResolver
@@ -430,6 +432,18 @@ async def test_what_a_client_and_a_request_say_goes_before_the_options_of_the_mo
     asked = [prompt.options for prompt in model.prompts]
     assert [(each.temperature, each.max_tokens) for each in asked] == [(0.1, 7), (0.1, 100)]
     assert dict(asked[0].tool_context) == {"user": "Ada", "room": 2}
+
+
+@pytest.mark.parametrize("kind", [AnthropicModel, OpenAIChatModel, OpenAIResponsesModel])
+async def test_each_model_takes_options_for_every_client(kind: Any) -> None:
+    model = kind("m", api_key="k", default_options=Equipped.default_options)
+    asked = ChatClient(model).prompt("x").request().prompt
+    await model.close()
+
+    assert names(asked) == ["add"]
+    assert names(ChatClient(OwnScriptedModel("x", default_options=asked.options)).prompt("x").request().prompt) == [
+        "add"
+    ]
 
 
 async def test_two_tools_of_one_name_of_model_and_client_are_an_error() -> None:
