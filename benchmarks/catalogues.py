@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from benchmarks.datasets import OCTOKIT
 from benchmarks.sources.aws import aws_tools
-from benchmarks.sources.github import github_tools
 from benchmarks.sources.google import google_tools
+from toolsearch.catalog.sources.openapi import OpenApiSource
 from toolsearch.errors import SourceError
 from toolsearch.tools import naming
 from toolsearch.tools.definition import ToolDefinition
@@ -46,22 +46,28 @@ _CHANGED = 0.7
 def real_catalogue(limit: int | None = None) -> list[ToolDefinition]:
     """Return about 38,000 real tools of AWS, Google and GitHub, by name; with *limit*, as many evenly spread ones.
 
-    Built once for each set of installed versions, which takes seconds, then read from ``benchmarks/.cache``.
-    Raises SourceError if a package that they come from is not installed.
+    GitHub's OpenAPI document is loaded as users load it. What AWS and Google publish is in formats of their own, for
+    which there is no source; it is converted once for each set of installed versions, and then read from
+    ``benchmarks/.cache``. Raises SourceError if a package that they come from is not installed.
     """
     cache = _CACHE / f"real-{_build_key()}.jsonl"
     if not cache.exists():
-        _write(cache, build_real_catalogue())
-    lines = cache.read_text(encoding="utf-8").splitlines()
-    return [_parse(line) for line in evenly(lines, limit)]
+        _write(cache, converted_tools())
+    tools = [*map(_parse, cache.read_text(encoding="utf-8").splitlines()), *github_tools()]
+    return evenly(sorted(tools, key=lambda tool: tool.name), limit)
 
 
-def build_real_catalogue() -> list[ToolDefinition]:
-    """Build what `real_catalogue` returns, past the cache."""
+def github_tools() -> list[ToolDefinition]:
+    """Each operation of GitHub's REST API, as this package loads GitHub's OpenAPI document."""
+    loaded = OpenApiSource(_octokit("generated/api.github.com.json"), server="github").load()
+    return [tool.definition for tool in loaded.tools]
+
+
+def converted_tools() -> list[ToolDefinition]:
+    """The tools of AWS and Google, past the cache."""
     tools = [
         *aws_tools(_package_folder("botocore") / "data"),
         *google_tools(_package_folder("googleapiclient") / "discovery_cache" / "documents"),
-        *github_tools(_octokit("generated/api.github.com.json")),
     ]
     return sorted({tool.name: tool for tool in tools}.values(), key=lambda tool: tool.name)
 
@@ -186,12 +192,11 @@ def _octokit(file: str) -> Path:
 
 
 def _build_key() -> str:
-    """Hash what the catalogue depends on: the versions it is read from, and the code that reads them."""
+    """Hash what converted tools depend on: the versions they are read from, and the code that reads them."""
     try:
         packages = [version("botocore"), version("google-api-python-client")]
     except PackageNotFoundError as error:
         raise SourceError(f"{error}; {_TO_INSTALL}") from error
-    packages.append(json.loads(_octokit("package.json").read_bytes())["version"])
     code = [path.read_bytes() for path in (*sorted((_HERE / "sources").glob("*.py")), Path(naming.__file__))]
     return hashlib.sha256(b"\0".join([*map(str.encode, packages), *code])).hexdigest()[:12]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.agent_queries import CATALOGUES as AGENT_CATALOGUES
-from benchmarks.catalogues import real_catalogue
+from benchmarks.catalogues import github_tools, real_catalogue
 from benchmarks.choosing import named, opened, those_of
 from benchmarks.figure_tables import print_table
 from benchmarks.labelled_work import labelled_conversations, queries_for
@@ -102,7 +102,7 @@ def _mcp(servers: tuple[str, ...] = ()) -> Listed:
 
 
 def _github() -> Listed:
-    return Listed([tool for tool in real_catalogue() if tool.server == "github"], ("github",), FEWER, grows=True)
+    return Listed(github_tools(), ("github",), FEWER, grows=True)
 
 
 def _real(limit: int | None) -> Listed:

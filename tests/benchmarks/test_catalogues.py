@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks import catalogues
 from benchmarks.sources.aws import aws_tools
-from benchmarks.sources.github import github_tools
 from benchmarks.sources.google import google_tools
 from benchmarks.sources.prose import prose
 from benchmarks.sources.schema import bounded
+from toolsearch import Catalog
 from toolsearch.errors import SourceError
 from toolsearch.tools.definition import ToolDefinition
 
@@ -113,30 +113,16 @@ def test_a_google_method_of_several_versions_is_taken_from_the_newest_stable_one
     }
 
 
-def test_a_github_operation_takes_its_parameters_and_the_fields_of_its_body(tmp_path: Path) -> None:
-    owner = {"name": "owner", "required": True, "description": "The account.", "schema": {"type": "string"}}
-    body = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
-    operation = {
-        "operationId": "issues/create",
-        "summary": "Create an issue",
-        "tags": ["issues"],
-        "parameters": [{"$ref": "#/components/parameters/owner"}],
-        "requestBody": {"content": {"application/json": {"schema": body}}},
-    }
-    api = {"paths": {"/issues": {"post": operation}}, "components": {"parameters": {"owner": owner}}}
+def test_the_tools_of_github_are_those_that_loading_its_document_gives(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    operation = {"operationId": "issues/create", "summary": "Create an issue", "description": "A word. " * 100}
+    document = {"openapi": "3.0.3", "info": {"title": "GitHub"}, "paths": {"/issues": {"post": operation}}}
+    write(tmp_path / "generated/api.github.com.json", document)
+    monkeypatch.setattr(catalogues, "OCTOKIT", tmp_path)
+    catalog = Catalog.from_openapi(document, server="github")
 
-    [create] = github_tools(write(tmp_path / "api.json", api))
-
-    assert (create.name, create.description, create.tags) == (
-        "github__issues_create",
-        "Create an issue.",
-        ("github", "issues"),
-    )
-    assert create.input_schema == {
-        "type": "object",
-        "properties": {"owner": {"type": "string", "description": "The account."}, "title": {"type": "string"}},
-        "required": ["owner", "title"],
-    }
+    assert catalogues.github_tools() == [tool.definition for tool in catalog]
 
 
 def test_a_schema_that_contains_itself_ends_at_the_depth() -> None:
@@ -164,7 +150,7 @@ def test_a_missing_package_is_an_error_that_says_what_to_install(monkeypatch: py
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
 
     with pytest.raises(SourceError, match="botocore is not installed; run: pip install"):
-        catalogues.build_real_catalogue()
+        catalogues.converted_tools()
 
 
 def test_synthetic_documents_depend_on_seed_and_number_alone() -> None:
