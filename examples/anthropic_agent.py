@@ -18,7 +18,7 @@ async def answer(client: AsyncAnthropic, model: str, engine: ToolSearch, questio
     session = engine.session("example")
     messages: list[Any] = [{"role": "user", "content": question}]
     while True:
-        tools = session.request("anthropic", model=model)
+        tools = session.request("anthropic", model=model, cache_prompt=True)
         sent = sendable_messages(messages, "anthropic")
         reply = await client.messages.create(max_tokens=1_000, messages=sent, **tools)
         messages.append({"role": "assistant", "content": reply.content})  # as it is: thinking is signed

@@ -20,7 +20,7 @@ def model_or(*script: ScriptedReply) -> ChatModel:
     if os.environ.get("OPENAI_API_KEY"):
         return OpenAIResponsesModel(os.environ.get("OPENAI_MODEL", "gpt-5-mini"))
     if os.environ.get("ANTHROPIC_API_KEY"):
-        return AnthropicModel(os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-4-6"))
+        return AnthropicModel(os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-4-6"), cache_prompt=True)
     return ScriptedModel(*script)
 
 

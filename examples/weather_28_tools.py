@@ -181,7 +181,7 @@ def model_of(environment: dict[str, str]) -> ChatModel:
     if environment.get("ANTHROPIC_API_KEY"):
         from toolsearch import AnthropicModel
 
-        return AnthropicModel(environment.get("ANTHROPIC_MODEL", "claude-sonnet-4-6"))
+        return AnthropicModel(environment.get("ANTHROPIC_MODEL", "claude-sonnet-4-6"), cache_prompt=True)
     return ScriptedModel()
 
 

@@ -126,7 +126,7 @@ if TYPE_CHECKING:
     from toolsearch.gateway.http import http_app
     from toolsearch.gateway.settings import GatewayConfig, read_gateway_config
     from toolsearch.option_values import Unset
-    from toolsearch.session import RequestTools, RequestToolsAndModel, Session, ToolDelta
+    from toolsearch.session import RequestTools, RequestToolsAndModel, RequestToolsToKeep, Session, ToolDelta
     from toolsearch.sessions.answering import Found
     from toolsearch.sessions.conversation import Conversation
     from toolsearch.sessions.eviction import (
@@ -355,7 +355,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "toolsearch.gateway.http": ("http_app",),
     "toolsearch.gateway.settings": ("GatewayConfig", "read_gateway_config"),
     "toolsearch.option_values": ("Unset",),
-    "toolsearch.session": ("RequestTools", "RequestToolsAndModel", "Session", "ToolDelta"),
+    "toolsearch.session": ("RequestTools", "RequestToolsAndModel", "RequestToolsToKeep", "Session", "ToolDelta"),
     "toolsearch.sessions.answering": ("Found",),
     "toolsearch.sessions.conversation": ("Conversation",),
     "toolsearch.sessions.eviction": (
@@ -606,6 +606,7 @@ __all__ = [
     "RequestSpan",
     "RequestTools",
     "RequestToolsAndModel",
+    "RequestToolsToKeep",
     "RequestWriter",
     "RequestsFileError",
     "ResponseFormat",

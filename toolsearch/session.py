@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NotRequired, Protocol, TypedDict, overload
+from typing import Any, Literal, NotRequired, Protocol, TypedDict, cast, overload
 
 from toolsearch.access.principals import LOCAL, Principal
 from toolsearch.calling.inner_call import inner_call
@@ -24,6 +24,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.tools.output import ToolOutput
+from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
 from toolsearch.wire.formats import RenderedTools, WireFormat, render_change, render_results, render_tool_list
 from toolsearch.wire.native_search import NativeSearch, found_names
@@ -59,6 +60,12 @@ class RequestToolsAndModel(RequestTools):
     """The same with the model that was named; a model that is not known, ``""``, is left out."""
 
     model: NotRequired[str]
+
+
+class RequestToolsToKeep(RequestToolsAndModel):
+    """The same with the mark by which Anthropic keeps the prompt, unless that stands on a tool."""
+
+    cache_control: NotRequired[Any]
 
 
 class SessionHost(ConversationHost, Protocol):
@@ -124,32 +131,43 @@ class Session:
     @overload
     def request(self, format: WireFormat, *, model: str, cloud: Cloud = "") -> RequestToolsAndModel: ...
 
+    @overload
+    def request(
+        self, format: Literal["anthropic"], *, model: str, cloud: Cloud = "", cache_prompt: bool
+    ) -> RequestToolsToKeep: ...
+
     def request(
         self,
         format: WireFormat,  # noqa: A002
         *,
         model: str = "",
         cloud: Cloud = "",
+        cache_prompt: bool = False,
     ) -> RequestTools:
-        """Return what one request needs of tools, to be given to the SDK's call by ``**``: ``tools``, and ``model`` and
-        ``extra_headers`` where there are any.
+        """Return what one request needs of tools, to be given to the SDK's call by ``**``: ``tools``, and ``model``,
+        ``extra_headers`` and ``cache_control`` where there are any.
 
         ``toolSearchTool`` comes first. How found tools reach the model depends on *format*, *model* and *cloud*; see
         `SessionOptions.exposure`. A catalog of a few tools is given whole, by name. Call it once for each request: that
         is what `savings` counts. What is inside an entry is shared with later requests: do not change it.
+
+        Anthropic keeps nothing of a prompt for the next request unless it is asked to, which *cache_prompt* does: by
+        one of the four marks that a request may have. The other APIs do so by themselves.
         """
         endpoint = Endpoint(format, model, cloud)
         conversation = self._in_memory()
         tools = conversation.tool_list(endpoint)
         conversation.note_request()
-        headers = capabilities_of(endpoint).headers.get(tools.mode)
+        known = capabilities_of(endpoint)
         request: RequestToolsAndModel = {
             "tools": render_tool_list(tools.listed, tools.deferred, format, self._engine.rendered)
         }
         if model:
             request["model"] = model
-        if headers:
+        if headers := known.headers.get(tools.mode):
             request["extra_headers"] = dict(headers)
+        if cache_prompt and format == anthropic.PROVIDER:
+            return cast("RequestTools", anthropic.with_cache_mark(request, marks_requests=known.marks_requests))
         return request
 
     def delta(

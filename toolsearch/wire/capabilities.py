@@ -48,6 +48,7 @@ Feature: TypeAlias = Literal[
     "at most so many tools",
     "at most so many deferred tools",
     "cached for so many seconds",
+    "cache marks of whole requests",
 ]
 
 
@@ -252,6 +253,15 @@ FACTS: Final[tuple[Fact, ...]] = (
         _CHECKED,
         value=86_400,
     ),
+    Fact(
+        "cache marks of whole requests",
+        _CLAUDE,
+        None,
+        ("", "azure", "vertex"),
+        "platform.claude.com, prompt caching, automatic caching: not Amazon Bedrock, which refuses the field "
+        "(UKGovernmentBEIS/inspect_ai#3851)",
+        _CHECKED,
+    ),
 )
 """The first row that is true of an endpoint tells a feature."""
 
@@ -297,6 +307,7 @@ class Capabilities:
     max_tools         tools that one request may list; None: no bound is known
     cache_s           how long a prompt may stay cached, in seconds since its last use: what the provider promises, and
                       where a setting decides that nobody sees here, the longest time
+    marks_requests    whether the mark for the cache may stand on a request itself: it counts for its last block
     facts             the rows of the table that say so
     """
 
@@ -312,6 +323,7 @@ class Capabilities:
     max_deferred: int | None = None
     max_tools: int | None = None
     cache_s: float = 300.0
+    marks_requests: bool = False
     facts: tuple[Fact, ...] = ()
 
 
@@ -337,6 +349,7 @@ def capabilities_of(endpoint: Endpoint) -> Capabilities:
         max_deferred=most_deferred.value if most_deferred else None,
         max_tools=most.value if most else None,
         cache_s=cached.value if cached else _UNKNOWN_CACHE_S,
+        marks_requests="cache marks of whole requests" in known,
         facts=tuple(known.values()),
     )
 

@@ -18,8 +18,9 @@ from tests.kit.chat_models import (
     prompt,
     text_result,
 )
-from tests.kit.loopback import Call, LoopbackApi, Reply, TokenCounts
-from toolsearch.chat.model import ChatOptions
+from tests.kit.clock import Clock
+from tests.kit.loopback import Call, LoopbackApi, PromptCache, Reply, TokenCounts
+from toolsearch.chat.model import ChatOptions, Prompt
 from toolsearch.chat.models.anthropic_messages import AnthropicModel
 from toolsearch.chat.models.anthropic_turn import AnthropicTurn
 from toolsearch.errors import BadSettingError
@@ -244,3 +245,21 @@ async def test_what_a_model_wrote_to_a_tool_goes_back_with_its_nulls(api: Loopba
     await model.call(prompt(QUESTION, *answered(response, "noon")))
 
     assert api.bodies[1]["messages"][1]["content"][0]["input"] == {"zone": None}
+
+
+async def test_prompts_are_kept_for_the_next_request_if_they_are_to_be(api: LoopbackApi, clock: Clock) -> None:
+    api.cache = PromptCache(clock)
+    api.script(*[Reply("Yes.")] * 5)
+    said = AssistantMessage("Yes.")
+    model = AnthropicModel("claude-opus-5", base_url=api.url, api_key="k", cloud="", cache_prompt=True)
+    for _ in range(2):
+        await model.call(prompt(QUESTION, said, QUESTION))
+    hour = ChatOptions(extra={"cache_control": {"type": "ephemeral", "ttl": "1h"}})
+    await model.call(Prompt((QUESTION,), hour))
+    plain = AnthropicModel("claude-opus-5", base_url=api.url, api_key="k", cloud="")
+    for _ in range(2):
+        await plain.call(prompt(UserMessage("Without a mark?")))
+
+    marks = [body.get("cache_control") for body in api.bodies]
+    assert marks == [{"type": "ephemeral"}] * 2 + [{"type": "ephemeral", "ttl": "1h"}, None, None]
+    assert [use.read > 0 for use in api.cache.uses] == [False, True, False, False, False]

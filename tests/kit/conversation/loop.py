@@ -180,7 +180,8 @@ class _Sender:
     conversation: Conversation
 
     def request(self, session: Session, **large: Any) -> dict[str, Any]:
-        arguments = session.request(self.conversation.format, model=self.conversation.model) | large
+        conversation = self.conversation
+        arguments = session.request(conversation.format, model=conversation.model, cache_prompt=True) | large
         if self.conversation.is_typed:
             return arguments
         around = {key: arguments.pop(key) for key in ("tools", *large)}
@@ -206,8 +207,7 @@ class _Responses(_Sender):
 class _Messages(_Sender):
     async def send(self, session: Session, messages: list[Any]) -> tuple[Any, list[Any]]:
         asked = self.request(session, messages=messages)
-        mark = {"type": "ephemeral"}
-        reply = await self.client.messages.create(max_tokens=1_000, system=SYSTEM, cache_control=mark, **asked)
+        reply = await self.client.messages.create(max_tokens=1_000, system=SYSTEM, **asked)
         return reply, [
             {"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in reply.content]}
         ]

@@ -32,6 +32,7 @@ _IN_ROLE = {
     "result": ("text", "image", "tool_reference"),
 }
 _MAY_FOLLOW = {"": ("user",), "user": ("user", "system", "assistant"), "system": ("system", "assistant")}
+MAX_MARKS = 4
 _SYSTEM_PLACE = "role 'system' must precede an 'assistant' message or end the array"
 
 
@@ -55,6 +56,7 @@ def check(headers: Mapping[str, str], body: dict[str, Any]) -> None:
     if ids := uses(before):
         raise RefusedError(f"messages: `tool_use` ids were found without `tool_result` blocks: {', '.join(ids)}")
     all_blocks = [block for _, message in messages for block in blocks_of(message)]
+    _check_marks(body, all_blocks)
     unique("messages: `tool_use` ids", uses(all_blocks))
     if "tools" not in body and any(block["type"] in ("tool_use", "tool_result") for block in all_blocks):
         raise RefusedError("Requests which include `tool_use` or `tool_result` blocks must define tools")
@@ -71,6 +73,20 @@ def available_tools(headers: Mapping[str, str], body: dict[str, Any]) -> set[str
         if message["role"] == "system":
             tools.change("", blocks)
     return tools.available
+
+
+def _check_marks(body: dict[str, Any], blocks: Sequence[dict[str, Any]]) -> None:
+    system = body.get("system") or []
+    marked = [*body.get("tools", []), *([] if isinstance(system, str) else system), *blocks, body]
+    marks = sum("cache_control" in each for each in marked)
+    if marks > MAX_MARKS:
+        raise RefusedError(f"A maximum of {MAX_MARKS} blocks with cache_control may be provided. Found {marks}.")
+    if (
+        body.get("cache_control")
+        and blocks
+        and blocks[-1].get("cache_control", body["cache_control"]) != body["cache_control"]
+    ):
+        raise RefusedError("cache_control: the last block has another one")
 
 
 def _check_system(body: dict[str, Any]) -> None:

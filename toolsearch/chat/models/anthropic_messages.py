@@ -39,6 +39,8 @@ class AnthropicModel:
     max_tokens          for prompts that set none, as the API wants one
     max_continuations   how often a reply that the API paused (``pause_turn``) is sent back for the model to go on with;
                         its parts are one answer, and their usage is added up
+    cache_prompt        whether the API is to keep prompts for the next requests, as it does only if it is asked to;
+                        `ChatOptions.extra` may ask for it otherwise, such as for an hour
     betas               what ``anthropic-beta`` names besides what the messages and tools of a request need, and what
                         the client's own headers and `ChatOptions.extra` name
     cloud               who serves the model; None: by the client's class, and "other" for any address that is not
@@ -47,8 +49,7 @@ class AnthropicModel:
     native_response_format  whether the model can be held to a schema; None: by its name
 
     Deferred tools are in every request, in the given order, and are read by the model only once a result of
-    ``toolSearchTool`` refers to them, so the prompt cache holds. To have prompts cached at all, pass
-    ``ChatOptions(extra={"cache_control": {"type": "ephemeral"}})``.
+    ``toolSearchTool`` refers to them, so the prompt cache holds.
 
     Newer models take changes of tools, and what the system says, in the midst of a conversation, and refuse a tool
     choice that forces a call; none takes one that names a tool that only a message has added, or told of because the
@@ -67,6 +68,7 @@ class AnthropicModel:
         api_key: str | None = None,
         max_tokens: int = 8_192,
         max_continuations: int = 5,
+        cache_prompt: bool = False,
         betas: Sequence[str] = (),
         cloud: Cloud | None = None,
         native_tool_search: bool | None = None,
@@ -84,6 +86,7 @@ class AnthropicModel:
             self._clients = Clients(client, lambda: AsyncAnthropic(base_url=base_url, api_key=api_key))
         self._max_tokens = max_tokens
         self._max_continuations = max_continuations
+        self._cache_prompt = cache_prompt
         self._betas = tuple(betas)
         self._deferred = RenderedTools(anthropic.PROVIDER, anthropic.DEFERRED)
         if cloud is None:
@@ -152,6 +155,8 @@ class AnthropicModel:
             request["tools"] = [*render_tools(shown, anthropic.PROVIDER), *self._deferred.of(deferred.values())]
             request |= anthropic.write_tool_choice(options.tool_choice)
         request |= laid_over(self._format(model, options.response_format), options.extra)
+        if self._cache_prompt:
+            request = anthropic.with_cache_mark(request, marks_requests=known.marks_requests)
         request["extra_headers"] = self._headers(request, known)
         if options.temperature is not None:  # newer models refuse it, so the SDK has no argument for it any more
             request["extra_body"] = {"temperature": options.temperature, **request.get("extra_body", {})}

@@ -5,6 +5,7 @@ Answers are read and written in `answers`, which takes long to import, since it 
 
 from __future__ import annotations
 
+from toolsearch.wire.anthropic.cache import with_cache_mark
 from toolsearch.wire.anthropic.calls import read_call, read_calls, reply_items, write_calls
 from toolsearch.wire.anthropic.messages import (
     continued,
@@ -48,6 +49,7 @@ __all__ = [
     "read_tool_choice",
     "reply_items",
     "sendable",
+    "with_cache_mark",
     "write_calls",
     "write_change",
     "write_messages",
