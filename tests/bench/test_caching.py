@@ -7,13 +7,19 @@ from toolsearch.bench.prices import CacheRules
 from toolsearch.bench.prompts import Part, Prompt
 
 BY_ITSELF = CacheRules(least_tokens=0, step_tokens=1, lifetime_s=300)
-BY_MARKS = CacheRules(automatic=False, least_tokens=0, step_tokens=1, lifetime_s=300, look_back=20)
+BY_MARKS = CacheRules(automatic=False, least_tokens=0, step_tokens=1, lifetime_s=300, look_back=19)
+AT_ENDS = CacheRules(least_tokens=0, step_tokens=1, lifetime_s=300, look_back=20)
 
 
 def prompts(*texts: str, every_s: float = 10, front: int = 1) -> list[Prompt]:
-    """Each letter is a part of ten tokens."""
+    """Each letter is a part of ten tokens; a cache that goes by ends of messages may end after a capital letter."""
     return [
-        Prompt(tuple(Part(letter.encode(), 10) for letter in text), front, at_s=number * every_s, turn=0)
+        Prompt(
+            tuple(Part(letter.encode(), 10, letter.isupper() or text.islower()) for letter in text),
+            front,
+            at_s=number * every_s,
+            turn=0,
+        )
         for number, text in enumerate(texts)
     ]
 
@@ -33,8 +39,24 @@ def test_a_prompt_that_goes_on_is_read_from_the_cache_as_far_as_the_one_before()
 
 def test_a_list_that_grows_breaks_the_cache_where_it_grows() -> None:
     """The second prompt has one more tool before the system's text."""
-    assert told(cache_uses(prompts("tsu", "tTsuv"), BY_ITSELF)) == [(0, 30, 0), (10, 40, 0)]
-    assert told(cache_uses(prompts("tsu", "tTsuv"), BY_MARKS)) == [(0, 30, 0), (0, 50, 0)]
+    assert told(cache_uses(prompts("tsu", "tasuv"), BY_ITSELF)) == [(0, 30, 0), (10, 40, 0)]
+    assert told(cache_uses(prompts("tsu", "tasuv"), BY_MARKS)) == [(0, 30, 0), (0, 50, 0)]
+    assert told(cache_uses(prompts("tSU", "taSUvV"), AT_ENDS)) == [(0, 30, 0), (0, 60, 0)]
+
+
+def test_from_gpt_5_6_on_a_prompt_is_kept_up_to_the_latest_end_of_a_message_that_counts() -> None:
+    """What comes after it is neither read nor written, and a beginning that ends elsewhere is not kept at all."""
+    assert told(cache_uses(prompts("tSU", "tSUaR", "tSUaRb"), AT_ENDS)) == [(0, 30, 0), (30, 20, 0), (50, 0, 10)]
+    assert told(cache_uses(prompts("tSUV", "tSU"), AT_ENDS)) == [(0, 40, 0), (0, 30, 0)]
+    assert told(cache_uses(prompts("tSU", "tSX"), AT_ENDS, is_warm=True)) == [(0, 30, 0), (0, 30, 0)]
+    assert told(cache_uses(prompts("tSU", "tSX", front=2), AT_ENDS, is_warm=True)) == [(20, 10, 0), (20, 10, 0)]
+
+
+def test_from_gpt_5_6_on_earlier_ends_are_looked_at_only_so_far_back() -> None:
+    rules = CacheRules(least_tokens=0, step_tokens=1, lifetime_s=300, look_back=2)
+
+    assert told(cache_uses(prompts("U", "UVWx"), rules)) == [(0, 10, 0), (10, 20, 10)]
+    assert told(cache_uses(prompts("U", "UVWX"), rules)) == [(0, 10, 0), (0, 40, 0)]
 
 
 def test_what_has_gone_cold_is_read_again() -> None:

@@ -175,7 +175,7 @@ def test_claude_caches_what_stands_before_one_of_four_marks(model: str, least_to
         lifetime_s=300.0,
         long_lifetime_s=3_600.0,
         max_marks=4,
-        look_back=20,
+        look_back=19,
     )
 
 

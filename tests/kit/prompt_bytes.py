@@ -5,11 +5,11 @@ are deferred until a result refers to them.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from tests.kit.loopback import Request
+from tests.kit.loopback import Request, openai_chat, openai_responses
 from toolsearch.tokens import default_counter
 
 
@@ -17,6 +17,19 @@ def parts_of(request: Request) -> list[str]:
     """What the model reads, part by part, in its order."""
     parts = {"/v1/chat/completions": _chat, "/v1/responses": _responses, "/v1/messages": _messages}[request.path]
     return [json.dumps(part, sort_keys=True, separators=(",", ":"), ensure_ascii=False) for part in parts(request.body)]
+
+
+def ends_of(request: Request) -> Sequence[int] | None:
+    """The numbers of the parts after which what a cache holds may end; None: of all."""
+    if request.path != "/v1/messages":
+        return (
+            {"/v1/chat/completions": openai_chat, "/v1/responses": openai_responses}[request.path]
+            .rendered(request.body)
+            .ends
+        )
+    are_tools = ["input_schema" in part for part in _messages(request.body)]
+    front = are_tools.index(False)
+    return [at for at, is_loaded in enumerate([*are_tools[1:], False]) if at < front or not is_loaded]
 
 
 @cache

@@ -8,7 +8,7 @@ from openai import AsyncOpenAI
 
 from tests.kit.clock import Clock
 from tests.kit.loopback import LoopbackApi, PromptCache, Reply
-from tests.kit.loopback.prompt_cache import CacheUse, Rendered
+from tests.kit.loopback.prompt_cache import CacheUse, Rendered, message_ends
 from tests.kit.test_loopback import ASKED, LATE, SAID, function, response_function, tool
 
 MESSAGES, CHAT = "/v1/messages", "/v1/chat/completions"
@@ -23,6 +23,21 @@ def cache(clock: Clock) -> PromptCache:
 def ask(cache: PromptCache, *parts: str, marks: Any = None, path: str = CHAT, model: str = "m") -> CacheUse:
     cache.use(path, model, Rendered(parts, marks))
     return cache.uses[-1]
+
+
+def test_openai_caches_from_gpt_5_6_on_up_to_the_ends_of_messages(cache: PromptCache) -> None:
+    def use(*parts: str, ends: list[int]) -> CacheUse:
+        cache.use(CHAT, "m", Rendered(parts, ends=ends))
+        return cache.uses[-1]
+
+    assert use(ONE, TWO, THREE, ends=[1]) == CacheUse(prompt=6, readable=0, read=0, written=3)
+    assert use(ONE, TWO, THREE, ONE, ends=[1, 3]) == CacheUse(prompt=7, readable=3, read=3, written=4)
+    assert use(ONE, THREE, ends=[1]) == CacheUse(prompt=4, readable=7, read=0, written=4)
+
+
+def test_the_ends_of_messages_that_count() -> None:
+    kinds = ["instructions", "instructions", "user", "", "result", "result", "instructions", "result", "user", ""]
+    assert message_ends(kinds, 3) == [4, 5, 8, 10, 11]
 
 
 def test_openai_caches_every_prefix(cache: PromptCache) -> None:
@@ -42,7 +57,7 @@ def test_anthropic_caches_up_to_marks_and_only_there(cache: PromptCache) -> None
 
 
 def test_anthropic_looks_twenty_parts_back_from_a_mark(cache: PromptCache) -> None:
-    for length, read in ((1, 0), (21, 1), (42, 0)):
+    for length, read in ((1, 0), (20, 1), (40, 0)):
         assert ask(cache, *[ONE] * length, marks={length - 1}, path=MESSAGES).read == read
 
 

@@ -1,16 +1,23 @@
 """What a provider's prompt cache holds of a conversation's prompts.
 
-A cache holds beginnings of prompts. Providers that cache by themselves find the longest one, in whole steps of tokens;
-with marks, what stood before a mark of an earlier request is found if it is not too far before a mark of this one. Here
-the last part of each request has a mark, as the SDKs' automatic caching sets it, and where other conversations begin
-alike, so has the last part before the messages.
+A cache holds beginnings of prompts. Where they end, depends on the provider:
+
+- OpenAI's models before gpt-5.6 keep a prompt at every step of so many tokens, and find the longest beginning.
+- From gpt-5.6 on, a request keeps its prompt up to the latest end of a message that counts, and looks for it at earlier
+  ones of its own (`PromptPart.is_end`). Nothing is kept between the tools, so that a list that has grown has nothing of
+  the prompt read from the cache.
+- Anthropic keeps what stands before a mark, and looks back for it over a number of blocks. The mark is at the end of
+  each request, as `Session.request` sets it with ``cache_prompt``.
+
+Where other conversations begin alike, there is one more mark, on the last part before the messages. At OpenAI that is
+an explicit breakpoint, which a text in a developer message can have.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -52,32 +59,43 @@ class _Cache:
         self._warm = 0  # parts of the front, which has a mark of its own
 
     def warm(self, parts: Sequence[Part]) -> None:
-        self._warm = len(parts)
-        self._keep(_beginnings(parts), _totals(parts), len(parts), math.inf)
+        if parts and parts[-1].is_end:
+            self._warm = len(parts)
+            self._keep(_beginnings(parts), _totals(parts), {len(parts)}, math.inf)
 
     def use(self, prompt: Prompt) -> CacheUse:
         rules, total = self._rules, prompt.tokens
-        ends, tokens = _beginnings(prompt.parts), _totals(prompt.parts)
-        found = self._found(ends, prompt.at_s)
-        self._keep(ends, tokens, found, prompt.at_s)
+        beginnings, tokens = _beginnings(prompt.parts), _totals(prompt.parts)
+        places = self._places(prompt.parts)
+        found = next((at for at in places if self._expires_s(beginnings[at]) > prompt.at_s), 0)
+        kept = places if self._is_kept_everywhere else places[:1]
+        self._keep(beginnings, tokens, {found, *kept}, prompt.at_s)
         read = tokens[found] // rules.step_tokens * rules.step_tokens
-        return CacheUse(total, read, total - read if total >= rules.least_tokens else 0)
+        end = tokens[places[0]] if places else 0
+        return CacheUse(total, read, end - read if end >= rules.least_tokens else 0)
 
-    def _found(self, ends: Sequence[bytes], now_s: float) -> int:
-        """How many parts of the prompt are in the cache."""
-        last = len(ends) - 1
-        first = 1 if self._rules.look_back is None else max(1, last - self._rules.look_back)
-        marked = (*range(last, first - 1, -1), min(self._warm, last))
-        return next((at for at in marked if self._expires_s(ends[at]) > now_s), 0)
+    @property
+    def _is_kept_everywhere(self) -> bool:
+        return self._rules.automatic and self._rules.look_back is None
 
-    def _expires_s(self, end: bytes) -> float:
-        return self._expiry_s.get(end, 0.0)
+    def _places(self, parts: Sequence[Part]) -> Sequence[int]:
+        """The numbers of parts after which the prompt is looked for, the largest first, up to which it is kept."""
+        if self._is_kept_everywhere:
+            return range(len(parts), 0, -1)
+        back = self._rules.look_back
+        ends = [at for at, part in enumerate(parts, 1) if part.is_end]
+        near = ends if back is None else ends[-1 - back :]
+        front = [self._warm] if ends and 0 < self._warm < near[0] else []
+        return [*reversed(near), *front]
 
-    def _keep(self, ends: Sequence[bytes], tokens: Sequence[int], found: int, now_s: float) -> None:
-        kept = range(1, len(ends)) if self._rules.automatic else {found, len(ends) - 1}
-        for at in kept:
+    def _expires_s(self, beginning: bytes) -> float:
+        return self._expiry_s.get(beginning, 0.0)
+
+    def _keep(self, beginnings: Sequence[bytes], tokens: Sequence[int], places: Iterable[int], now_s: float) -> None:
+        for at in places:
             if at and tokens[at] >= self._rules.least_tokens:
-                self._expiry_s[ends[at]] = max(self._expires_s(ends[at]), now_s + self._rules.lifetime_s)
+                kept_until_s = now_s + self._rules.lifetime_s
+                self._expiry_s[beginnings[at]] = max(self._expires_s(beginnings[at]), kept_until_s)
 
 
 def _totals(parts: Sequence[Part]) -> list[int]:

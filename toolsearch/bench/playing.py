@@ -170,7 +170,7 @@ class _Recording:
         if self._front is None or self._front[0] is not tools:  # thousands of definitions are counted once
             self._front = tools, counter.parts(self._wire.front_parts(tools, self._system))
         parts = [*self._front[1], *counter.parts(self._wire.message_parts(self._entries, tools))]
-        written = sum(part.tokens for part in counter.parts(said))
+        written = counter.tokens(said)
         self.prompts.append(
             Prompt(tuple(parts), len(self._front[1]), player.clock.now_s, self._turns, written, queries)
         )

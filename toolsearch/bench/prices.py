@@ -36,8 +36,8 @@ class CacheRules:
     lifetime_s       seconds after the last use for which a prompt can be counted on to be there
     long_lifetime_s  the same, if the request pays for the longer of two lifetimes; None: there is only one
     max_marks        marks that one request may set
-    look_back        how many parts before a mark the longest cached beginning is looked for: blocks at Anthropic, ends
-                     of messages at OpenAI; None: no bound
+    look_back        at how many places before the last one a cached beginning is looked for: ends of blocks at
+                     Anthropic, of messages at OpenAI. None: no bound, and if it caches by itself, at every step
     """
 
     automatic: bool = True
@@ -177,7 +177,7 @@ def _claude(
             lifetime_s=300.0,
             long_lifetime_s=3_600.0,
             max_marks=4,
-            look_back=20,
+            look_back=19,  # "20 positions per breakpoint, counting the breakpoint itself"
         ),
         source=source,
         looked_up=looked_up,

@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from toolsearch.tokens import TokenCounter
+from toolsearch.wire.prompt_parts import PromptPart
 
 
 class Part(NamedTuple):
-    """*digest* tells whether two parts are the same."""
+    """*digest* tells whether two parts are the same. *is_end* says whether what a cache keeps may end after this one;
+    the caches of older models of OpenAI do not ask for it.
+    """
 
     digest: bytes
     tokens: int
+    is_end: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +54,22 @@ class PartCounter:
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
-        self._known: dict[str, Part] = {}
+        self._known: dict[tuple[str, bool], Part] = {}
 
-    def parts(self, values: Iterable[object]) -> list[Part]:
-        """Of JSON values, compact and with their keys in order: SDKs send them in one of their own."""
-        return [
-            self._part(json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))) for value in values
-        ]
+    def parts(self, parts: Iterable[PromptPart]) -> list[Part]:
+        return [self._part(_written(part.value), is_end=part.is_end) for part in parts]
 
-    def _part(self, text: str) -> Part:
-        part = self._known.get(text)
+    def tokens(self, values: Iterable[object]) -> int:
+        return sum(self._part(_written(value)).tokens for value in values)
+
+    def _part(self, text: str, *, is_end: bool = True) -> Part:
+        part = self._known.get((text, is_end))
         if part is None:
-            part = Part(hashlib.sha256(text.encode()).digest(), self._counter.count(text))
-            self._known[text] = part
+            part = Part(hashlib.sha256(text.encode()).digest(), self._counter.count(text), is_end)
+            self._known[text, is_end] = part
         return part
+
+
+def _written(value: object) -> str:
+    """As compact JSON with its keys in order: SDKs send them in one of their own."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

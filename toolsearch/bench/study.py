@@ -170,4 +170,4 @@ def _refusal(way: WayName, tools: int, endpoint: Endpoint, played: Iterable[Play
 
 def _tokens(tools: Iterable[Tool], endpoint: Endpoint, parts: PartCounter) -> int:
     definitions = (render_definition(tool.definition, endpoint.wire_format) for tool in tools)
-    return sum(part.tokens for part in parts.parts(definitions))
+    return parts.tokens(definitions)

@@ -15,6 +15,7 @@ from toolsearch.wire import anthropic, openai_chat, openai_responses
 from toolsearch.wire.formats import WireFormat
 from toolsearch.wire.messages import Message
 from toolsearch.wire.native_search import NativeSearch
+from toolsearch.wire.prompt_parts import PromptPart
 
 Entries: TypeAlias = list[dict[str, Any]]
 
@@ -32,11 +33,11 @@ class PromptModule(Protocol):
         """The conversation of a request. Raises BadArgumentsError for what cannot be read."""
         ...
 
-    def front_parts(self, tools: Iterable[JsonObject], system: str) -> Iterator[JsonObject]:
+    def front_parts(self, tools: Iterable[JsonObject], system: str) -> Iterator[PromptPart]:
         """What stands before the messages: the tools that are read, and the system's text, if there is one."""
         ...
 
-    def message_parts(self, messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    def message_parts(self, messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[PromptPart]:
         """The messages of a request with the list *tools*, with what they have the model read of that."""
         ...
 

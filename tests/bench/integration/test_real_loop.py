@@ -9,9 +9,9 @@ import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
-from tests.kit.loopback import Call, LoopbackApi, PromptCache, Reply
+from tests.kit.loopback import Call, LoopbackApi, PromptCache, Reply, Request
 from tests.kit.loopback.prompt_cache import CacheUse, Rendered
-from tests.kit.prompt_bytes import parts_of, tokens_of
+from tests.kit.prompt_bytes import ends_of, parts_of, tokens_of
 from toolsearch import PassThrough, SessionOptions, Tool, ToolDefinition, ToolSearch
 from toolsearch.bench.caching import cache_uses
 from toolsearch.bench.canned import Clock, engine_options
@@ -32,10 +32,10 @@ ENDPOINTS = [
     Endpoint("openai", "gpt-5.1"),
 ]
 CASES = [(endpoint, way) for endpoint in ENDPOINTS for way in ways_of(endpoint)]
-PATHS = {"anthropic": "/v1/messages", "openai": "/v1/chat/completions", "openai-responses": "/v1/responses"}
 BY_ITSELF = CacheRules(least_tokens=0, step_tokens=1, lifetime_s=1_800)
-BY_MARKS = CacheRules(automatic=False, least_tokens=0, step_tokens=1, lifetime_s=300, look_back=20)
-RULES = {"anthropic": BY_MARKS, "openai": BY_ITSELF, "openai-responses": BY_ITSELF}
+AT_ENDS = CacheRules(least_tokens=0, step_tokens=1, lifetime_s=1_800, look_back=20)
+BY_MARKS = CacheRules(automatic=False, least_tokens=0, step_tokens=1, lifetime_s=300, look_back=19)
+RULES = {"anthropic": BY_MARKS, "openai": BY_ITSELF, "openai-responses": AT_ENDS}
 
 VERBS = ["create", "list", "delete", "update", "archive", "send", "find", "merge", "export", "approve"]
 THINGS = ["invoice", "ticket", "calendar event", "branch", "mail", "customer", "report", "room", "contract", "photo"]
@@ -163,14 +163,15 @@ def _name(entry: dict[str, Any]) -> str:
     return str(entry.get("name") or entry["function"]["name"])
 
 
-def held(endpoint: Endpoint, played: Played, received: Sequence[Sequence[str]]) -> list[CacheUse]:
+def held(endpoint: Endpoint, played: Played, requests: Sequence[Request]) -> list[CacheUse]:
     """What a provider's cache makes of what it received."""
     clock = Clock()
     cache = PromptCache(clock)
-    for prompt, parts in zip(played.prompts, received, strict=True):
+    for prompt, request in zip(played.prompts, requests, strict=True):
         clock.now_s = prompt.at_s
+        parts = parts_of(request)
         marks = frozenset({len(parts) - 1}) if endpoint.wire_format == "anthropic" else None
-        cache.use(PATHS[endpoint.wire_format], endpoint.model, Rendered(parts, marks))
+        cache.use(request.path, endpoint.model, Rendered(parts, marks, ends_of(request)))
     return cache.uses
 
 
@@ -205,5 +206,5 @@ async def test_the_model_counts_each_request_as_the_provider_received_it(
     ]
     uses = cache_uses(played.prompts, RULES[endpoint.wire_format])
     assert [(use.prompt, use.read, use.written) for use in uses] == [
-        (use.prompt, use.read, use.written) for use in held(endpoint, played, received)
+        (use.prompt, use.read, use.written) for use in held(endpoint, played, api.requests)
     ]

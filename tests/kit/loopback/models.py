@@ -54,6 +54,10 @@ def takes_choice_of_additional_tools(model: str) -> bool:
     return _gpt(model) >= (5, 6)
 
 
+def caches_at_ends_of_messages(model: str) -> bool:
+    return _gpt(model) >= (5, 6)
+
+
 def takes_tool_search(model: str) -> bool:
     return not _OF_OPENAI.match(model) or (_gpt(model) >= (5, 4) and "-nano" not in model)
 

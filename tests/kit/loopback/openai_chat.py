@@ -7,7 +7,7 @@ from typing import Any
 from tests.kit.loopback import models
 from tests.kit.loopback.checks import data_url, number, objects, only, schema, text, tool_name, unique
 from tests.kit.loopback.memory import Thought, canonical, without_nulls
-from tests.kit.loopback.prompt_cache import Rendered
+from tests.kit.loopback.prompt_cache import Rendered, message_ends
 from tests.kit.loopback.script import Call, RefusedError, Reply, written
 from tests.kit.loopback.sse import event, pieces
 
@@ -16,6 +16,8 @@ _BODY = {
     "presence_penalty", "prompt_cache_key", "reasoning_effort", "response_format", "seed", "service_tier", "stop",
     "store", "stream", "stream_options", "temperature", "tool_choice", "tools", "top_p", "user", "verbosity",
 }  # fmt: skip
+
+_KINDS = {"user": "user", "tool": "result", "system": "instructions", "developer": "instructions"}
 
 
 def check(headers: dict[str, str], body: dict[str, Any]) -> None:
@@ -138,7 +140,12 @@ def _check_content(place: str, content: object, *, images: bool, empty: bool = F
 
 def rendered(body: dict[str, Any]) -> Rendered:
     """The prompt as the model reads it, part by part."""
-    return Rendered([canonical(part) for part in [*body.get("tools", []), *conversation(body)]])
+    tools = body.get("tools", [])
+    kinds = [_KINDS.get(message["role"], "") for message in body["messages"]]
+    return Rendered(
+        [canonical(part) for part in [*tools, *conversation(body)]],
+        ends=message_ends(kinds, len(tools)) if models.caches_at_ends_of_messages(body["model"]) else None,
+    )
 
 
 def thoughts_of(body: dict[str, Any]) -> list[Thought]:

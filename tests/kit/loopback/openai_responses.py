@@ -9,7 +9,7 @@ from tests.kit.loopback.checks import data_url, number, objects, only, schema, t
 from tests.kit.loopback.memory import canonical, without_nulls
 from tests.kit.loopback.models import takes_additional_tools, takes_choice_of_additional_tools, takes_tool_search
 from tests.kit.loopback.openai_chat import authorised, check_choice, error, is_bound, thoughts, thoughts_of
-from tests.kit.loopback.prompt_cache import Rendered
+from tests.kit.loopback.prompt_cache import Rendered, message_ends
 from tests.kit.loopback.script import Call, RefusedError, Reply, written
 from tests.kit.loopback.sse import event, pieces
 
@@ -200,7 +200,17 @@ def rendered(body: dict[str, Any]) -> Rendered:
     """The prompt as the model reads it, part by part. Deferred tools are no part of it; search outputs hold them."""
     tools = [tool for tool in body.get("tools") or [] if not tool.get("defer_loading")]
     instructions = [{"instructions": body["instructions"]}] if body.get("instructions") else []
-    return Rendered([canonical(part) for part in [*tools, *instructions, *conversation(body)]])
+    front, items = [*tools, *instructions], conversation(body)
+    return Rendered(
+        [canonical(part) for part in [*front, *items]],
+        ends=message_ends(map(_kind, items), len(front)) if models.caches_at_ends_of_messages(body["model"]) else None,
+    )
+
+
+def _kind(item: dict[str, Any]) -> str:
+    if item.get("type", "message") == "message":
+        return "user" if item["role"] == "user" else "instructions" if item["role"] != "assistant" else ""
+    return "result" if item["type"].endswith("_output") else ""
 
 
 def available_tools(headers: Mapping[str, str], body: dict[str, Any]) -> set[str]:

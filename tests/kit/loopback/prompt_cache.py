@@ -3,14 +3,16 @@
 What is simulated, and what is not:
 
 - A prompt is a row of parts: tools, system text, then the messages, each as canonical JSON, counted with o200k.
-- OpenAI caches by itself, at every part. Anthropic caches what stands before a mark (``cache_control``; on the request
-  itself, its end), and finds what was cached up to 20 parts before a mark of the new request.
+- OpenAI caches by itself: before gpt-5.6 at every part; from then on up to the end of the latest message of the user,
+  or of the latest result, and it finds what was cached at up to 20 earlier ends of such messages.
+- Anthropic caches what stands before a mark (``cache_control``; on the request itself, its end), and looks for it at 20
+  parts from each mark back, that of the mark included.
 - What is cached lasts for a time since it was last written or read, and for one model.
 - There is no least size, no rounding to blocks of tokens and no overhead of a provider's own, and nothing is evicted
   early.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -24,10 +26,15 @@ LIFETIMES_S = {"/v1/messages": 300.0, "/v1/chat/completions": 1_800.0, "/v1/resp
 
 @dataclass(frozen=True)
 class Rendered:
-    """A prompt, part by part. *marks* are the numbers of parts that are cached up to; None: all of them are."""
+    """A prompt, part by part.
+
+    marks   the numbers of parts that are cached up to; None: the last of *ends*
+    ends    the numbers of parts that may be cached up to; None: all, and without marks all of them are
+    """
 
     parts: Sequence[str]
     marks: frozenset[int] | None = None
+    ends: Sequence[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,11 +73,10 @@ class PromptCache:
         totals = [0]
         for part in prompt.parts:
             totals.append(totals[-1] + _tokens(part))
-        every = range(1, len(before))
-        ends = every if prompt.marks is None else sorted(mark + 1 for mark in prompt.marks)
-        found = [at for at in _looked_at(ends, every) if self._expiry_s.get((path, model, before[at]), 0.0) > now_s]
-        read, last = max(found, default=0), max(ends, default=0)
-        for at in {*ends, read}:
+        kept, looked_at = _places(prompt)
+        found = [at for at in looked_at if self._expiry_s.get((path, model, before[at]), 0.0) > now_s]
+        read, last = max(found, default=0), max(kept, default=0)
+        for at in {*kept, read}:
             if at:
                 self._expiry_s[path, model, before[at]] = expiry_s
         left_path, left_model, left, left_expiry_s = self._left
@@ -81,10 +87,31 @@ class PromptCache:
         return TokenCounts(input=use.prompt, cached=use.read, cache_write=use.written)
 
 
-def _looked_at(ends: Sequence[int], every: range) -> set[int]:
-    if ends is every:
-        return set(every)
-    return {at for end in ends for at in range(max(1, end - LOOKBACK), end + 1)}
+def message_ends(kinds: Iterable[str], before: int) -> list[int]:
+    """Which messages OpenAI caches a prompt up to, by their *kinds*: user, result, instructions, or "" for others.
+
+    The last of several results in a row counts, and of the instructions that a conversation begins with. *before* is
+    how many parts stand before the messages.
+    """
+    listed = list(kinds)
+    begun = next((number for number, kind in enumerate(listed) if kind != "instructions"), len(listed))
+    last_results = (
+        number
+        for number, (kind, following) in enumerate(zip(listed, [*listed[1:], ""], strict=True))
+        if kind == "result" != following
+    )
+    users = (number for number, kind in enumerate(listed) if kind == "user")
+    return sorted(before + number for number in (*users, *last_results, *([begun - 1] if begun else [])))
+
+
+def _places(prompt: Rendered) -> tuple[Sequence[int], Sequence[int]]:
+    """After how many parts the prompt is cached, and looked for."""
+    every = range(1, len(prompt.parts) + 1)
+    ends = every if prompt.ends is None else [number + 1 for number in prompt.ends]
+    if prompt.marks is not None:
+        marks = [number + 1 for number in prompt.marks]
+        return marks, [at for mark in marks for at in [end for end in ends if end <= mark][-LOOKBACK:]]
+    return (every, every) if prompt.ends is None else (ends[-1:], ends[-1 - LOOKBACK :])
 
 
 @cache

@@ -6,30 +6,36 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.anthropic.cache import MARK
 from toolsearch.wire.anthropic.tools import DEFERRED
+from toolsearch.wire.prompt_parts import PromptPart
 from toolsearch.wire.reply_items import mapping
 
-_FOR_THE_API = frozenset({"cache_control", *DEFERRED})
+_FOR_THE_API = frozenset({MARK, *DEFERRED})
 
 
-def front_parts(tools: Iterable[JsonObject], system: str) -> Iterator[JsonObject]:
+def front_parts(tools: Iterable[JsonObject], system: str) -> Iterator[PromptPart]:
     """Deferred tools are not read before something refers to them."""
-    yield from (_read(tool) for tool in tools if not _is_deferred(tool))
+    for tool in tools:
+        if not _is_deferred(tool):
+            yield PromptPart(_read(tool), is_end=True)
     if system:
-        yield {"system": system}
+        yield PromptPart({"system": system}, is_end=True)
 
 
-def message_parts(messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[JsonObject]:
+def message_parts(messages: Iterable[JsonObject], tools: Iterable[JsonObject]) -> Iterator[PromptPart]:
     """Each block of a message is a part, as marks for the cache stand on blocks. After one that refers to deferred
-    *tools* their definitions follow.
+    *tools* their definitions follow, and only then the block has an end.
     """
     deferred = {tool["name"]: tool for tool in tools if _is_deferred(tool)}
     for message in messages:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else cast("list[JsonObject]", content)
         for block in blocks:
-            yield {"role": message["role"], "content": [_read(block)]}
-            yield from (_read(deferred[name]) for name in _referred(block) if name in deferred)
+            loaded = [_read(deferred[name]) for name in _referred(block) if name in deferred]
+            *before, last = {"role": message["role"], "content": [_read(block)]}, *loaded
+            yield from (PromptPart(each, is_end=False) for each in before)
+            yield PromptPart(last, is_end=True)
 
 
 def _is_deferred(tool: JsonObject) -> bool:
