@@ -1,6 +1,6 @@
 """Spans and figures for OpenTelemetry: of the model, of each tool and of each search, without content by default.
 
-Needs `pip install '.[otel]' opentelemetry-sdk`.
+Needs `pip install '.[otel]'`.
 """
 
 from __future__ import annotations

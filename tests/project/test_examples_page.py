@@ -19,7 +19,7 @@ NEEDS = {  # what is to be installed for an import that does not come with `pip 
     "fastapi": {"service"},
     "httpx2": {"client"},
     "openai": {"openai"},
-    "opentelemetry": {"otel", "opentelemetry-sdk"},
+    "opentelemetry": {"otel"},
     "toolsearch.client": {"client"},
 }
 
