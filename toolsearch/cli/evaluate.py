@@ -77,7 +77,8 @@ def evaluate(
 ) -> int:
     """Measure how well the search finds what your queries need, by each strategy.
 
-    A line of QUERIES that cannot be used is warned of and costs no other. 'false hits' is the share of the queries that
+    A line of QUERIES that cannot be used is warned of and costs no other, but --min-recall takes no such file. 'false
+    hits' is the share of the queries that
     nothing fits which were answered all the same, 'refused' that of the others which got no answer.
     """
     from toolsearch.access.reach import EVERY_TOOL, Reach
@@ -95,6 +96,10 @@ def evaluate(
     reach = Reach.parse(allow or EVERY_TOOL, deny or ())
     with opened_engine(index, source, settings, index__encoder=encoder) as engine:
         given = _given(engine, reach, queries, propose, seed)
+        if min_recall is not None and given.bad_lines:
+            raise BadQueryError(
+                f"{queries} has lines that cannot be used, so --min-recall has nothing to judge: mend them"
+            )
         if out is not None:
             write_queries(out, given.queries)
             tell(f"Wrote {len(given.queries):,} queries, {_FLATTERY}.")

@@ -14,8 +14,8 @@ QUERIES = """\
 {"query": "wrap a paragraph of text", "tool": "textwrap__wrap"}
 {"query": "zzyzx", "tool": "textwrap__dedent"}
 {"query": "qwxzv jkpfh", "relevant": []}
-{"query": "x", "tool": "statistics__medain"}
 """
+UNKNOWN = '{"query": "x", "tool": "statistics__medain"}\n'
 
 
 @pytest.fixture
@@ -43,15 +43,27 @@ def test_the_table_has_every_measure_and_the_misses(run):
     assert "proposed" not in ran.out
 
 
-def test_a_bad_line_is_warned_of(run):
-    assert run("queries.jsonl").err == (
+def test_a_bad_line_is_warned_of_and_fails_a_bar(run):
+    """A renamed tool must not make the bar easier to reach."""
+    Path("queries.jsonl").write_text(QUERIES + UNKNOWN)
+    warning = (
         "warning: queries.jsonl, line 5 is left out: no tool named 'statistics__medain'; "
         "did you mean statistics__median?\n"
     )
 
+    measured = run("queries.jsonl", "--json")
+    assert (measured.code, measured.err) == (0, warning)
+    assert [bad["line"] for bad in measured.json["bad_lines"]] == [5]
+    barred = run("queries.jsonl", "--min-recall", "0")
+    assert (barred.code, barred.out) == (2, "")
+    assert barred.err == warning + (
+        "error [bad_query]: queries.jsonl has lines that cannot be used, so --min-recall has nothing to judge: "
+        "mend them\n"
+    )
+
 
 def test_many_bad_lines_are_not_all_printed(run):
-    Path("queries.jsonl").write_text(QUERIES + "nonsense\n" * 30)
+    Path("queries.jsonl").write_text(QUERIES + UNKNOWN + "nonsense\n" * 30)
 
     warnings = run("queries.jsonl").err.splitlines()
 
@@ -75,8 +87,7 @@ def test_json_is_printed_alone_or_written_beside_the_table(run):
 
     assert json.loads(Path("figures.json").read_text()) == report
     assert beside.out.startswith("4 queries")
-    assert [bad["line"] for bad in report["bad_lines"]] == [5]
-    assert (report["min_recall"], report["notes"], report["misses"]) == (0.9, [], [])
+    assert (report["min_recall"], report["notes"], report["misses"], report["bad_lines"]) == (0.9, [], [], [])
     assert [(figures["strategy"], figures["recall_5"]) for figures in report["strategies"]] == [
         ("hybrid", 0.6667),
         ("keyword", 0.6667),
