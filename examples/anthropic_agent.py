@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from typing import Any
 
 from anthropic import AsyncAnthropic
@@ -30,6 +31,8 @@ async def answer(client: AsyncAnthropic, model: str, engine: ToolSearch, questio
 
 
 async def main() -> None:
+    if not os.environ.get("ANTHROPIC_API_KEY"):
+        sys.exit("Set ANTHROPIC_API_KEY first, and ANTHROPIC_BASE_URL for an endpoint that is not Anthropic's.")
     catalog = Catalog()
     for module in ("statistics", "math", "calendar", "textwrap"):
         catalog.load(f"module:{module}")

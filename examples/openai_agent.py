@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from typing import Any
 
 from openai import AsyncOpenAI
@@ -29,6 +30,8 @@ async def answer(client: AsyncOpenAI, model: str, engine: ToolSearch, question: 
 
 
 async def main() -> None:
+    if not os.environ.get("OPENAI_API_KEY"):
+        sys.exit("Set OPENAI_API_KEY first, and OPENAI_BASE_URL for an endpoint that is not OpenAI's.")
     catalog = Catalog()
     for module in ("statistics", "math", "calendar", "textwrap"):
         catalog.load(f"module:{module}")

@@ -8,7 +8,9 @@ Start the service first, and take over the two lines that it prints:
 """
 
 import os
+import sys
 
+from toolsearch import ServiceError
 from toolsearch.client import ToolSearchClient
 
 TOOLS = [
@@ -38,4 +40,10 @@ def main(url: str, key: str) -> None:
 
 
 if __name__ == "__main__":
-    main(os.environ["TOOLSEARCH_URL"], os.environ["TOOLSEARCH_KEY"])
+    url, key = os.environ.get("TOOLSEARCH_URL"), os.environ.get("TOOLSEARCH_KEY")
+    if not url or not key:
+        sys.exit("Start the service first, and set TOOLSEARCH_URL and TOOLSEARCH_KEY, as the top of this file says.")
+    try:
+        main(url, key)
+    except ServiceError as error:
+        sys.exit(f"error [{error.code}]: {error}")

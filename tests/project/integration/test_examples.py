@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.kit.commands import start_python
 from tests.kit.examples import EXAMPLES, run_example
 from tests.kit.loopback import Call, LoopbackApi, Reply
 from tests.kit.service_process import service_process
@@ -89,3 +90,24 @@ def test_the_client_of_a_service_gets_an_agent_its_tools(tmp_path):
     assert said[0].endswith("/mcp/...")
     assert said[1].startswith("found: ['send_mail'")
     assert said[-1] == "the call is handed_back with {'to': 'ann@example.com'}"
+
+
+@pytest.mark.parametrize(
+    ("example", "given", "said"),
+    [
+        ("openai_agent.py", {"OPENAI_API_KEY": ""}, "Set OPENAI_API_KEY first, and OPENAI_BASE_URL"),
+        ("anthropic_agent.py", {"ANTHROPIC_API_KEY": ""}, "Set ANTHROPIC_API_KEY first, and ANTHROPIC_BASE_URL"),
+        ("service_client.py", {"TOOLSEARCH_URL": ""}, "Start the service first, and set TOOLSEARCH_URL"),
+        (
+            "service_client.py",
+            {"TOOLSEARCH_URL": "http://127.0.0.1:9", "TOOLSEARCH_KEY": "k"},
+            "error [service_unreachable]: the service cannot be reached",
+        ),
+    ],
+)
+def test_an_example_without_what_it_needs_says_so_in_one_line(example: str, given: dict[str, str], said: str):
+    program = start_python(str(EXAMPLES / example), **given)
+    out, err = program.communicate(timeout=60)
+
+    assert (program.returncode, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(said)
