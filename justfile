@@ -56,9 +56,9 @@ requests:
 calibrate *options:
     PYTHONPATH=.:indexes python -m training.calibration {{options}}
 
-# The documentation site, in build/site; needs the docs extra, and no network.
+# The documentation site, in build/site; needs the docs extra, and no network. With --quiet, no warning would fail it.
 site:
-    NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --config-file docs/site/mkdocs.yml
+    NO_MKDOCS_2_WARNING=1 mkdocs build --config-file docs/site/mkdocs.yml
 
 # The same at http://127.0.0.1:8000, following changes of the pages.
 site-preview:
