@@ -29,6 +29,7 @@ from toolsearch.wire.capabilities import Cloud, Endpoint, capabilities_of
 from toolsearch.wire.formats import RenderedTools, WireFormat, render_change, render_results, render_tool_list
 from toolsearch.wire.native_search import NativeSearch, found_names
 from toolsearch.wire.replies import parse_tool_calls
+from toolsearch.wire.sendable_tools import sendable_definition
 from toolsearch.wire.usage import input_tokens
 from toolsearch_indexes.strategies import Strategy
 
@@ -37,7 +38,8 @@ from toolsearch_indexes.strategies import Strategy
 class ToolDelta:
     """How the tools that a model has differ from before.
 
-    added    in order, to the end of the list; one whose definition has changed is here under the same name
+    added    as the format takes them, in order, to the end of the list; one whose definition has changed is here under
+             the same name
     removed  names of what the model has no more. That breaks the provider's cache only where it is lost anyway
     """
 
@@ -191,7 +193,7 @@ class Session:
         visible = conversation.state.sent.now.visible
         with self._lock:
             told, self._told = self._told, visible
-        added = tuple(each for name, each in visible.items() if told.get(name) != each)
+        added = tuple(sendable_definition(each, format) for name, each in visible.items() if told.get(name) != each)
         return ToolDelta(added, tuple(name for name in told if name not in visible))
 
     def compacted(self) -> None:

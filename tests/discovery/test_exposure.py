@@ -103,7 +103,7 @@ def test_what_is_written_is_the_callers_to_change(tool_format: str) -> None:
     assert definition.input_schema["properties"]["tags"]["enum"] == ("a", "b")
 
 
-def test_alternatives_at_the_root_of_a_schema_become_one_plain_object_for_model_apis() -> None:
+def test_alternatives_at_the_root_of_a_schema_become_one_plain_object_on_every_wire() -> None:
     definition = ToolDefinition(
         "t",
         input_schema={
@@ -117,13 +117,14 @@ def test_alternatives_at_the_root_of_a_schema_become_one_plain_object_for_model_
         },
     )
 
-    assert render_definition(definition, "anthropic")["input_schema"] == {
+    plain = {
         "$defs": {"d": {"type": "string"}},
         "type": "object",
         "properties": {"id": {"type": "integer"}, "a": {"$ref": "#/$defs/d"}, "b": {}},
         "required": ["id", "b"],
     }
-    assert render_definition(definition, "mcp")["inputSchema"] == definition.input_schema
+    assert render_definition(definition, "anthropic")["input_schema"] == plain
+    assert render_definition(definition, "mcp")["inputSchema"] == plain  # MCP's clients hand it on as it is
 
 
 ODD = ToolDefinition(

@@ -8,6 +8,7 @@ from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.capabilities import Endpoint, capabilities_of
 from toolsearch.wire.model_names import ModelName, read_model_name
+from toolsearch.wire.sendable_tools import sendable_definition
 
 
 def suit_model(session: Session, model: object, *, announces: bool = False) -> Session:
@@ -29,11 +30,16 @@ def suit_model(session: Session, model: object, *, announces: bool = False) -> S
     return session
 
 
+def for_framework(definition: ToolDefinition) -> ToolDefinition:
+    """*definition* as every model API takes it: a framework does not say which one it will send it to."""
+    return sendable_definition(definition, "openai")  # whose bound on descriptions is the tightest
+
+
 def listed(session: Session) -> list[ToolDefinition]:
     """What the next request lists of tools, in order. It is counted as a request: ask once for each."""
     names = [entry["name"] for entry in session.tools("mcp")]
     sent = session.state.sent.now.visible
-    return [sent[name] for name in names]
+    return [for_framework(sent[name]) for name in names]
 
 
 def next_turn(session: Session) -> None:

@@ -6,11 +6,12 @@ import json
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from toolsearch.adapters.conversation import next_turn, suit_model
+from toolsearch.adapters.conversation import listed, next_turn, suit_model
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
 from toolsearch.tools.blocks import in_words
+from toolsearch.tools.definition import ToolDefinition
 from toolsearch.wire.capabilities import RevealSetting
 from toolsearch.wire.unfinished import NO_REASON, cut_off
 
@@ -48,13 +49,13 @@ class ToolSearchToolset(BaseToolset):
         if self._invocations.setdefault(session, invocation) != invocation:
             self._invocations[session] = invocation
             next_turn(session)
-        return [_SessionTool(session, **entry) for entry in session.tools("mcp")]
+        return [_SessionTool(session, each) for each in listed(session)]
 
 
 class _SessionTool(BaseTool):
-    def __init__(self, session: Session, *, name: str, description: str = "", inputSchema: Any, **_: Any) -> None:  # noqa: N803
-        super().__init__(name=name, description=description)
-        self._session, self._schema = session, inputSchema
+    def __init__(self, session: Session, definition: ToolDefinition) -> None:
+        super().__init__(name=definition.name, description=definition.description)
+        self._session, self._schema = session, dict(definition.input_schema)
 
     def _get_declaration(self) -> FunctionDeclaration:
         return FunctionDeclaration(name=self.name, description=self.description, parameters_json_schema=self._schema)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import Any
 
-from toolsearch.adapters.conversation import listed, next_turn, text_and_images
+from toolsearch.adapters.conversation import for_framework, listed, next_turn, text_and_images
 from toolsearch.errors import MissingExtraError, ToolSearchError
 from toolsearch.session import Session
 from toolsearch.tools.calls import ToolResult
@@ -53,7 +53,9 @@ class ToolSearchRetriever(ObjectRetriever[AsyncBaseTool]):
     def _called(self, name: str) -> AsyncBaseTool | None:
         """The tool of that name; None if there is none in reach."""
         try:
-            return self._listed.get(name) or _SessionTool(self._session, self._session.resolve(name).definition)
+            return self._listed.get(name) or _SessionTool(
+                self._session, for_framework(self._session.resolve(name).definition)
+            )
         except ToolSearchError:
             return None
 

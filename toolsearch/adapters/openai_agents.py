@@ -8,10 +8,11 @@ from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
-from toolsearch.adapters.conversation import next_turn, suit_model
+from toolsearch.adapters.conversation import listed, next_turn, suit_model
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
 from toolsearch.tools.blocks import image_of, in_words, text_block
+from toolsearch.wire.mcp.definitions import write_tool
 from toolsearch.wire.mcp.results import write_result
 from toolsearch.wire.unfinished import cut_off
 
@@ -52,7 +53,7 @@ class ToolSearchServer(MCPServer):
         if self._runs.get(session.id) is not run_context:
             self._runs[session.id] = run_context
             next_turn(session)
-        return ListToolsResult.model_validate({"tools": session.tools("mcp")}).tools
+        return ListToolsResult.model_validate({"tools": list(map(write_tool, listed(session)))}).tools
 
     async def call_tool(
         self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain, zip_longest
 from typing import Any
 
-from toolsearch.adapters.conversation import listed, next_turn, suit_model, text_and_images
+from toolsearch.adapters.conversation import for_framework, listed, next_turn, suit_model, text_and_images
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import MissingExtraError
 from toolsearch.session import Session
@@ -70,7 +70,7 @@ class ToolSearchToolset(AbstractToolset[Any]):
     def _listed(self, session: Session) -> list[ToolDefinition]:
         if self._deferred:
             with session.conversation() as conversation:
-                shown = [tool.definition for tool in conversation.shown_tools()]
+                shown = [for_framework(tool.definition) for tool in conversation.shown_tools()]
         else:
             shown = listed(session)
         return [

@@ -10,6 +10,7 @@ from toolsearch.errors import ToolSearchError, UnfinishedCallError
 from toolsearch.tools.calls import ToolCall
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.wire.own_arguments import own_arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,11 @@ class Refused:
 def admit(call: ToolCall, resolve: Callable[[str], Tool]) -> Admitted:
     """Return *call* with its tool, which *resolve* finds by name within the caller's reach, and its checked arguments.
 
+    A model may have been sent other names for some of the parameters; from here on, the arguments have the tool's own.
     Raises what *resolve* does, UnfinishedCallError before that, and BadArgumentsError.
     """
     if call.unfinished:
         raise UnfinishedCallError(call.unfinished)
     tool = resolve(call.name)
-    return Admitted(call, tool, checked_arguments(tool.definition, call.parsed_arguments))
+    arguments = own_arguments(tool.definition.input_schema, call.parsed_arguments)
+    return Admitted(call, tool, checked_arguments(tool.definition, arguments))

@@ -16,7 +16,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.safety import HINTS
 from toolsearch.tools.schema_walk import rebuilt
-from toolsearch.wire.mcp.definitions import KEYS_LENGTH, entry_of, write_tool
+from toolsearch.wire.mcp.definitions import KEYS_LENGTH, renamed_entry, sent_input_schema, write_sendable_tool
 
 _MOST_CHARACTERS_PER_TOKEN = 16  # a text with more is too long in any case, and is not counted
 _LEAST_DESCRIPTION = 50  # tokens; rather than cut a description below, the descriptions of parameters are left out
@@ -73,7 +73,7 @@ class ShownDefinitions:
         if definition is None:
             return None
         is_whole = definition is tool.definition
-        if is_whole and (max_tokens is None or _is_within(entry_of(tool), max_tokens, self._counter)):
+        if is_whole and (max_tokens is None or _is_within(renamed_entry(tool), max_tokens, self._counter)):
             return tool
         return replace(tool, definition=definition, origin=None)
 
@@ -104,12 +104,12 @@ def shortened(definition: ToolDefinition, max_tokens: int, counter: TokenCounter
 
 def _fits(definition: ToolDefinition, max_tokens: int, counter: TokenCounter) -> bool:
     parts = (
-        definition.name, definition.title, definition.description, definition.input_schema, definition.output_schema,
-        definition.annotations,
+        definition.name, definition.title, definition.description, sent_input_schema(definition),
+        definition.output_schema, definition.annotations,
     )  # fmt: skip
     if _most_bytes(parts) + KEYS_LENGTH <= max_tokens:  # true of nearly all definitions, so these are never written out
         return True
-    return _is_within(write_tool(definition), max_tokens, counter)
+    return _is_within(write_sendable_tool(definition), max_tokens, counter)
 
 
 def _is_within(value: Json, max_tokens: int, counter: TokenCounter) -> bool:
@@ -132,7 +132,7 @@ def _with_description_cut(
     marked = replace(bare, description=mark)
     if not _fits(marked, max_tokens, counter):
         return None
-    room = max_tokens - count_json(write_tool(marked), counter)
+    room = max_tokens - count_json(write_sendable_tool(marked), counter)
     if room < least:
         return None
     for margin in _MARGINS:

@@ -1,47 +1,19 @@
-"""What the definitions of the three model APIs share: a name and description, and a root that is an object."""
+"""What the definitions of the three model APIs share: how they say what a tool does, and how they are read."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from toolsearch.documents.json_values import as_object
 from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import NO_PARAMETERS, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.tools.naming import given_name, is_in_another_script
-from toolsearch.wire.json_copies import ToPlain
 
 
 def name_and_description(definition: ToolDefinition) -> dict[str, Any]:
-    """These formats have no place for a title, so it stands in for a missing description.
-
-    Before a description stands what the author calls the tool, if a legal name cannot spell that.
-    """
-    given = given_name(definition)
+    """These formats have no place for a title, so it stands in for a missing description."""
     description = definition.description or definition.title
-    if is_in_another_script(given) and definition.description:
-        description = f"{given}: {description}"
     return {"name": definition.name, "description": description} if description else {"name": definition.name}
-
-
-def object_schema(definition: ToolDefinition, plain: ToPlain) -> dict[str, Any]:
-    """The input schema as model APIs take it: they refuse the whole request for one tool whose root is no plain object.
-
-    Alternatives at the root are laid over each other, so that the model still reads of every property. Arguments are
-    validated by the original.
-    """
-    schema: dict[str, Any] = dict(plain(definition.input_schema))
-    properties: dict[str, Any] = schema.pop("properties", {})
-    required: list[str] = schema.pop("required", [])
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        for branch in schema.pop(keyword, []):
-            known = cast("dict[str, Any]", branch) if isinstance(branch, dict) else {}
-            properties = known.get("properties", {}) | properties
-            if keyword == "allOf":
-                required = required + [name for name in known.get("required", []) if name not in required]
-    for keyword in ("not", "enum"):
-        schema.pop(keyword, None)
-    return schema | {"type": "object", "properties": properties} | ({"required": required} if required else {})
 
 
 def read_definition(fields: JsonObject, schema_key: str) -> ToolDefinition:

@@ -102,7 +102,7 @@ class OpenAIChatModel:
             yield last_chunk(strict.read_answer(said.answer()))
 
     def _strict_tools(self, prompt: Prompt) -> StrictTools:
-        return StrictTools.of(prompt.options.tools) if self._strict else StrictTools()
+        return StrictTools.of(prompt.options.tools, self.provider) if self._strict else StrictTools()
 
     def _request(self, prompt: Prompt, strict: StrictTools) -> dict[str, Any]:
         options = prompt.options

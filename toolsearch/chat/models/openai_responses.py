@@ -103,7 +103,7 @@ class OpenAIResponsesModel:
         yield last  # after the connection is closed: who has the last piece may let go of the rest
 
     def _strict_tools(self, prompt: Prompt) -> StrictTools:
-        return StrictTools.of(prompt.options.tools) if self._strict else StrictTools()
+        return StrictTools.of(prompt.options.tools, self.provider) if self._strict else StrictTools()
 
     def _request(self, prompt: Prompt, strict: StrictTools) -> tuple[dict[str, Any], Mapping[str, str]]:
         """The request, and what the answer's metadata says of it."""

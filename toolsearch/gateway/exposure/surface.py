@@ -30,7 +30,7 @@ from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.upstreams.interface import UpstreamState
-from toolsearch.wire.mcp.definitions import schema_of, tool_name
+from toolsearch.wire.mcp.definitions import schema_of, sent_input_schema, tool_name
 from toolsearch.wire.mcp.eras import entry_for
 
 
@@ -164,14 +164,14 @@ class Surface:
         self._forms.forget(caller)
 
     def input_schema(self, name: str, reach: Reach) -> Mapping[str, Any] | None:
-        """The input schema of a tool in *reach*, or of one of the gateway's own; None if there is no such tool.
+        """The listed input schema of a tool in *reach*, or of one of the gateway's own; None if there is no such tool.
 
         The SDK's transport checks arguments against it before the call reaches the gateway.
         """
         if name in self._own_schemas:
             return self._own_schemas[name]
         tool = self._registry.find(name) if self._engine.view(reach).allows(name) else None
-        return tool.definition.input_schema if tool else None
+        return sent_input_schema(tool.definition) if tool else None
 
     def _exposure(self, caller: Caller) -> Exposure:
         """How *caller* is shown tools that it has to search for."""

@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
-from toolsearch.wire.anthropic.names import API
+from toolsearch.wire.anthropic.names import API, PROVIDER
 from toolsearch.wire.bad_request import refuse_request
-from toolsearch.wire.definitions import name_and_description, object_schema, read_definition
+from toolsearch.wire.definitions import name_and_description, read_definition
 from toolsearch.wire.json_copies import ToPlain, deep_copy
 from toolsearch.wire.reply_items import mapping
+from toolsearch.wire.sendable_tools import sendable_definition
 
 INPUT_SCHEMA: Final = "input_schema"
 DEFERRED: Final[JsonObject] = {"defer_loading": True}  # in a definition that is read only once a result refers to it
@@ -25,7 +26,8 @@ _READ_CHOICES = {written: choice for choice, written in _CHOICES.items()}
 
 
 def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
-    return name_and_description(definition) | {INPUT_SCHEMA: object_schema(definition, plain)}
+    sent = sendable_definition(definition, PROVIDER)
+    return name_and_description(sent) | {INPUT_SCHEMA: plain(sent.input_schema)}
 
 
 def write_tool_list(listed: Iterable[ToolDefinition], deferred: Iterable[ToolDefinition]) -> list[dict[str, Any]]:

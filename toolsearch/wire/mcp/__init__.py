@@ -23,7 +23,8 @@ from dataclasses import replace
 from toolsearch.tools.calls import ToolCall, ToolResult
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.arguments import arguments_object
-from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, read_tool, write_tool
+from toolsearch.wire.mcp.definitions import INPUT_SCHEMA, read_tool
+from toolsearch.wire.mcp.definitions import write_sendable_tool as write_tool
 from toolsearch.wire.mcp.requests import call_params, read_call
 from toolsearch.wire.mcp.results import read_result, write_result
 from toolsearch.wire.messages import ToolChangeMessage

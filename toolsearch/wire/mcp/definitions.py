@@ -11,7 +11,10 @@ from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import given_name, title_with_name
 from toolsearch.wire.json_copies import ToPlain, deep_copy
+from toolsearch.wire.sendable_schema import sendable_schema
+from toolsearch.wire.sendable_tools import sendable_definition
 
+PROTOCOL: Final = "mcp"
 INPUT_SCHEMA: Final = "inputSchema"  # texts for models name this field when they show an entry
 OUTPUT_SCHEMA: Final = "outputSchema"
 NAME_PLACES: Final = frozenset({"name", "title", "annotations.title"})  # where an entry names its tool
@@ -24,6 +27,7 @@ _LONGEST_REASON = 200  # characters of what the SDK says, which quotes the serve
 
 
 def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
+    """The definition as it is, for whoever keeps or compares it. Models are shown what `write_sendable_tool` gives."""
     tool: dict[str, Any] = {"name": definition.name}
     if definition.title:
         tool["title"] = definition.title
@@ -35,6 +39,11 @@ def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[s
     if definition.annotations:
         tool["annotations"] = plain(definition.annotations)
     return tool
+
+
+def write_sendable_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
+    """The definition as a list for clients has it: they hand it on to a model, and most do not look at it before."""
+    return write_tool(sendable_definition(definition, PROTOCOL), plain)
 
 
 def read_tool(entry: Json, *, name: str = "", server: str = "") -> ToolDefinition:
@@ -85,11 +94,11 @@ def entry_of(tool: Tool) -> JsonObject:
 
 
 def renamed_entry(tool: Tool) -> dict[str, Any]:
-    """The entry of *tool* with our name for it and the schemas as they were read.
+    """The entry of *tool* with our name for it, and with an input schema that a model can be sent.
 
-    The input schema may have been completed, and an output schema that is no object is left out.
+    An output schema that is no object is left out.
     """
-    entry = {**_titled_entry(tool), "name": tool.name, INPUT_SCHEMA: tool.definition.input_schema}
+    entry = {**_entry_for_models(tool), "name": tool.name}
     if tool.definition.output_schema is None:
         entry.pop(OUTPUT_SCHEMA, None)
     return entry
@@ -97,13 +106,18 @@ def renamed_entry(tool: Tool) -> dict[str, Any]:
 
 def fields_for_calling(tool: Tool) -> dict[str, Json]:
     """The fields that a model needs, besides the name, to call *tool*."""
-    entry = _titled_entry(tool)
+    entry = _entry_for_models(tool)
     return {key: entry[key] for key in _FOR_CALLING if entry.get(key)}
 
 
-def _titled_entry(tool: Tool) -> JsonObject:
+def sent_input_schema(definition: ToolDefinition) -> JsonObject:
+    """The input schema in the entry of a tool, as clients are listed it."""
+    return sendable_schema(definition.input_schema).schema
+
+
+def _entry_for_models(tool: Tool) -> JsonObject:
     """The entry of *tool*, with the name that its server gives it in the title if ours cannot tell it."""
-    entry = entry_of(tool)
+    entry = {**entry_of(tool), INPUT_SCHEMA: sent_input_schema(tool.definition)}
     return {**entry, "title": tool.definition.title} if given_name(tool.definition) else entry
 
 

@@ -12,24 +12,27 @@ from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.wire.bad_request import refuse_request
-from toolsearch.wire.definitions import name_and_description, object_schema, read_definition
+from toolsearch.wire.definitions import name_and_description, read_definition
 from toolsearch.wire.json_copies import ToPlain, deep_copy
-from toolsearch.wire.openai_chat.names import API
+from toolsearch.wire.openai_chat.names import API, PROVIDER
 from toolsearch.wire.reply_items import mapping
+from toolsearch.wire.sendable_tools import sendable_definition
 
 _CHOICES = ("auto", "none", "required")
 
 
 def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
-    parameters = {"parameters": object_schema(definition, plain)}
-    return {"type": "function", "function": name_and_description(definition) | parameters}
+    sent = sendable_definition(definition, PROVIDER)
+    parameters = {"parameters": plain(sent.input_schema)}
+    return {"type": "function", "function": name_and_description(sent) | parameters}
 
 
 def write_strict_tool(definition: ToolDefinition, schema: JsonObject) -> dict[str, Any]:
     """The same in strict mode, with *schema* in place of its own."""
+    sent = sendable_definition(definition, PROVIDER)
     return {
         "type": "function",
-        "function": name_and_description(definition) | {"parameters": schema, "strict": True},
+        "function": name_and_description(sent) | {"parameters": schema, "strict": True},
     }
 
 

@@ -14,25 +14,28 @@ from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.bad_request import refuse_request
-from toolsearch.wire.definitions import name_and_description, object_schema, read_definition
+from toolsearch.wire.definitions import name_and_description, read_definition
 from toolsearch.wire.json_copies import ToPlain, deep_copy
 from toolsearch.wire.native_search import NativeSearch
-from toolsearch.wire.openai_responses.names import API
+from toolsearch.wire.openai_responses.names import API, PROVIDER
 from toolsearch.wire.reply_items import mapping
+from toolsearch.wire.sendable_tools import sendable_definition
 
 _CHOICES = ("auto", "none", "required")
 _SEARCH = {"type": "tool_search", "execution": "client"}
 
 
 def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
+    sent = sendable_definition(definition, PROVIDER)
     # This API takes tools as strict unless told otherwise, and strict mode refuses most schemas found in the wild.
-    parameters = {"parameters": object_schema(definition, plain), "strict": False}
-    return {"type": "function"} | name_and_description(definition) | parameters
+    parameters = {"parameters": plain(sent.input_schema), "strict": False}
+    return {"type": "function"} | name_and_description(sent) | parameters
 
 
 def write_strict_tool(definition: ToolDefinition, schema: JsonObject) -> dict[str, Any]:
     """The same in strict mode, with *schema* in place of its own."""
-    return {"type": "function"} | name_and_description(definition) | {"parameters": schema, "strict": True}
+    sent = sendable_definition(definition, PROVIDER)
+    return {"type": "function"} | name_and_description(sent) | {"parameters": schema, "strict": True}
 
 
 def write_search_tool(definition: ToolDefinition) -> dict[str, Any]:

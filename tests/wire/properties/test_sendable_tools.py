@@ -1,0 +1,66 @@
+"""Whatever the schema of a tool, every API takes a request with it, and its arguments have the tool's own names."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.kit.odd_schemas import ODD, SCHEMAS, arguments_by
+from tests.kit.strict_definitions import refusals
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.wire.formats import TOOL_FORMATS, render_definition
+from toolsearch.wire.own_arguments import own_arguments
+from toolsearch.wire.sendable_schema import sendable_schema
+
+thorough = settings(deadline=None, max_examples=100, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def _refused(schema: dict[str, Any]) -> dict[str, list[str]]:
+    definition = ToolDefinition("t", "Does it.", schema)
+    why = {each: refusals(render_definition(definition, each), each) for each in TOOL_FORMATS}
+    return {each: reasons for each, reasons in why.items() if reasons}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_a_schema_of_each_odd_kind_is_sendable_on_every_wire(kind: str) -> None:
+    raw = {"name": "t", "input_schema": ODD[kind]}
+
+    assert _refused(ODD[kind]) == {}
+    assert refusals(raw, "anthropic"), "it is not odd"
+
+
+@thorough
+@given(schema=SCHEMAS)
+def test_any_schema_is_sendable_on_every_wire(schema: dict[str, Any]) -> None:
+    assert _refused(schema) == {}
+
+
+@thorough
+@given(schema=SCHEMAS)
+def test_what_is_sendable_is_sent_as_it_is(schema: dict[str, Any]) -> None:
+    """By the order of its keys, a schema may be written otherwise; its meaning is the same."""
+    sent = json.loads(json.dumps(sendable_schema(schema).schema))
+
+    again = sendable_schema(sent)
+    assert again.schema is sent
+    assert not again.own_names
+
+
+@thorough
+@given(data=st.data(), schema=SCHEMAS | st.sampled_from(list(ODD.values())))
+def test_arguments_come_back_under_the_tools_own_names(data: st.DataObject, schema: dict[str, Any]) -> None:
+    own = data.draw(arguments_by(schema))
+    sent_names = {name: sent for sent, name in sendable_schema(schema).own_names.items()}
+
+    assert own_arguments(schema, _renamed(own, sent_names)) == own
+    assert own_arguments(schema, own) == own  # as a model may write that knows the tool
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_renamed(each, names) for each in value]
+    if isinstance(value, dict):
+        return {names.get(name, name): _renamed(each, names) for name, each in value.items()}
+    return value
