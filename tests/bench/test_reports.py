@@ -93,12 +93,12 @@ def test_a_break_even_at_the_smallest_size_may_be_lower(study: Study) -> None:
 
 
 def test_a_way_that_the_api_refuses_is_marked_with_the_reason(study: Study) -> None:
-    size = size_of(300, ([4, 5], [1, 2]), refused="the API takes at most 200 tools")
+    size = size_of(300, ([4, 5], [1, 2]), refused="the API takes at most 128 tools")
     report = report_of(Study(study.endpoint, PRICES, 2, 2, (size,)))
 
     assert report.ways.rows[0][0] == "every definition (refused)"
     assert report.ways.notes[1] == (
-        "every definition: the API takes at most 200 tools; the figures are those that it would have."
+        "every definition: the API takes at most 128 tools; the figures are those that it would have."
     )
 
 

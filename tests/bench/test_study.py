@@ -83,8 +83,8 @@ async def test_a_list_that_the_api_does_not_take_is_told() -> None:
         counter=HeuristicTokenCounter(),
     )
 
-    assert found.whole.row(EVERY).refused == "the API takes at most 200 tools"
-    assert verdict(found).startswith("Use tool search: the API takes at most 200 tools. Here are 300 tools (")
+    assert found.whole.row(EVERY).refused == "the API takes at most 128 tools"
+    assert verdict(found).startswith("Use tool search: the API takes at most 128 tools. Here are 300 tools (")
 
 
 async def test_a_request_that_is_longer_than_what_the_model_reads_is_told() -> None:

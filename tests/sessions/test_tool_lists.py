@@ -56,6 +56,14 @@ def claude(name: str, arguments: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": [block], "stop_reason": "tool_use", **more}
 
 
+def find_by(wire_format: str, session: Session, *names: str) -> list[dict[str, Any]]:
+    arguments = json.dumps({"query": f"select:{','.join(names)}"})
+    if wire_format == "openai-responses":
+        return session.execute_sync([{"type": "function_call", "call_id": "1", "name": SEARCH, "arguments": arguments}])
+    call = {"id": "1", "type": "function", "function": {"name": SEARCH, "arguments": arguments}}
+    return session.execute_sync({"role": "assistant", "tool_calls": [call]})
+
+
 def find(session: Session, *names: str) -> list[dict[str, Any]]:
     return session.execute_sync(claude(SEARCH, {"query": f"select:{','.join(names)}"}))
 
@@ -243,6 +251,32 @@ def test_over_the_hard_limit_a_growing_list_begins_anew_with_what_is_in_use(cloc
 
     assert openai_list(session) == [SEARCH, "trip", "song"]
     assert session.savings().cache_breaks == 3
+
+
+@pytest.mark.parametrize("bound", [100, None, 1_000])
+@pytest.mark.parametrize(("wire_format", "model"), [("openai", "gpt-5"), ("openai-responses", "gpt-5")])
+def test_openai_is_never_sent_more_functions_than_it_takes(wire_format: Any, model: str, bound: int | None) -> None:
+    """The search tool, the call tool and what messages add count as well."""
+    catalog = Catalog([ToolDefinition(f"t{number}", f"Does {number}") for number in range(160)])
+    budget = Budget(max_tools=None, max_tokens=None, max_sent_tools=bound, max_sent_tokens=None)
+    session = ToolSearch(catalog, encoder=None, options=SessionOptions(budget=budget)).session("a")
+    most, added = 0, 0
+    for first in range(0, 160, 8):
+        most = max(most, added + len(session.request(wire_format, model=model)["tools"]))
+        written = find_by(wire_format, session, *(f"t{number}" for number in range(first, first + 8)))
+        added += sum(len(item["tools"]) for item in written if item.get("type") == "additional_tools")
+
+    assert min(bound or 128, 126) - 8 < most <= 128
+
+
+def test_a_catalog_that_openai_does_not_take_whole_is_refused_in_words() -> None:
+    catalog = Catalog([ToolDefinition(f"t{number}", f"Does {number}") for number in range(129)])
+    options = SessionOptions(pass_through=PassThrough(max_tools=500, max_tokens=100_000))
+    session = ToolSearch(catalog, encoder=None, options=options).session("a")
+
+    assert len(session.request("anthropic", model="claude-opus-5")["tools"]) == 129
+    with pytest.raises(BadSettingError, match="has 129 tools, where the model's API takes 128"):
+        session.request("openai", model="gpt-5")
 
 
 def test_over_the_hard_limit_nothing_more_is_loaded_and_the_call_tool_runs_it(clock: Clock) -> None:

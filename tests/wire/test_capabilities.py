@@ -199,8 +199,8 @@ def test_how_long_a_prompt_stays_cached() -> None:
     assert (gpt("").cache_s, gpt("gpt-5.6", "other").cache_s) == (3_600, 3_600)
 
 
-def test_openai_lists_at_most_200_functions() -> None:
-    assert [gpt("gpt-5", wire_format=each).max_tools for each in ("openai", "openai-responses")] == [200, 200]
+def test_openai_lists_at_most_128_functions() -> None:
+    assert [gpt("gpt-5", wire_format=each).max_tools for each in ("openai", "openai-responses")] == [128, 128]
     assert (gpt("gpt-5", "other").max_tools, claude("claude-opus-5").max_tools) == (None, None)
 
 

@@ -47,7 +47,7 @@ class Budget:
     ] = 8_000  # of 6,700 real tools none takes more than 5,800
     max_sent_tools: Annotated[
         Count | None, Field(description="Found tools that the model is sent at any time; none: no bound.")
-    ] = 150  # providers refuse lists of more than 200
+    ] = 100  # OpenAI refuses more than 128, and an application may list tools of its own
     max_sent_tokens: Annotated[Count | None, Field(description="Tokens of their definitions; none: no bound.")] = 60_000
 
     def __post_init__(self) -> None:

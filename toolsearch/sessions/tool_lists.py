@@ -8,9 +8,11 @@ lost in any case, where it has become too long, or where it has less and may shr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from toolsearch.discovery.call_tools import CALL_TOOLS
+from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.exposure import Exposure
 from toolsearch.discovery.view import View
 from toolsearch.errors import BadSettingError
@@ -49,6 +51,7 @@ def next_list(conversation: Listing, endpoint: Endpoint) -> ToolList:
     """As `Conversation.tool_list`."""
     known, ledger = capabilities_of(endpoint), conversation.state.sent
     sent, mode = ledger.now, _mode(conversation, endpoint, known)
+    _require_room(conversation, known)
     is_warm = sent.is_warm(conversation.host.clock(), _cache_s(conversation, known))
     if not sent.is_begun(endpoint, mode) or (mode == "append" and not is_warm):
         _begin(conversation, endpoint, mode, known)
@@ -120,18 +123,19 @@ def _cache_s(conversation: Listing, known: Capabilities) -> float:
 
 
 def _begin(conversation: Listing, endpoint: Endpoint, mode: RevealMode, known: Capabilities) -> None:
-    listed = _first_listed(conversation, mode)
+    listed = _first_listed(conversation, mode, known)
     deferred = _deferred(conversation, endpoint, mode, _by_name(listed))
     if "deferred" not in known.modes:
         listed, deferred = [*listed, *deferred], []
     conversation.state.sent.begin(endpoint, mode, conversation.host.clock(), listed, deferred)
 
 
-def _first_listed(conversation: Listing, mode: RevealMode) -> list[ToolDefinition]:
+def _first_listed(conversation: Listing, mode: RevealMode, known: Capabilities) -> list[ToolDefinition]:
     """The search tool, and what is discovered by now: pins, and what the conversation was told that it can call."""
     shown = _definitions(conversation.shown())
-    if _is_too_much(conversation, _by_name(shown)):
-        conversation.state.discovered.keep_within(conversation.options.budget.sent)
+    bounds = _bounds(conversation, known)
+    if _is_too_much(conversation, _by_name(shown), bounds):
+        conversation.state.discovered.keep_within(bounds)
         shown = _definitions(conversation.shown())
     if mode in ("append", "messages"):
         return shown
@@ -176,7 +180,7 @@ def _append(conversation: Listing, endpoint: Endpoint, known: Capabilities) -> N
     ledger, wanted = conversation.state.sent, _definitions(conversation.shown())
     before, by_name = ledger.now.listed, _by_name(wanted)
     has_less = conversation.lists_shrink and not before.keys() <= by_name.keys()
-    if not has_less and not _is_too_much(conversation, {**before, **by_name}):
+    if not has_less and not _is_too_much(conversation, {**before, **by_name}, _bounds(conversation, known)):
         if ledger.append(wanted):
             ledger.note_break()
         return
@@ -191,8 +195,9 @@ def _wanted(conversation: Listing, sent: Sent) -> list[ToolDefinition]:
     if sent.is_whole:  # what was listed because it was all there is stays, although nobody has searched for it
         stays = [tool for name in sent.visible if (tool := conversation.shown_tool(name)) is not None]
         wanted = list({**_by_name(_definitions(stays)), **_by_name(wanted)}.values())
-    if _is_too_much(conversation, {**sent.visible, **_by_name(wanted)}):
-        conversation.state.discovered.keep_within(conversation.options.budget.sent)
+    bounds = _bounds_of(conversation, sent)
+    if _is_too_much(conversation, {**sent.visible, **_by_name(wanted)}, bounds):
+        conversation.state.discovered.keep_within(bounds)
         wanted = _definitions(conversation.shown())
     return wanted
 
@@ -204,7 +209,7 @@ def _new(conversation: Listing, sent: Sent) -> list[ToolDefinition]:
 
 def _that_fit(conversation: Listing, sent: Sent, new: Sequence[ToolDefinition]) -> list[ToolDefinition]:
     """The first of *new* for which there is room beside what the model has."""
-    bounds, count = conversation.options.budget.sent, conversation.view.tokens_of
+    bounds, count = _bounds_of(conversation, sent), conversation.view.tokens_of
     bounded = [definition for name, definition in sent.visible.items() if name not in OWN_TOOLS]
     number, tokens, fitting = len(bounded), sum(map(count, bounded)), list[ToolDefinition]()
     for definition in new:
@@ -216,13 +221,37 @@ def _that_fit(conversation: Listing, sent: Sent, new: Sequence[ToolDefinition]) 
     return fitting
 
 
-def _is_too_much(conversation: Listing, definitions: Mapping[str, ToolDefinition]) -> bool:
+def _bounds(conversation: Listing, known: Capabilities) -> Budget:
+    """What bounds the found tools that the model is sent: the budget, and what its API takes beside our own tools."""
+    bounds = conversation.options.budget.sent
+    if known.max_tools is None:
+        return bounds
+    room = known.max_tools - len(OWN_TOOLS)
+    return replace(bounds, max_tools=room if bounds.max_tools is None else min(bounds.max_tools, room))
+
+
+def _bounds_of(conversation: Listing, sent: Sent) -> Budget:
+    return _bounds(conversation, capabilities_of(sent.endpoint or Endpoint("")))
+
+
+def _require_room(conversation: Listing, known: Capabilities) -> None:
+    """Raise BadSettingError for a catalog that is to be shown whole to a model whose API does not take so many."""
+    if conversation.exposure.is_searched or known.max_tools is None:
+        return
+    if (tools := len(conversation.shown())) > known.max_tools:
+        raise BadSettingError(
+            f"pass_through shows this catalog whole, and it has {tools:,} tools, where the model's API takes "
+            f"{known.max_tools:,}; lower pass_through.max_tools"
+        )
+
+
+def _is_too_much(conversation: Listing, definitions: Mapping[str, ToolDefinition], bounds: Budget) -> bool:
     """Whether *definitions* are more than a model may be sent. A catalog that is shown whole is not bounded."""
     if not conversation.exposure.is_searched:
         return False
     bounded = [definition for name, definition in definitions.items() if name not in OWN_TOOLS]
     tokens = sum(map(conversation.view.tokens_of, bounded))
-    return conversation.options.budget.sent.is_crossed_by(len(bounded), tokens)
+    return bounds.is_crossed_by(len(bounded), tokens)
 
 
 def _definitions(tools: Iterable[Tool]) -> list[ToolDefinition]:

@@ -213,9 +213,11 @@ FACTS: Final[tuple[Fact, ...]] = (
         (*_CHAT, *_RESPONSES),
         None,
         ("", "azure"),
-        "toolhunch's measurement: longer lists are refused as array_above_max_length",
-        _CHECKED,
-        value=200,
+        "learn.microsoft.com, Azure OpenAI quotas: 128 functions; OpenAI refuses more as array_above_max_length: "
+        "zed-industries/zed#42393 (gpt-5), anomalyco/opencode#4909 (gpt-5.1). Nobody says that those in messages of "
+        "Responses are not counted, so they are",
+        "2026-11-23",
+        value=128,
     ),
     Fact(
         "at most so many deferred tools",
@@ -304,7 +306,7 @@ class Capabilities:
     tools_on_chat     whether Chat Completions takes function tools while the model reasons
     native_schema     whether answers can be held to a schema
     max_deferred      tools that one request may defer; None: no bound is known, as where it does not hold them
-    max_tools         tools that one request may list; None: no bound is known
+    max_tools         tools that one request may list, or add in messages; None: no bound is known
     cache_s           how long a prompt may stay cached, in seconds since its last use: what the provider promises, and
                       where a setting decides that nobody sees here, the longest time
     marks_requests    whether the mark for the cache may stand on a request itself: it counts for its last block

@@ -26,7 +26,7 @@ _DEEP = st.recursive(
     _LEAVES,
     lambda each: (
         st.builds(
-            lambda properties: {"type": "object", "properties": properties}, st.dictionaries(TEXTS, each, max_size=2)
+            lambda properties: {"type": "object", "properties": properties}, st.dictionaries(NAMES, each, max_size=2)
         )
         | st.builds(lambda items: {"type": "array", "items": items}, each)
         | st.builds(lambda branches: {"anyOf": branches}, st.lists(each, min_size=1, max_size=2))
@@ -40,7 +40,9 @@ def plain_schemas(draw: st.DrawFn) -> dict[str, Any]:
     """Schemas of objects that every API takes as they are."""
     properties = draw(st.dictionaries(NAMES, _DEEP, max_size=3))
     required = draw(st.lists(st.sampled_from(sorted(properties)), unique=True)) if properties else []
-    more = draw(st.fixed_dictionaries({}, optional={"$defs": st.just({"d": {"type": "string"}}), "description": TEXTS}))
+    more = draw(st.fixed_dictionaries({}, optional={"description": TEXTS}))
+    if "#/$defs/d" in str(properties):
+        more["$defs"] = {"d": {"type": "string"}}
     return {"type": "object", "properties": properties, **({"required": required} if required else {}), **more}
 
 

@@ -204,7 +204,7 @@ def test_whatever_is_wrong_with_a_tool_a_client_can_be_listed_it(junk: dict[str,
 
     listed = eras.entry_for(tool, era)
 
-    assert (listed["name"], listed["inputSchema"]) == (name, {"type": "object"})
+    assert (listed["name"], listed["inputSchema"]) == (name, {"type": "object", "properties": {}})
     assert eras.entry_for(tool, era) == listed
 
 
