@@ -8,7 +8,7 @@ from toolsearch import Tool, ToolDefinition, ToolSearch
 from toolsearch.bench.costs import Caching, Costs
 from toolsearch.bench.presets import PRESETS, Preset, made_conversations
 from toolsearch.bench.prices import prices_of
-from toolsearch.bench.study import Row, Size, Study, StudyOptions, study
+from toolsearch.bench.study import Progress, Row, Size, Study, StudyOptions, study
 from toolsearch.bench.verdict import break_even, searching_rows, verdict
 from toolsearch.bench.ways import EVERY, FOUND_BEFORE
 from toolsearch.errors import BadSettingError
@@ -31,7 +31,7 @@ class Runs:
         return arguments, context
 
 
-async def studied(grows: bool = True, endpoint: Endpoint = CHAT) -> Study:
+async def studied(grows: bool = True, endpoint: Endpoint = CHAT, progress: Progress = lambda *_: None) -> Study:
     conversations = made_conversations(DEFINITIONS, Preset(turns=2, needs=1), 2)
     options = StudyOptions(endpoint, prices_of(endpoint.model), grows=grows)
     return await study(
@@ -40,7 +40,19 @@ async def studied(grows: bool = True, endpoint: Endpoint = CHAT) -> Study:
         options,
         open_engine=lambda catalog, more: ToolSearch(catalog, encoder=None, **more),
         counter=HeuristicTokenCounter(),
+        progress=progress,
     )
+
+
+async def test_each_conversation_is_told_of_once_it_is_played() -> None:
+    """Three sizes, four ways and two conversations."""
+    told: list[tuple[str, int, int]] = []
+
+    await studied(progress=lambda *what: told.append(what))
+
+    assert [done for _, done, _ in told] == [*range(9), *range(8, 17), *range(16, 25)]
+    assert {total for _, _, total in told} == {24}
+    assert told[-1][0] == "Conversations, now over 49 tools"
 
 
 async def test_a_study_is_of_the_whole_catalog_and_of_smaller_ones() -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.clock import Clock
 from tests.kit.commands import Ran
 from toolsearch.bench.prices import prices_of
 from toolsearch.cli.bench_endpoint import endpoint_of, prices_for
+from toolsearch.cli.bench_options import progress_on_stderr
+from toolsearch.cli.output import be_quiet
 from toolsearch.errors import BadSettingError
 
 THINGS = ["invoice", "ticket", "calendar event", "branch", "customer", "report"]
@@ -47,6 +50,25 @@ def run(command, tmp_path, monkeypatch) -> Callable[..., Ran]:
     Path("tools.json").write_text(json.dumps(LISTING))
     Path("log.json").write_text(json.dumps(LOG))
     return lambda *arguments: command("bench", *arguments)
+
+
+def test_without_a_terminal_progress_is_a_line_now_and_then(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_on_stderr(clock) as progress:
+        for done in range(5):
+            progress("Conversations", done, 5)
+            clock.now_s += 4
+
+    assert capsys.readouterr().err == "Conversations: 3 of 5\n"
+
+
+def test_quiet_leaves_out_the_lines_of_progress(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    be_quiet()
+    with progress_on_stderr(clock) as progress:
+        clock.now_s = 11
+        progress("Conversations", 1, 5)
+    be_quiet(wanted=False)
+
+    assert capsys.readouterr().err == ""
 
 
 @pytest.fixture
@@ -152,7 +174,7 @@ def test_own_prices_are_what_is_paid(savings):
         (["--preset", "none"], 2, "error [bad_setting]: --preset must be one of question, assistant, agent, long"),
         (["--json", "--markdown", "-"], 2, '{"format": 1, "error": {"code": "bad_setting", "message": "--json'),
         (["--conversations", "log.json", "--count", "2"], 2, "error [bad_setting]: --preset and --count are for"),
-        (["--conversations", "nowhere.json"], 3, "error [os_error]: "),
+        (["--conversations", "nowhere.json"], 3, "error [file_error]: 'nowhere.json' cannot be read"),
         (
             ["--conversations", "bad.json"],
             2,

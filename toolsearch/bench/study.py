@@ -108,18 +108,40 @@ async def study(
     parts = PartCounter(counter)
     sizes: list[Size] = []
     catalogs = list(_catalogs(tools, conversations, options))
-    for done, listed in enumerate(catalogs):
-        progress(f"{len(listed):,} tools", done, len(catalogs))
+    ways = ways_of(options.endpoint)
+    played = _Counted(progress, len(catalogs) * len(ways) * len(conversations))
+    for listed in catalogs:
+        played.of = f"Conversations, now over {len(listed):,} tools"
+        played.tell()
         clock = Clock()
         catalog = Catalog(listed)
         with catalog, open_engine(catalog, engine_options(clock)) as engine:
             rows = [
-                await _row(way, engine, conversations, options, Player(options.endpoint, clock, parts, options.pace))
-                for way in ways_of(options.endpoint)
+                await _row(
+                    way, engine, conversations, options, Player(options.endpoint, clock, parts, options.pace), played
+                )
+                for way in ways
             ]
         sizes.append(Size(len(listed), _tokens(listed, options.endpoint, parts), tuple(rows)))
     turns = max((len(each.turns) for each in conversations), default=0)
     return Study(options.endpoint, options.prices, len(conversations), turns, tuple(sizes))
+
+
+@dataclass(slots=True)
+class _Counted:
+    """Tells *progress* after each conversation."""
+
+    progress: Progress
+    total: int
+    of: str = ""
+    done: int = 0
+
+    def tell(self) -> None:
+        self.progress(self.of, self.done, self.total)
+
+    def add(self) -> None:
+        self.done += 1
+        self.tell()
 
 
 def _catalogs(
@@ -138,12 +160,18 @@ def _catalogs(
 
 
 async def _row(
-    way: WayName, engine: ToolSearch, conversations: Sequence[Conversation], options: StudyOptions, player: Player
+    way: WayName,
+    engine: ToolSearch,
+    conversations: Sequence[Conversation],
+    options: StudyOptions,
+    player: Player,
+    counted: _Counted,
 ) -> Row:
-    played = [
-        await player.play(each, way_of(way, engine, options.endpoint, found_before=options.found_before))
-        for each in conversations
-    ]
+    played: list[Played] = []
+    for each in conversations:
+        given = way_of(way, engine, options.endpoint, found_before=options.found_before)
+        played.append(await player.play(each, given))
+        counted.add()
     by_turn: dict[Caching, tuple[Costs, ...]] = {
         caching: _together(played, options.prices, caching) for caching in CACHINGS
     }
