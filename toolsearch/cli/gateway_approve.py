@@ -56,7 +56,7 @@ def approve(
             return _revoke(read, store, target, yes=yes)
         waiting = waiting_entries(read, store)
         if target is not None:
-            waiting = _those_of(target, waiting)
+            waiting = _those_of(target, waiting, [each.name for each in read.upstreams])
         decides = target is not None or everything
         if as_json:
             print_json({"held": [_as_json(each) for each in waiting]})
@@ -77,7 +77,7 @@ def _approve(store: PinStore, waiting: Sequence[Waiting], *, yes: bool, shows: b
         if shows:
             _show(each)
         name = each.held.label
-        if not yes and not typer.confirm(f"Approve {name}?", default=False, err=True):
+        if not yes and not _confirmed(f"Approve {name}?"):
             outcome = ExitCode.NOTHING
         elif store.approve(each.server, each.name, each.held.pin, _person(), each.held.kind):
             stderr().print(line(f"approved {name}"))
@@ -98,11 +98,20 @@ def _revoke(config: GatewayConfig, store: PinStore, target: str | None, *, yes: 
     if not chosen:
         raise UnknownToolError(target, near=near_names(target, [shown_name(*each) for each in approved]))
     stdout().print(line("Approved until now: " + ", ".join(shown_name(*each) for each in chosen)))
-    if not yes and not typer.confirm("Withdraw that?", default=False, err=True):
+    if not yes and not _confirmed("Withdraw that?"):
         return ExitCode.NOTHING
     for server, kind, name in chosen:
         store.revoke(server, name, _person(), kind)
     return ExitCode.OK
+
+
+def _confirmed(question: str) -> bool:
+    try:
+        return typer.confirm(question, default=False, err=True)
+    except typer.Abort as abort:
+        if isinstance(abort.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from abort
+        raise BadSettingError(f"nobody answers {question!r} here: run it in a terminal, or give --yes") from abort
 
 
 def _person() -> str:
@@ -114,10 +123,11 @@ def _person() -> str:
         return f"user {number()}" if number else "somebody"
 
 
-def _those_of(target: str, waiting: Sequence[Waiting]) -> list[Waiting]:
+def _those_of(target: str, waiting: Sequence[Waiting], servers: Sequence[str]) -> list[Waiting]:
+    """None where *target* is one of *servers*, of which nothing awaits approval."""
     chosen = [each for each in waiting if target in (each.server, each.held.name)]
-    if not chosen:
-        raise UnknownToolError(target, near=near_names(target, [each.held.name for each in waiting]))
+    if not chosen and target not in servers:
+        raise UnknownToolError(target, near=near_names(target, [*(each.held.name for each in waiting), *servers]))
     return chosen
 
 

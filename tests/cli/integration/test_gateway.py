@@ -212,6 +212,38 @@ def test_approve_asks_first(run, held, monkeypatch, answer, code, left):
     assert len(run("approve", "--config", held, "--json").json["held"]) == left
 
 
+@pytest.mark.parametrize("arguments", [["sums__add"], ["more__add", "--revoke"]])
+def test_where_nobody_can_answer_approve_says_what_to_do_and_decides_nothing(run, held, monkeypatch, arguments):
+    seen(held, ADD, server="more")
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    before = approvals(held), approvals(held, "more")
+
+    ran = run("approve", *arguments, "--config", held)
+
+    assert ran.code == 2
+    assert "error [bad_setting]: nobody answers " in ran.err
+    assert ran.err.endswith(" here: run it in a terminal, or give --yes\n")
+    assert (approvals(held), approvals(held, "more")) == before
+
+
+def test_ctrl_c_at_the_question_is_told_as_that(run, held, monkeypatch):
+    def interrupted(prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.input", interrupted)
+
+    ran = run("approve", "sums__add", "--config", held)
+
+    assert ran.code == 130
+    assert ran.err.endswith("error [interrupted]: stopped by Ctrl-C\n")
+
+
+def test_a_server_of_which_nothing_awaits_approval_is_told_as_that(run, held):
+    ran = run("approve", "more", "--config", held)
+
+    assert (ran.code, ran.out) == (0, "Nothing awaits approval.\n")
+
+
 @pytest.mark.parametrize("subcommand", ["approve", "check"])
 def test_approvals_that_cannot_be_read_are_an_error_that_says_what_to_do(run, configured, tmp_path, subcommand):
     config = configured({"raw": raw_server()})
