@@ -84,6 +84,8 @@ def enrich(
     """
     from toolsearch.access.reach import EVERY_TOOL, Reach
 
+    if base_url is not None and not base_url.startswith(("http://", "https://")):
+        raise BadSettingError(f"--base-url must begin with https:// or http://, not {base_url!r:.80}")
     endpoint = _endpoint(model, wire_format, is_asked=not dry_run)
     price = _price(endpoint, prices) if model is not None or prices is not None else None
     if index is None and sources and len(sources) == 1 and _is_index(Path(sources[0])):
@@ -230,12 +232,15 @@ def _show_report(
 def _show_problems(problems: Sequence[EnrichmentProblem]) -> None:
     if not problems:
         return
+    tools: dict[tuple[str, str], list[str]] = {}
+    for problem in problems:
+        tools.setdefault((problem.code, problem.reason), []).append(problem.tool)
     shown = table("", ("what", "tool", "why"), flexible="why")
-    for problem in problems[:_MOST_PROBLEMS]:
-        shown.add_row(problem.code, line(problem.tool), line(problem.reason))
+    for (code, reason), names in list(tools.items())[:_MOST_PROBLEMS]:
+        shown.add_row(code, line(names[0] if len(names) == 1 else f"{len(names):,} tools"), line(reason))
     stdout().print(shown)
-    if len(problems) > _MOST_PROBLEMS:
-        warn(f"{len(problems) - _MOST_PROBLEMS:,} more problems; --json lists them")
+    if len(tools) > _MOST_PROBLEMS:
+        warn(f"{len(tools) - _MOST_PROBLEMS:,} more causes of problems; --json lists them")
 
 
 def _cost_of(what: EnrichmentPlan | EnrichmentReport, price: Prices | None) -> float | None:

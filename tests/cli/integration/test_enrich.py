@@ -148,6 +148,17 @@ def test_a_call_that_goes_wrong_costs_no_other_and_says_what_was_wrong(
     assert (again.code, code in again.out) == (1, True)
 
 
+def test_one_cause_is_told_once_with_the_number_of_its_tools(run: Callable[..., Ran], api: LoopbackApi) -> None:
+    api.answer = lambda body: Failure(400, "no such model")
+
+    ran = run("textwrap", "--tools-per-call", "2")
+
+    (told,) = [line for line in ran.out.splitlines() if "not_answered" in line]
+    assert "5 tools" in told
+    assert "no such model" in " ".join(ran.out.split())
+    assert "textwrap__" not in ran.out
+
+
 def test_what_cannot_be_used_is_told_before_anything_is_asked(
     run: Callable[..., Ran], command: Callable[..., Ran], api: LoopbackApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +171,8 @@ def test_what_cannot_be_used_is_told_before_anything_is_asked(
         "bad_setting",
     )
     assert code_of(run("textwrap", "--deny", "tag: ")) == (2, "bad_setting")
+    nowhere = ("--model", "m", "--base-url", "localhost")
+    assert code_of(command("enrich", "textwrap", "--out", "r.jsonl", *nowhere)) == (2, "bad_setting")
     Path("requests.jsonl").write_text("{}\n")
     assert code_of(run("textwrap")) == (2, "bad_requests_file")
     monkeypatch.delenv("OPENAI_API_KEY")
