@@ -180,3 +180,10 @@ def test_a_lost_key_can_be_given_up_and_what_it_sealed_is_counted(
     assert "Cannot be opened by any key: 1." in capsys.readouterr().err
     assert main(["reseal", "--data", str(data)]) == 1
     assert main(["reseal", "--data", str(data / "elsewhere")]) == 3
+
+
+def test_a_file_is_no_folder_to_keep_data_in(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("")
+
+    with pytest.raises(StorageError, match=r"notes\.txt is not a folder"), data_folder(tmp_path / "notes.txt"):
+        pass

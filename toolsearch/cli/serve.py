@@ -41,7 +41,7 @@ def serve(
             "--config",
             "--settings",
             metavar="FILE",
-            help="A TOML file of settings, as [toolsearch.serve]. TOOLSEARCH_* in the environment win over it. "
+            help="A TOML file of settings, as \\[toolsearch.serve]. TOOLSEARCH_* in the environment win over it. "
             "docs/settings.md lists them.",
         ),
     ] = None,
@@ -87,11 +87,14 @@ def _serve(
 ) -> None:
     from toolsearch.service.app import make_app
     from toolsearch.service.data_folder import INDEXES, STORE_FILE, data_folder
+    from toolsearch.service.registration import load, read_registration
     from toolsearch.service.secret_keys import open_seal
     from toolsearch.service.service import Service
     from toolsearch.service.serving import listening, serve, url_of
     from toolsearch.storage.opening import open_storage
 
+    for each in tools:  # before anything is made, and told in a line: uvicorn tells of a failed start by a traceback
+        load(read_registration(each))
     with (
         listening(host, port) as listener,
         data_folder(data) as folder,

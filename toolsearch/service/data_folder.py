@@ -26,10 +26,12 @@ def data_folder(data: Path) -> Generator[Path]:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = FileLock(data / _LOCK_FILE, timeout=0, mode=0o600)
         lock.acquire()
+    except FileExistsError as error:
+        raise StorageError(f"{data} is not a folder; name another one by --data") from error
     except Timeout as error:
         raise StorageError(f"another process serves {data}; end it, or name another folder by --data") from error
     except OSError as error:
-        raise StorageError(f"the folder {data} cannot be used: {error}") from error
+        raise StorageError(f"the folder {data} cannot be used: {error.strerror}") from error
     try:
         yield data
     finally:

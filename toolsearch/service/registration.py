@@ -91,7 +91,7 @@ class Registrar:
 
         Raises SourceError if a module cannot be imported.
         """
-        reports = {each: await asyncio.to_thread(_load, each) for each in dict.fromkeys(registrations)}
+        reports = {each: await asyncio.to_thread(load, each) for each in dict.fromkeys(registrations)}
         for registration, report in reports.items():
             self._add(tenant, registration, report)
         for registration_id in await self._abandoned(tenant):
@@ -200,5 +200,6 @@ def _replicas(record: Record) -> list[str]:
     return list(map(str, as_list(record.document.get("replicas")) or ()))
 
 
-def _load(registration: Registration) -> LoadReport:
+def load(registration: Registration) -> LoadReport:
+    """Import the module, which runs it. Raises SourceError."""
     return ModuleSource(registration.spec.removeprefix(MODULE_PREFIX)).load()

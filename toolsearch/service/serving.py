@@ -43,7 +43,9 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise BadSettingError(f"cannot listen at {host}:{port}: {error}; name another address by --bind") from error
+        raise BadSettingError(
+            f"cannot listen at {host}:{port}: {error.strerror}; name another address by --bind"
+        ) from error
     # Connections inherit it. Without it the body of an answer waits 40 ms until the client has acknowledged the head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
