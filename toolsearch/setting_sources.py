@@ -21,6 +21,7 @@ from toolsearch.setting_fields import Setting
 logger = logging.getLogger(__name__)
 
 _TABLE = "toolsearch"
+_MOST_NEAR = 3  # names that are suggested
 _PYPROJECT = "pyproject.toml"  # where the table is below [tool], as for every program
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
@@ -43,9 +44,12 @@ class GivenSettings:
         try:
             document = tomllib.loads(path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise BadSettingError(f"the settings in {path} cannot be read: {error}") from error
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise BadSettingError(f"the settings in {path} cannot be read: {reason}") from error
         holder: dict[str, Any] = document.get("tool", {}) if path.name == _PYPROJECT else document
         table = holder.get(_TABLE, {})
+        if document and _TABLE not in holder and path.name != _PYPROJECT:
+            raise BadSettingError(f"{path} has no settings: write [{_TABLE}.search] and so on above them")
         if not isinstance(table, dict):
             raise BadSettingError(f"{_TABLE!r} in {path} must be a table: write [{_TABLE}.search] and so on")
         for section, entries in cast("dict[str, Any]", table).items():
@@ -120,11 +124,20 @@ class GivenSettings:
         return cast("dict[str, Any]", table) if isinstance(table, dict) else {}
 
     def _unknown(self, name: str, origin: str, place: str) -> None:
-        near = difflib.get_close_matches(name, self._settings, n=3, cutoff=0.6)
-        rest = sorted(self._settings.keys() - set(near))
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
         where = f" in {place}" if place else ""
-        self._problems.append(f"there is no setting {origin}{where}; {hint}There are {', '.join([*near, *rest])}")
+        self._problems.append(f"there is no setting {origin}{where}; {self._hint(name)}")
+
+    def _hint(self, name: str) -> str:
+        """The names that are near *name*, else those of its section, else the sections."""
+        near = difflib.get_close_matches(name, self._settings, n=_MOST_NEAR, cutoff=0.6)
+        if near:
+            return f"did you mean {' or '.join(near)}?"
+        section = name.partition(".")[0]
+        inside = [each for each in self._settings if each.startswith(f"{section}.")]
+        if inside:
+            return f"there are {', '.join(inside)}"
+        sections = dict.fromkeys(each.partition(".")[0] for each in self._settings)
+        return f"the sections are {', '.join(sections)}; docs/settings.md lists the settings of each"
 
     def _explained(self, error: ValidationError) -> Iterator[str]:
         for problem in error.errors(include_url=False):

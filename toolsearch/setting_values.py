@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 from pydantic import BeforeValidator, Field
@@ -19,6 +20,12 @@ def _seconds(given: object) -> object:
     return parse_duration_s(given) if isinstance(given, str) else given
 
 
+def _folder(given: object) -> object:
+    if given == "":
+        raise ValueError("it is empty, which would mean the working directory; name that as '.'")
+    return given
+
+
 def _strategy(given: object) -> object:
     return read_strategy(given) if isinstance(given, str) else given
 
@@ -29,6 +36,7 @@ Count: TypeAlias = Annotated[int, Field(ge=1)]
 Natural: TypeAlias = Annotated[int, Field(ge=0)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 Seconds: TypeAlias = Annotated[float, DURATION, Field(gt=0, allow_inf_nan=False)]
+Folder: TypeAlias = Annotated[Path, BeforeValidator(_folder)]
 Wait: TypeAlias = Annotated[float, DURATION, Field(ge=0, allow_inf_nan=False)]  # seconds, or none at all
 
 _SYNONYMS: Final[Mapping[str, Strategy]] = {"lucene": "keyword", "vector": "semantic"}

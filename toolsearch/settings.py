@@ -31,7 +31,7 @@ from toolsearch.sessions.options import SearchOptions
 from toolsearch.setting_fields import settings_in
 from toolsearch.setting_sections import SettingsSection
 from toolsearch.setting_sources import GivenSettings
-from toolsearch.setting_values import Count, Seconds, StrategyName
+from toolsearch.setting_values import Count, Folder, Seconds, StrategyName
 from toolsearch_indexes.encoders.opening import AUTO
 
 __all__ = [
@@ -77,7 +77,9 @@ class RankingSettings(SettingsSection):
 class IndexSettings(RankingSettings):
     """What tools are searched with, and where that is kept."""
 
-    index_dir: Path | None = Field(default=None, description="Where the index is kept between starts; none: in memory.")
+    index_dir: Folder | None = Field(
+        default=None, description="Where the index is kept between starts; none: in memory."
+    )
 
 
 class AdvisorSettings(SettingsSection):
@@ -169,8 +171,8 @@ class Settings(SettingsSection):
 
         *overrides*, by section.name, win over both: what the options of a command say. None leaves a setting as it is.
 
-        Raises BadSettingError, with every problem at once, for a name that there is not, with those that there are,
-        nearest first, and for a value that cannot be used; and for a file that cannot be read.
+        Raises BadSettingError, with every problem at once, for a name that there is not, with those that are near,
+        and for a value that cannot be used; and for a file that cannot be read.
         """
         given = GivenSettings(settings_in(cls), old_names=_OLD_NAMES)
         if file is not None:

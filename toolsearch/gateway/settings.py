@@ -32,7 +32,7 @@ from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
 from toolsearch.setting_names import with_current_names
 from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
-from toolsearch.setting_values import Count, Seconds, Wait
+from toolsearch.setting_values import Count, Folder, Seconds, Wait
 from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
 from toolsearch.tools.definition import legal_name
 from toolsearch.tools.naming import SEPARATOR, did_you_mean
@@ -166,7 +166,7 @@ def _require_principals(principals: Mapping[str, PrincipalSettings]) -> Mapping[
 class GatewaySettings(RankingSettings):
     """What holds for the gateway as a whole."""
 
-    state_dir: Path | None = Field(
+    state_dir: Folder | None = Field(
         default=None, description="Where listings, approvals and tokens are kept; none: the user's own place."
     )
     usage: bool = Field(default=False, description="Let searches learn, by principal, from what clients then call.")
