@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False  # as type checkers know it; importing typing takes ten times as long as this module
 
 if TYPE_CHECKING:
     from toolsearch.access.principals import Principal

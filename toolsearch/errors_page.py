@@ -183,9 +183,9 @@ OF_HTTP = {
 }
 
 OF_THE_COMMAND = {
+    "file_error": Told("exit 3", "A file or folder cannot be read or written.", "Check its path and its permissions."),
     "internal": Told("exit 70", "A fault of ours.", "Report it with what is printed."),
     "interrupted": Told("exit 130", "Ctrl-C.", "Nothing."),
-    "os_error": Told("exit 3", "A file or folder cannot be read or written.", "Check its path and its permissions."),
     "usage": Told("exit 2", "The command line cannot be understood.", "Run the command with `--help`."),
 }
 

@@ -312,7 +312,9 @@ def test_a_command_line_argument_becomes_the_source_it_means(tmp_path: Path) -> 
         ("https://example.com/api.json", "nothing is fetched"),
         ("no_such_module_here", "neither"),
         ("missing.json", "cannot be read"),
-        (".", "directory"),
+        (".", "is a folder"),
+        ("", "no name"),
+        ("*.nothing", "matches no file"),
     ],
 )
 def test_an_argument_that_means_nothing_is_refused_with_what_to_give(spec: str, reason: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import importlib.util
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from toolsearch.catalog.source import Source
 from toolsearch.documents.json_values import is_object
 from toolsearch.errors import SourceError
 from toolsearch.tools.json_types import Json
-from toolsearch.tools.naming import NAME_CHARACTERS
+from toolsearch.tools.naming import NAME_CHARACTERS, did_you_mean
 
 MODULE_PREFIX = "module:"
 
@@ -38,19 +40,41 @@ def _open(spec: str, server: str, on_waiting: Callable[[Sequence[str]], None] | 
     from toolsearch.catalog.sources.modules import ModuleSource
     from toolsearch.documents.files import SUFFIXES
 
+    if not spec:
+        raise SourceError("a source has no name; leave it out, or give a file or a module")
     if "://" in spec:
         raise SourceError(f"{spec!r} is an address, and nothing is fetched: download it and give the file")
     if spec.startswith(MODULE_PREFIX):
         return ModuleSource(spec.removeprefix(MODULE_PREFIX))
     path = Path(spec)
     if path.is_dir():
-        raise SourceError(f"{spec!r} is a directory: give the files in it one by one")
+        raise SourceError(f"{spec!r} is a folder: give each of its files that ends in one of {_known_endings()}")
+    if _is_pattern(spec):
+        raise SourceError(f"{spec!r} matches no file")
     if path.suffix.lower() in SUFFIXES:
         return _open_file(path, server, on_waiting)
     if _is_importable(spec):
         return ModuleSource(spec)
-    known = ", ".join(sorted(SUFFIXES))
-    raise SourceError(f"{spec!r} is neither an importable module nor a file ending in one of {known}")
+    hint = did_you_mean(spec, (name for name in sys.stdlib_module_names if not name.startswith("_")))
+    raise SourceError(f"{spec!r} is neither an importable module nor a file ending in one of {_known_endings()}{hint}")
+
+
+def expanded(spec: str) -> list[str]:
+    """Return an argument for each file that *spec* means, in order, if it is a folder or a pattern such as ``*.json``.
+
+    Of a folder these are the files in it that `open_source` reads, without hidden ones and those of folders in it.
+    What means no file is returned as it is.
+    """
+    prefix, plain = split_prefix(spec)
+    found = glob.glob(plain, recursive=True) if _is_pattern(plain) else _files_in(plain)  # noqa: PTH207
+    return [f"{prefix}={path}" if prefix else path for path in sorted(found)] or [spec]
+
+
+def _files_in(folder: str) -> list[str]:
+    from toolsearch.documents.files import SUFFIXES
+
+    inside = Path(folder).iterdir() if folder and Path(folder).is_dir() else ()
+    return [str(each) for each in inside if each.suffix.lower() in SUFFIXES and not each.name.startswith(".")]
 
 
 def split_prefix(spec: str) -> tuple[str, str]:
@@ -86,7 +110,19 @@ def _open_file(path: Path, server: str, on_waiting: Callable[[Sequence[str]], No
         from toolsearch.catalog.sources.mcp import McpSource
 
         return McpSource(path, on_waiting=on_waiting)
+    if isinstance(document, str):  # which a listing would take for a path
+        raise SourceError(f"{path} holds a text, and no list of tool definitions")
     return JsonListingSource(document, description=str(path))
+
+
+def _is_pattern(spec: str) -> bool:
+    return glob.has_magic(spec) and not Path(spec).exists()
+
+
+def _known_endings() -> str:
+    from toolsearch.documents.files import SUFFIXES
+
+    return ", ".join(sorted(SUFFIXES))
 
 
 def is_openapi(document: Json) -> bool:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import sys
-import threading
-import traceback
-from collections.abc import Sequence
 
-from toolsearch.cli.exits import ExitCode, exit_code_of
-from toolsearch.cli.gateway_door import open_for
-from toolsearch.errors import ToolSearchError
+TYPE_CHECKING = False  # as type checkers know it: typing is imported once Ctrl-C is taken care of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["main"]
 
@@ -21,49 +17,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Raises SystemExit(1) if the reader of stdout goes away.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None:
-        open_for(arguments)
-    from typer.exceptions import TyperException
+        _start(sys.argv[1:])
+    from toolsearch.cli.running import run
 
-    from toolsearch.cli.app import app
-    from toolsearch.cli.logs import logs_on_stderr
-    from toolsearch.cli.output import be_quiet, escape_what_cannot_be_written, print_error
-
-    if argv is None:
-        gc.set_threshold(50_000)  # what is made at the start stays; looking through it takes 6 % of the time
-    escape_what_cannot_be_written()
-    be_quiet(wanted=False)
-    if "" not in sys.path:
-        sys.path.append("")  # so that a module in the working directory can be a source, as under python -m
-    as_json = "--json" in arguments
-    try:
-        with logs_on_stderr():
-            # Not standalone, or usage errors would be printed in typer's way and end the process from inside.
-            status = ExitCode(app(arguments, prog_name="toolsearch", standalone_mode=False) or ExitCode.OK)
-    except ToolSearchError as error:
-        print_error(error.code, str(error), as_json=as_json)
-        return exit_code_of(error)
-    except TyperException as error:
-        if message := error.format_message():  # empty if no command was given: the help was printed then
-            print_error("usage", message, as_json=as_json)
-        return ExitCode.USAGE
-    except OSError as error:
-        print_error("os_error", str(error), as_json=as_json)
-        return ExitCode.UNREADABLE
-    except Exception as error:  # noqa: BLE001  nobody at a command line can use a traceback
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        print_error("internal", f"{error!r} at {place.filename}:{place.lineno}; please report this", as_json=as_json)
-        return ExitCode.INTERNAL
-    if status is ExitCode.INTERRUPTED:
-        print_error("interrupted", "stopped by Ctrl-C", as_json=as_json)
-        _leave_threads_behind()
-    return status
+    return run(sys.argv[1:] if argv is None else argv)
 
 
-def _leave_threads_behind() -> None:
-    """End the process if a tool still runs in it: its thread cannot be stopped, and Python would wait for it."""
-    if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(ExitCode.INTERRUPTED)
+def _start(arguments: Sequence[str]) -> None:
+    """Open the gateway's door, then import every command. Until that is done, Ctrl-C ends the process in silence."""
+    import signal
+
+    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # jobs in the background may ignore it
+    if is_ours:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    import gc
+    import importlib
+
+    from toolsearch.cli.gateway_door import open_for
+
+    open_for(arguments)
+    importlib.import_module("toolsearch.cli.running")
+    gc.set_threshold(50_000)  # what is made at the start stays; looking through it takes 6 % of the time
+    if is_ours:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,6 +8,7 @@ import typer
 
 from toolsearch.cli.bench import bench
 from toolsearch.cli.call import call
+from toolsearch.cli.command_line import CommandLine
 from toolsearch.cli.demo import demo
 from toolsearch.cli.enrich import enrich
 from toolsearch.cli.evaluate import evaluate
@@ -23,7 +24,7 @@ from toolsearch.cli.upkeep import backup, reseal, restore
 from toolsearch.cli.usage import usage
 from toolsearch.cli.verbosity import QuietOption, VerboseOption, apply, with_verbosity
 
-app = typer.Typer(
+app = CommandLine(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     epilog=HELP,

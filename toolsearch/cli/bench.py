@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import typer
-
 from toolsearch.cli.bench_savings import savings
 from toolsearch.cli.bench_speed import speed
+from toolsearch.cli.command_line import CommandLine
 from toolsearch.cli.evaluate import evaluate
 from toolsearch.cli.verbosity import with_verbosity
 
-bench = typer.Typer(
+bench = CommandLine(
     no_args_is_help=True, help="Measure on your own tools: what tool search saves, how good and how fast it is."
 )
 bench.command()(with_verbosity(savings))

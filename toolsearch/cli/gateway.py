@@ -13,6 +13,7 @@ import typer
 
 from toolsearch.cli import gateway_door
 from toolsearch.cli.addresses import read_address
+from toolsearch.cli.command_line import CommandLine
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.gateway_approve import approve
 from toolsearch.cli.gateway_check import check
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from toolsearch.gateway.door import Door
     from toolsearch.gateway.gateway import Gateway
 
-gateway = typer.Typer(invoke_without_command=True, help="Serve the tools of many MCP servers through one.")
+gateway = CommandLine(invoke_without_command=True, help="Serve the tools of many MCP servers through one.")
 
 
 @gateway.callback()

@@ -61,14 +61,16 @@ def _with_name(refusal: Refusal) -> str:
 
 @contextmanager
 def loaded_sources(specs: Sequence[str]) -> Generator[Loaded]:
-    """Read the sources in turn, with a bar on stderr, and close them at the end.
+    """Read the sources in turn, with a bar on stderr, and close them at the end. A folder or a pattern means its files.
 
     One that cannot be read is warned of, and costs no other. What sources print goes to stderr.
     """
     from rich.progress import Progress
 
     from toolsearch.catalog.catalog import Catalog
+    from toolsearch.catalog.loading import expanded
 
+    specs = [each for spec in specs for each in expanded(spec)]
     with closing(Catalog()) as catalog:
         loaded = Loaded(catalog)
         with Progress(console=stderr(), transient=True, disable=not stderr_is_watched()) as bar:
@@ -144,7 +146,13 @@ def read_settings(file: Path | None, **options: object) -> Settings:
     from toolsearch.settings import Settings
 
     overrides = {name.replace("__", "."): value for name, value in options.items()}
-    return Settings.from_environment(os.environ, file, overrides=overrides)
+    settings = Settings.from_environment(os.environ, file, overrides=overrides)
+    if options.get("index__encoder") is None or settings.index.encoder is None or settings.index.strategy != "auto":
+        return settings
+    named = settings.index.model_copy(
+        update={"strategy": "hybrid"}
+    )  # under auto, search would go on without the encoder
+    return settings.model_copy(update={"index": named})
 
 
 def portable_encoder(spec: str | None) -> str | None:

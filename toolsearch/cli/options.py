@@ -9,6 +9,17 @@ import typer
 
 from toolsearch.cli.completion import reach_rules, server_names, source_specs, strategies
 from toolsearch.environment import STORE
+from toolsearch.errors import BadSettingError
+
+
+def _known_strategy(given: str | None) -> str | None:
+    from toolsearch.setting_values import read_strategy
+
+    try:
+        return None if given is None else read_strategy(given)
+    except BadSettingError as error:
+        raise typer.BadParameter(str(error)) from error
+
 
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of tables.")]
 JsonFileOption: TypeAlias = Annotated[
@@ -28,7 +39,7 @@ SettingsOption: TypeAlias = Annotated[
     typer.Option(
         "--settings",
         metavar="FILE",
-        help="A TOML file of settings, as [toolsearch.search]. TOOLSEARCH_* in the environment win over it, and the "
+        help="A TOML file of settings, as \\[toolsearch.search]. TOOLSEARCH_* in the environment win over it, and the "
         "options of the command over both. docs/settings.md lists them.",
     ),
 ]
@@ -73,6 +84,7 @@ StrategyOption: TypeAlias = Annotated[
         help="auto, hybrid, semantic, keyword or regex; auto, hybrid and semantic use an encoder. Default: the setting "
         "index.strategy, auto.",
         autocompletion=strategies,
+        callback=_known_strategy,
     ),
 ]
 AllowOption: TypeAlias = Annotated[

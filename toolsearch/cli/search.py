@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def search(
-    query: Annotated[str, typer.Argument(help="A few words, select:NAME,NAME, or /PATTERN/.")],
+    words: Annotated[list[str], typer.Argument(metavar="QUERY", help="A few words, select:NAME,NAME, or /PATTERN/.")],
     *,
     index: IndexOption = None,
     source: SourceOption = None,
@@ -67,6 +67,7 @@ def search(
     from toolsearch.tools.naming import did_you_mean
     from toolsearch_indexes.query_forms import Words, read_form, select_missing
 
+    query = " ".join(words)
     reach = Reach.parse(allow or EVERY_TOOL, deny or ())
     options = {"index__strategy": strategy, "index__encoder": encoder, "search__limit": limit}
     with opened_engine(index, source, settings, **options) as engine:

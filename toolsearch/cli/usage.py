@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from toolsearch.cli.command_line import CommandLine
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.options import JsonOption
 from toolsearch.cli.output import line, print_json, stdout, table, tell
@@ -24,7 +25,7 @@ _File: TypeAlias = Annotated[
 ]
 _Principal: TypeAlias = Annotated[str | None, typer.Option(help="One principal's id; 'local' is whoever named none.")]
 
-usage = typer.Typer(no_args_is_help=True, help="Show or forget what searches have learnt from use.")
+usage = CommandLine(no_args_is_help=True, help="Show or forget what searches have learnt from use.")
 
 
 @usage.command()

@@ -18,7 +18,8 @@ QuietOption: TypeAlias = Annotated[
     typer.Option("--quiet", "-q", help="Print results and errors, and no warnings, notes or bar of progress."),
 ]
 VerboseOption: TypeAlias = Annotated[
-    int, typer.Option("--verbose", "-v", count=True, help="Say on stderr what is done; -vv says more.")
+    int,
+    typer.Option("--verbose", "-v", count=True, show_default=False, help="Say on stderr what is done; -vv more."),
 ]
 
 

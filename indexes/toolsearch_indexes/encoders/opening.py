@@ -11,7 +11,7 @@ from pathlib import Path
 
 from toolsearch_indexes.encoders.protocol import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder, is_static
-from toolsearch_indexes.errors import EncoderError
+from toolsearch_indexes.errors import EncoderError, MissingExtraError
 
 AUTO = "auto"
 BUILT_IN = "built-in"
@@ -43,6 +43,9 @@ def open_encoder(spec: str | Path) -> Encoder:
         from toolsearch_indexes.encoders.onnx import OnnxEncoder
 
         return OnnxEncoder(folder)
+    if not folder.is_dir() and find_spec("sentence_transformers") is None:
+        known = ", ".join((AUTO, BUILT_IN, TRANSFORMER, MULTILINGUAL))
+        raise MissingExtraError(f"{text!r} is no folder and none of {known}; a sentence-transformers model", "semantic")
     from toolsearch_indexes.encoders.sentence_transformer import SentenceTransformerEncoder
 
     return SentenceTransformerEncoder(text)

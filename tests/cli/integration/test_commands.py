@@ -178,9 +178,9 @@ def test_nothing_found_is_exit_code_1_and_says_so_on_stderr(indexed):
         (["search", "/(/"], 2, "error [bad_pattern]: the pattern '('"),
         (["search", ""], 2, "error [bad_query]: the query is empty"),
         (
-            ["search", "x", "--strategy", "best"],
+            ["search", "x", "--strategy", "hybird"],
             2,
-            "error [bad_setting]: index.strategy cannot be 'best': unknown strategy 'best'",
+            "error [usage]: Invalid value for '--strategy': unknown strategy 'hybird'; use one of auto, hybrid",
         ),
         (["search", "x", "--server", "none"], 2, "error [bad_query]: there is no server 'none'; there are: statistics"),
         (["search", "x", "--allow", "kind:x"], 2, "error [bad_setting]: cannot use the reach rule 'kind:x'"),

@@ -163,7 +163,7 @@ def test_a_picture_without_matplotlib_is_an_error_that_names_the_extra(run, monk
         (["unanswerable.jsonl", "--strategy", "regex"], 2, "error [bad_query]: evaluate measures hybrid"),
         (["queries.jsonl", "--min-recall", "2"], 2, "error [usage]: Invalid value for '--min-recall'"),
         (["queries.jsonl", "--min-recall", "nan"], 2, "error [usage]: Invalid value for '--min-recall'"),
-        (["nowhere.jsonl"], 3, "error [os_error]: "),
+        (["nowhere.jsonl"], 3, "error [file_error]: 'nowhere.jsonl' cannot be read"),
         (["unusable.jsonl"], 2, "error [bad_query]: unusable.jsonl holds no query that can be used; line 1: "),
         (["unanswerable.jsonl", "--min-recall", "0"], 2, "error [bad_query]: no query has a tool that fits"),
         (["unanswerable.jsonl", "--plot", "x.svg"], 2, "error [bad_setting]: there is nothing to draw"),
