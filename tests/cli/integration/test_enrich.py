@@ -149,7 +149,7 @@ def test_a_call_that_goes_wrong_costs_no_other_and_says_what_was_wrong(
 
 
 def test_one_cause_is_told_once_with_the_number_of_its_tools(run: Callable[..., Ran], api: LoopbackApi) -> None:
-    api.answer = lambda body: Failure(400, "no such model")
+    api.answer = lambda _: Failure(400, "no such model")
 
     ran = run("textwrap", "--tools-per-call", "2")
 
