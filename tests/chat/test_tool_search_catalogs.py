@@ -183,7 +183,7 @@ class Backwards:
 
     def search(self, query: str, *, limit: int, **_: Any) -> list[Hit]:
         fitting = sorted((name for name in self.documents if query in name), reverse=True)
-        return [Hit(name, 1 - place / 100) for place, name in enumerate(fitting[:limit])]
+        return [Hit(name, 1 - place / 100, confidence="high") for place, name in enumerate(fitting[:limit])]
 
 
 async def test_an_index_of_ones_own_is_made_for_each_set_of_tools(run: Any) -> None:

@@ -18,11 +18,19 @@ from tests.kit.loopback.prompt_cache import PromptCache
 from tests.kit.loopback.script import Failure, Raw, RefusedError, Reply
 from tests.kit.loopback.seen import Seen, seen_in
 from tests.kit.loopback.sse import event
+from tests.kit.strict import anthropic_messages as strict_messages
+from tests.kit.strict import openai_chat as strict_chat
+from tests.kit.strict import openai_responses as strict_responses
 
 DIALECTS: dict[str, ModuleType] = {
     "/v1/chat/completions": openai_chat,
     "/v1/responses": openai_responses,
     "/v1/messages": anthropic_messages,
+}
+JUDGES: dict[str, ModuleType] = {
+    "/v1/chat/completions": strict_chat,
+    "/v1/responses": strict_responses,
+    "/v1/messages": strict_messages,
 }
 _COUNTED = {"input_tokens": 10, "totalTokens": 10}  # to whoever wants to know before it asks, in either dialect
 _MODELS = {"object": "list", "data": [{"id": "m", "object": "model", "type": "model", "display_name": "m"}]}
@@ -134,6 +142,8 @@ class _Handler(BaseHTTPRequestHandler):
             with self.server.lock:
                 request = Request(path, headers, body, time.monotonic())
                 self.server.requests.append(request)
+                if self.server.is_strict and (wrong := JUDGES[path].problems(body)):
+                    raise RefusedError(f"{len(wrong)} problems: {'; '.join(wrong[:3])}")
                 reply, message = self._answer(dialect, request)
         except RefusedError as refused:
             self.server.refusals.append(refused.message)
