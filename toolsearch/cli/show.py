@@ -36,6 +36,7 @@ def show(
     """Show a tool's definition, what it costs in tokens, and where it came from."""
     from toolsearch.access.reach import Reach
     from toolsearch.wire.formats import render_definition
+    from toolsearch.wire.sendable_tools import sending_notes
 
     with opened_engine(index, source, settings, index__strategy="keyword") as engine:
         view = engine.view(Reach())
@@ -54,6 +55,7 @@ def show(
             "is_estimate": engine.counter.estimate,
             "fingerprint": tool.definition.fingerprint(),
             "is_callable": tool.is_callable,
+            "sent_otherwise": sending_notes(tool.definition),
             "description": tool.definition.description,
             "input_schema": tool.definition.input_schema,
             "output_schema": tool.definition.output_schema,
@@ -84,6 +86,7 @@ def _show(facts: dict[str, Any]) -> None:
         "tokens": f"{facts['tokens']:,}{estimate}, as raw JSON",
         "fingerprint": facts["fingerprint"],
         "callable": "yes" if facts["is_callable"] else _NOT_CALLABLE,
+        "sent otherwise": "; ".join(facts["sent_otherwise"]),
     }
     for label, value in rows.items():
         if value:

@@ -12,6 +12,7 @@ from toolsearch.cli.opening import opened_engine
 from toolsearch.cli.options import IndexOption, JsonOption, SettingsOption, SourceOption
 from toolsearch.cli.output import line, print_json, stdout, table
 
+_MOST_CHANGED = 20  # tools that are shown
 _COUNTED_AS = "raw JSON of name, description and input schema; providers bill something near it, not it"
 
 
@@ -26,14 +27,18 @@ def tokens(
     """Show what the catalog costs in tokens: all of it, by server, the most expensive tools, and the search tool."""
     from toolsearch.access.reach import Reach
     from toolsearch.discovery.search_tool import search_tool_definition
+    from toolsearch.wire.sendable_tools import sending_notes
 
     with opened_engine(index, source, settings, index__strategy="keyword") as engine:
         view = engine.view(Reach())
         costs: dict[str, int] = {}
         servers: defaultdict[str, list[int]] = defaultdict(list)
+        changed: dict[str, list[str]] = {}
         for tool in engine.catalog:
             costs[tool.name] = view.tokens_of(tool.definition)
             servers[tool.definition.server].append(costs[tool.name])
+            if notes := sending_notes(tool.definition):
+                changed[tool.name] = notes
         total = sum(costs.values())
         report: dict[str, Any] = {
             "tools": len(costs),
@@ -51,6 +56,7 @@ def tokens(
                 {"name": name, "tokens": cost}
                 for name, cost in sorted(costs.items(), key=lambda item: (-item[1], item[0]))[:top]
             ],
+            "sent_otherwise": [{"name": name, "notes": changed[name]} for name in sorted(changed)],
         }
     if as_json:
         print_json(report)
@@ -77,4 +83,16 @@ def _show(report: dict[str, Any]) -> None:
         for tool in report["most_expensive"]:
             top.add_row(line(tool["name"], "cyan"), f"{tool['tokens']:,}")
         console.print(top)
+    if report["sent_otherwise"]:
+        console.print(_otherwise(report["sent_otherwise"]))
     console.print(f"Counted: {report['counted_as']}{estimate}.")
+
+
+def _otherwise(changed: list[dict[str, Any]]) -> Any:
+    """What models are sent otherwise than the source has it, since their APIs do not take it."""
+    rows = table("Sent otherwise than written", ("tool", "what is changed"))
+    for tool in changed[:_MOST_CHANGED]:
+        rows.add_row(line(tool["name"], "cyan"), line("; ".join(tool["notes"])))
+    if len(changed) > _MOST_CHANGED:
+        rows.add_row(line(f"and {len(changed) - _MOST_CHANGED:,} more"), line("see --json"))
+    return rows

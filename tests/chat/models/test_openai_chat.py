@@ -193,6 +193,23 @@ async def test_strict_tools_take_nulls_and_give_none_on(api: LoopbackApi, adapte
     assert functions[0]["parameters"]["required"] == ["day", "room"]
 
 
+@pytest.mark.parametrize("adapter", [OpenAIChatModel, OpenAIResponsesModel])
+async def test_strict_tools_are_sent_and_called_by_names_that_the_api_takes(api: LoopbackApi, adapter: Any) -> None:
+    properties = {"the day": {"type": "string"}, "room": {"type": "string"}}
+    schema = {"type": "object", "properties": properties, "required": ["the day"]}
+    tools = (Tool(ToolDefinition("book", "Book a room.", schema)),)
+    api.script(Reply(calls=[Call("book", {"the_day": "Monday", "room": None})]))
+    model = adapter("m", base_url=api.openai_url, api_key="k", strict=True)
+
+    response = await model.call(prompt(QUESTION, options=ChatOptions(tools=tools)))
+
+    (sent,) = api.bodies[0]["tools"]
+    function = sent.get("function", sent)
+    assert function["strict"] is True
+    assert function["parameters"]["required"] == ["the_day", "room"]
+    assert response.message.tool_calls[0].arguments == '{"the_day": "Monday"}'
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_of_several_choices_the_answer_is_the_first_with_calls_else_the_first(
     model: OpenAIChatModel, api: LoopbackApi, streamed: bool

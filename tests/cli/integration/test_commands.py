@@ -342,6 +342,24 @@ def test_sources_tell_what_was_taken_and_what_was_refused(indexed):
     assert "its input_schema must be an object" in indexed("sources").out
 
 
+def test_what_models_are_sent_otherwise_is_told_by_tokens_and_show(run, tmp_path):
+    schema = {"type": "object", "properties": {"first name": {"$ref": "#/gone"}}}
+    (tmp_path / "listing.json").write_text(
+        json.dumps([{"name": "greet", "description": "Greet.", "input_schema": schema}])
+    )
+    notes = [
+        "its parameter 'first name' is called 'first_name'",
+        "first name: the reference to '#/gone' leads nowhere, and nothing is fetched",
+    ]
+
+    assert run("tokens", "--source", "listing.json", "--json").json["sent_otherwise"] == [
+        {"name": "greet", "notes": notes}
+    ]
+    assert "Sent otherwise than written" in run("tokens", "--source", "listing.json").out
+    assert run("show", "greet", "--source", "listing.json", "--json").json["sent_otherwise"] == notes
+    assert "'first_name'" in run("show", "greet", "--source", "listing.json").out
+
+
 def test_tokens_add_up(indexed):
     report = indexed("tokens", "--top", "2", "--json").json
 

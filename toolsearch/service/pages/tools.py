@@ -26,6 +26,7 @@ from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.safety import SafetyClass, safety_of
 from toolsearch.wire.mcp.results import content_of, error_code, is_error, structured_of
+from toolsearch.wire.sendable_tools import sending_notes
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -51,6 +52,11 @@ class ToolPage:
     @property
     def parameters(self) -> list[Parameter]:
         return parameters_of(self.definition.input_schema)
+
+    @property
+    def notes(self) -> list[str]:
+        """What models are sent otherwise than the definition has it."""
+        return sending_notes(self.definition)
 
     @property
     def safety(self) -> SafetyClass:
