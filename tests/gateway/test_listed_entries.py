@@ -7,7 +7,7 @@ import pytest
 from mcp.types import methods
 
 from tests.kit.fake_servers import EXPANDING, call, entry, gateway_of, search
-from tests.kit.strict_definitions import refusals
+from tests.kit.strict.one_tool import problems_of_tool
 from toolsearch.access.principals import LOCAL
 from toolsearch.tools.definition import Tool
 from toolsearch.upstreams.entries import read_listing
@@ -35,7 +35,7 @@ async def test_a_client_is_listed_names_that_its_model_takes_and_the_server_is_c
         await call(gateway, "maps__route", {"$.xgafv": "2"}, EXPANDING)
         await call(gateway, "callToolDestructive", {"name": "maps__route", "arguments": {"xgafv": "3"}})
 
-        assert refusals(listed, "mcp") == []
+        assert problems_of_tool("mcp", listed) == []
         assert gateway.surface.input_schema("maps__route", LOCAL.reach) == listed["inputSchema"]
         assert "route(xgafv)" in found
         assert servers["maps"].called == [("route", {"$.xgafv": each}) for each in "123"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.kit.session_tools import ALWAYS_SEARCH, FORMATS, SEARCH
-from tests.kit.strict_definitions import refusals
+from tests.kit.strict.one_tool import problems_of_tool
 from toolsearch import Catalog, Session, SessionOptions, ToolSearch
 from toolsearch.tools.definition import Tool, ToolContext, ToolDefinition
 from toolsearch.tools.json_types import JsonObject
@@ -79,7 +79,7 @@ async def test_on_every_wire_the_list_can_be_sent_and_the_call_has_the_tools_own
     listed = session.request(wire_format)["tools"]
     await session.execute(reply(wire_format, "list_calls", given))
 
-    assert [refusals(entry, wire_format) for entry in listed] == [[]] * len(listed)
+    assert [problems_of_tool(wire_format, entry) for entry in listed] == [[]] * len(listed)
     assert calls.called == [OWN]
 
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import isfinite
 from typing import Final, TypeAlias, cast
 
 from toolsearch.documents.json_values import as_texts, is_list
@@ -135,7 +136,7 @@ class _Rewriting:
             given = self._root.get("$defs")
             made["$defs"] = given if is_plain_object(given) and _is_same(definitions, given) else definitions
         schema = self._with_dialect(made)
-        return SendableSchema(_in_unicode(schema), _turned(self._sent_names), self._told())
+        return SendableSchema(_in_json(schema), _turned(self._sent_names), self._told())
 
     def _with_dialect(self, made: _Made) -> JsonObject:
         """An older dialect stays where the schema is valid in both; what was translated would be misread by it."""
@@ -418,7 +419,7 @@ def _laid_over(
 
 
 def _is_number(value: Json) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
 
 
 def _is_count(value: Json) -> bool:
@@ -497,12 +498,13 @@ def _json(value: Json) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _in_unicode(schema: JsonObject) -> JsonObject:
-    """*schema* itself, unless a text in it has half of a surrogate pair, which UTF-8 cannot say."""
+def _in_json(schema: JsonObject) -> JsonObject:
+    """*schema* itself, unless it holds half of a surrogate pair, which UTF-8 cannot say, or NaN, which JSON cannot."""
     try:
-        json.dumps(schema, ensure_ascii=False, default=str).encode()
-    except UnicodeEncodeError:
-        return cast("JsonObject", json.loads(in_unicode(json.dumps(schema, ensure_ascii=False, default=str))))
+        json.dumps(schema, ensure_ascii=False, allow_nan=False, default=str).encode()
+    except ValueError:
+        text = in_unicode(json.dumps(schema, ensure_ascii=False, default=str))
+        return cast("JsonObject", json.loads(text, parse_constant=lambda _: None))
     return schema
 
 

@@ -116,6 +116,11 @@ def _name(tool: dict[str, Any]) -> str:
     return tool.get("name") or tool.get("function", {}).get("name") or tool["type"]
 
 
+def _judge(path: str, body: dict[str, Any]) -> None:
+    if wrong := JUDGES[path].problems(body):
+        raise RefusedError("; ".join(wrong))
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: LoopbackApi
     protocol_version = "HTTP/1.1"
@@ -142,8 +147,8 @@ class _Handler(BaseHTTPRequestHandler):
             with self.server.lock:
                 request = Request(path, headers, body, time.monotonic())
                 self.server.requests.append(request)
-                if self.server.is_strict and (wrong := JUDGES[path].problems(body)):
-                    raise RefusedError(f"{len(wrong)} problems: {'; '.join(wrong[:3])}")
+                if self.server.is_strict:
+                    _judge(path, body)
                 reply, message = self._answer(dialect, request)
         except RefusedError as refused:
             self.server.refusals.append(refused.message)

@@ -1,6 +1,7 @@
 """Whatever the schema of a tool, every API takes a request with it, and its arguments have the tool's own names."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.kit.odd_schemas import ODD, SCHEMAS, arguments_by
-from tests.kit.strict_definitions import refusals
+from tests.kit.strict.odd_tools import ODD_TOOLS, OddTool
+from tests.kit.strict.one_tool import problems_of_tool
 from toolsearch.tools.definition import ToolDefinition
+from toolsearch.upstreams.entries import read_listing
 from toolsearch.wire.formats import TOOL_FORMATS, render_definition
 from toolsearch.wire.own_arguments import own_arguments
 from toolsearch.wire.sendable_schema import sendable_schema
@@ -19,16 +22,33 @@ thorough = settings(deadline=None, max_examples=100, derandomize=True, suppress_
 
 def _refused(schema: dict[str, Any]) -> dict[str, list[str]]:
     definition = ToolDefinition("t", "Does it.", schema)
-    why = {each: refusals(render_definition(definition, each), each) for each in TOOL_FORMATS}
+    why = {each: problems_of_tool(each, render_definition(definition, each)) for each in TOOL_FORMATS}
     return {each: reasons for each, reasons in why.items() if reasons}
 
 
 @pytest.mark.parametrize("kind", ODD)
 def test_a_schema_of_each_odd_kind_is_sendable_on_every_wire(kind: str) -> None:
-    raw = {"name": "t", "input_schema": ODD[kind]}
-
     assert _refused(ODD[kind]) == {}
-    assert refusals(raw, "anthropic"), "it is not odd"
+
+
+@pytest.mark.parametrize("odd", ODD_TOOLS, ids=lambda odd: odd.label)
+def test_a_tool_that_real_servers_could_send_is_sendable_on_every_wire(odd: OddTool) -> None:
+    """Or it is refused when it is loaded. Its arguments are its own, by the names that it is sent under."""
+    tools, refused = read_listing("a", [odd.tool], "a")
+
+    for tool in tools:
+        definition = tool.definition
+        wrong = {each: problems_of_tool(each, render_definition(definition, each)) for each in TOOL_FORMATS}
+        assert {wire: found for wire, found in wrong.items() if wire != "mcp" and found} == {}
+        assert [each for each in wrong["mcp"] if not _is_about_length(each)] == []
+        sent_names = {name: sent for sent, name in sendable_schema(definition.input_schema).own_names.items()}
+        assert own_arguments(definition.input_schema, _renamed(odd.arguments, sent_names)) == odd.arguments
+    assert bool(tools) != bool(refused)
+
+
+def _is_about_length(problem: str) -> bool:
+    """Some clients cut long names and descriptions, or leave the tool out; none that hands on a list refuses it."""
+    return bool(re.search(r"characters, (56|1024) are taken$", problem))
 
 
 @thorough

@@ -10,6 +10,7 @@ from toolsearch.errors import BadToolError
 from toolsearch.tools.definition import NO_PARAMETERS, Tool, ToolDefinition
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import given_name, title_with_name
+from toolsearch.tools.safety import HINTS
 from toolsearch.wire.json_copies import ToPlain, deep_copy
 from toolsearch.wire.sendable_schema import sendable_schema
 from toolsearch.wire.sendable_tools import sendable_definition
@@ -23,6 +24,7 @@ KEYS_LENGTH: Final = len('"name""title""description""inputSchema""outputSchema""
 
 _FOR_CALLING = ("title", "description", INPUT_SCHEMA, "annotations")
 _HEADER_KEY = "x-mcp-header"  # in the schema of an argument that the protocol of 2026 wants in an HTTP header as well
+_ANNOTATIONS: Final[Mapping[str, type]] = {"title": str, **dict.fromkeys(HINTS, bool)}
 _LONGEST_REASON = 200  # characters of what the SDK says, which quotes the server
 
 
@@ -42,8 +44,14 @@ def write_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[s
 
 
 def write_sendable_tool(definition: ToolDefinition, plain: ToPlain = deep_copy) -> dict[str, Any]:
-    """The definition as a list for clients has it: they hand it on to a model, and most do not look at it before."""
-    return write_tool(sendable_definition(definition, PROTOCOL), plain)
+    """The definition as a list for clients has it: they hand it on to a model, and most do not look at it before.
+
+    Versions before 2026 know no output schema but an object's.
+    """
+    entry = _with_valid_output(write_tool(sendable_definition(definition, PROTOCOL), plain))
+    if entry.get(OUTPUT_SCHEMA, {}).get("type") != "object":
+        entry.pop(OUTPUT_SCHEMA, None)
+    return entry
 
 
 def read_tool(entry: Json, *, name: str = "", server: str = "") -> ToolDefinition:
@@ -58,15 +66,15 @@ def read_tool(entry: Json, *, name: str = "", server: str = "") -> ToolDefinitio
     own_name = tool_name(entry)
     if own_name is None:
         raise BadToolError("it has no name")
-    annotations = _object(entry, "annotations") or {}
-    title = _text(entry, "title") or _text(annotations, "title")
+    given = _object(entry, "annotations") or {}
+    title = _text(entry, "title") or _text(given, "title")
     return ToolDefinition(
         name=name or own_name,
         title=title if name in ("", own_name) else title_with_name(title, own_name, server),
         description=_text(entry, "description"),
         input_schema=_with_usable_headers(_input_schema(entry)),
         output_schema=_object(entry, OUTPUT_SCHEMA),
-        annotations=annotations,
+        annotations={key: value for key, value in given.items() if isinstance(value, _ANNOTATIONS.get(key, object))},
         server=server,
     )
 
@@ -101,7 +109,7 @@ def renamed_entry(tool: Tool) -> dict[str, Any]:
     entry = {**_entry_for_models(tool), "name": tool.name}
     if tool.definition.output_schema is None:
         entry.pop(OUTPUT_SCHEMA, None)
-    return entry
+    return _with_valid_output(entry)
 
 
 def fields_for_calling(tool: Tool) -> dict[str, Json]:
@@ -119,6 +127,18 @@ def _entry_for_models(tool: Tool) -> JsonObject:
     """The entry of *tool*, with the name that its server gives it in the title if ours cannot tell it."""
     entry = {**entry_of(tool), INPUT_SCHEMA: sent_input_schema(tool.definition)}
     return {**entry, "title": tool.definition.title} if given_name(tool.definition) else entry
+
+
+def _with_valid_output(entry: dict[str, Any]) -> dict[str, Any]:
+    """*entry* with an output schema by which the same results are valid, in the draft that clients check it by."""
+    schema = entry.get(OUTPUT_SCHEMA)
+    if not is_object(schema) or schema.get("type") != "object":
+        return entry
+    sent = sendable_schema(schema)
+    if sent.own_names:  # results have their own names
+        return {key: value for key, value in entry.items() if key != OUTPUT_SCHEMA}
+    valid = {key: value for key, value in sent.schema.items() if key in schema or value}  # no empty properties
+    return {**entry, OUTPUT_SCHEMA: valid}
 
 
 def schema_of(entry: Mapping[str, Any]) -> JsonObject:
