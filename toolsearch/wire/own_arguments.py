@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from toolsearch.documents.json_values import as_object, as_texts, is_list, is_object
@@ -31,30 +32,47 @@ def own_arguments(schema: JsonObject, arguments: JsonObject) -> JsonObject:
     return cast("JsonObject", _Renaming(root, own_names).value(arguments, [root], 0))
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What may describe one value: *schemas*, and the *names* that they have for its properties."""
+
+    schemas: Sequence[JsonObject]
+    names: frozenset[str]
+
+
 class _Renaming:
     def __init__(self, root: JsonObject, own_names: Mapping[str, str]) -> None:
         self._references = References(root)
         self._own_names = own_names
         self._left = MOST_SCHEMAS
+        self._places: dict[tuple[int, ...], _Place] = {}  # by the ids of schemas, all of which are in the root
 
     def value(self, value: Json, schemas: Sequence[JsonObject], level: int) -> Json:
         """*value*, which any of *schemas* may describe."""
         if level > MOST_LEVELS or not schemas:
             return value
         if is_list(value):
-            described = list(self._in_place(schemas))
+            described = self._place(schemas).schemas
             return [self.value(each, list(_of_item(described, at)), level + 1) for at, each in enumerate(value)]
-        return self._object(value, list(self._in_place(schemas)), level) if is_object(value) else value
+        return self._object(value, self._place(schemas), level) if is_object(value) else value
 
-    def _object(self, value: JsonObject, described: Sequence[JsonObject], level: int) -> JsonObject:
-        declared = {name for schema in described for name in _names_in(schema)}
+    def _object(self, value: JsonObject, place: _Place, level: int) -> JsonObject:
         renamed: dict[str, Json] = {}
         for name, each in value.items():
             own = self._own_names.get(name, name)
-            if name in declared or own not in declared or own in value:
+            if name in place.names or own not in place.names or own in value:
                 own = name
-            renamed[own] = self.value(each, list(_of_property(described, own)), level + 1)
+            renamed[own] = self.value(each, list(_of_property(place.schemas, own)), level + 1)
         return renamed
+
+    def _place(self, schemas: Sequence[JsonObject]) -> _Place:
+        """Made once for all items of a list, and for all places of a schema that refers to itself."""
+        key = tuple(map(id, schemas))
+        if key not in self._places:
+            described = list(self._in_place(schemas))
+            names = frozenset(name for schema in described for name in _names_in(schema))
+            self._places[key] = _Place(described, names)
+        return self._places[key]
 
     def _in_place(self, schemas: Sequence[JsonObject]) -> Iterator[JsonObject]:
         """*schemas*, and what else they say of the same value."""

@@ -16,6 +16,7 @@ from toolsearch.upstreams.entries import read_listing
 from toolsearch.wire.formats import TOOL_FORMATS, render_definition
 from toolsearch.wire.own_arguments import own_arguments
 from toolsearch.wire.sendable_schema import sendable_schema
+from toolsearch.wire.tool_rules import MOST_SCHEMAS
 
 thorough = settings(deadline=None, max_examples=100, derandomize=True, suppress_health_check=list(HealthCheck))
 
@@ -84,3 +85,21 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, dict):
         return {names.get(name, name): _renamed(each, names) for name, each in value.items()}
     return value
+
+
+def test_a_hostile_schema_takes_no_longer_than_its_size_and_loses_what_is_too_much() -> None:
+    """Chains of references, names that all become one, and places that are referred to within each other."""
+    chain = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(4_000)}
+    alike = {"查" * (at % 90 + 1) + "问" * (at // 90): {} for at in range(4_000)}
+    within: dict[str, Any] = {"type": "object"}
+    for at in range(30):
+        pointers = {f"r{to}": {"$ref": "#/properties" + "/p/properties" * to + "/p"} for to in range(at)}
+        within = {"type": "object", "properties": {"p": within, **pointers}}
+
+    chained = sendable_schema({"type": "object", "$ref": "#/$defs/d0", "$defs": chain})
+    named = sendable_schema({"type": "object", "properties": alike})
+    pointed = sendable_schema(within)
+
+    assert not {"anyOf", "oneOf", "allOf", "enum", "const", "not", "$ref"} & chained.schema.keys()
+    assert len(named.own_names) == len(alike)
+    assert json.dumps(pointed.schema).count('"type"') <= MOST_SCHEMAS
