@@ -41,17 +41,17 @@ class Replicas:
 async def replicas(url: str, folder: Path, **sections: Any) -> AsyncIterator[Replicas]:
     """Each has a folder of its own. *sections* are settings; by default they hear of changes, and look for none."""
     settings = ServiceSettings.model_validate({"replicas": NEVER, **sections})
-    clock, seal = Clock(NOW_S), Seal.until_restart()
+    clock, steady, seal = Clock(NOW_S), Clock(), Seal.until_restart()
     async with AsyncExitStack() as ending:
         kits: list[ServiceKit] = []
         operator = ""
         for name in ("one", "two"):
             storage = await asyncio.to_thread(PostgresStorage, url)
             ending.callback(storage.close)
-            service = Service(settings, storage, seal=seal, clock=clock, indexes=folder / name)
+            service = Service(settings, storage, seal=seal, clock=clock, steady=steady, indexes=folder / name)
             operator = operator or service.tenants.first_key() or ""
             await ending.enter_async_context(service.running())
-            kits.append(ServiceKit(service, make_app(service, host=HOST, port=PORT), clock, operator))
+            kits.append(ServiceKit(service, make_app(service, host=HOST, port=PORT), clock, steady, operator))
         yield Replicas(url, operator, clock, *kits)
 
 

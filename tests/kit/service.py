@@ -38,6 +38,7 @@ class ServiceKit:
     service: Service
     app: FastAPI
     clock: Clock
+    steady: Clock
     operator: str
 
     def client(self, token: str | None = None, **headers: str) -> httpx2.AsyncClient:
@@ -81,7 +82,7 @@ async def serving(
     tools    Python modules of the operator
     seal     that of an earlier run, to start again with what that has sealed
     """
-    clock = clock or Clock(NOW_S)
+    clock, steady = clock or Clock(NOW_S), Clock()
     storage = _open(folder, store)
     try:
         service = Service(
@@ -89,6 +90,7 @@ async def serving(
             wrap(storage),
             seal=seal,
             clock=clock,
+            steady=steady,
             indexes=folder / "indexes",
             tools=tools,
         )
@@ -97,7 +99,7 @@ async def serving(
         if prepare is not None:
             prepare(service, app)
         async with service.running():
-            yield ServiceKit(service, app, clock, operator)
+            yield ServiceKit(service, app, clock, steady, operator)
     finally:
         storage.close()
 

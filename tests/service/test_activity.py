@@ -175,7 +175,11 @@ async def test_misses_of_an_hour_are_bounded(tmp_path: Path) -> None:
     async with agents(tmp_path, activity={"misses_per_hour": 2}) as (kit, client):
         await done(client, "search", queries=["quark soup", "paint walls", "wash dogs"])
         assert len(await misses(client)) == 2
-        kit.clock.now_s = NOW_S + 3_600
+        kit.clock.now_s -= 172_800
+        await done(client, "search", queries=["wash dogs"])
+        assert len(await misses(client)) == 2
+        kit.clock.now_s += 172_800
+        kit.steady.now_s += 3_600
         await done(client, "search", queries=["wash dogs"])
         assert len(await misses(client)) == 3
 

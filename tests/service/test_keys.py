@@ -116,6 +116,20 @@ async def test_a_key_that_another_process_revokes_is_refused_after_seconds(kit: 
     assert await status(kit, key["key"]) == 401
 
 
+async def test_a_use_is_noted_after_the_clock_was_set_back(kit: ServiceKit) -> None:
+    admin = kit.key("acme")
+    key = await made(kit, admin, scopes=["search"])
+    path = f"/v1/keys/{key['id']}"
+    used: list[str] = []
+    for step_s in (0, -172_800):
+        kit.clock.now_s += step_s
+        await status(kit, key["key"])
+        await kit.service.keys.aclose()
+        used.append((await kit.client(admin).get(path)).json()["used_at"])
+
+    assert [each[:10] for each in used] == ["2027-01-15", "2027-01-13"]
+
+
 async def test_a_key_is_exchanged_and_the_old_one_is_good_for_a_while(kit: ServiceKit) -> None:
     admin = kit.key("acme")
     old = await made(kit, admin, scopes=["search"], allow=["git__*"], expires_in_s=1_000)

@@ -54,12 +54,25 @@ async def test_a_key_that_asks_too_often_is_told_when_to_come_back_and_others_ar
         client, another = kit.client(kit.key("acme")), kit.client(kit.key("acme"))
         answers = [await client.get("/v1/none") for _ in range(3)]
         other = await another.get("/v1/none")
-        kit.clock.now_s += 30
+        kit.steady.now_s += 30
         later = await client.get("/v1/none")
 
     assert codes(answers) == [(404, "not_found"), (404, "not_found"), (429, "too_many")]
     assert answers[2].headers["retry-after"] == "30"
     assert codes([other, later]) == [(404, "not_found")] * 2
+
+
+@pytest.mark.parametrize("step_s", [172_800, -172_800])
+async def test_a_clock_that_is_set_for_a_while_locks_nobody_out(tmp_path: Path, step_s: float) -> None:
+    async with serving(tmp_path, rates={"requests": 2}) as kit:
+        client = kit.client(kit.key("acme"))
+        kit.clock.now_s += step_s
+        during = await client.get("/v1/none")
+        kit.clock.now_s -= step_s
+        afterwards = [await client.get("/v1/none") for _ in range(2)]
+
+    assert codes([during, *afterwards]) == [(404, "not_found"), (404, "not_found"), (429, "too_many")]
+    assert afterwards[1].headers["retry-after"] == "30"
 
 
 async def test_a_key_whose_models_were_sent_too_many_tokens_waits_with_every_request(tmp_path: Path) -> None:

@@ -22,13 +22,18 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def made(tmp_path: Path, clock: Clock) -> Made:
+def steady() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def made(tmp_path: Path, clock: Clock, steady: Clock) -> Made:
     """Makes a replica, and the list of what it is told."""
     records = SqliteStorage(tmp_path / "toolsearch.db").records
 
     def make(replica: str) -> tuple[SharedRates, list[tuple[Bucket, int]]]:
         told: list[tuple[Bucket, int]] = []
-        return SharedRates(records, replica, clock, lambda bucket, amount: told.append((bucket, amount))), told
+        return SharedRates(records, replica, clock, steady, lambda bucket, amount: told.append((bucket, amount))), told
 
     return make
 
@@ -48,16 +53,41 @@ async def test_what_was_used_is_told_once(made: Made) -> None:
     assert (heard_here, heard_there) == ([], [(REQUESTS, 3), (REQUESTS, 4)])
 
 
-async def test_what_is_used_again_after_a_pause_counts_from_its_beginning(made: Made, clock: Clock) -> None:
+async def test_what_is_used_again_after_a_pause_counts_from_its_beginning(made: Made, steady: Clock) -> None:
     (ours, _), (theirs, heard) = made("a"), made("b")
     await theirs.exchange()
     for amount in (5, 2):
         ours.used(REQUESTS, amount)
         await ours.exchange()
         await theirs.exchange()
-        clock.now_s += 11
+        steady.now_s += 11
 
     assert heard == [(REQUESTS, 5), (REQUESTS, 2)]
+
+
+async def test_what_cannot_be_read_while_the_clock_is_ahead_is_not_counted_again(made: Made, clock: Clock) -> None:
+    """Ahead by more than the minute for which it can be read."""
+    (ours, _), (theirs, heard) = made("a"), made("b")
+    await theirs.exchange()
+    ours.used(REQUESTS, 5)
+    await ours.exchange()
+    await theirs.exchange()
+    for step_s in (100, -100):
+        clock.now_s += step_s
+        await theirs.exchange()
+
+    assert heard == [(REQUESTS, 5)]
+
+
+async def test_what_was_used_is_told_for_ten_seconds_whatever_the_clock_says(made: Made, clock: Clock) -> None:
+    (ours, _), (theirs, heard) = made("a"), made("b")
+    await theirs.exchange()
+    ours.used(REQUESTS, 5)
+    clock.now_s += 1_000
+    await ours.exchange()
+    await theirs.exchange()
+
+    assert heard == [(REQUESTS, 5)]
 
 
 async def test_a_replica_that_starts_does_not_count_what_was_used_before(made: Made) -> None:

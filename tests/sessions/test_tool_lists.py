@@ -157,7 +157,10 @@ def test_a_list_that_is_appended_to_shrinks_only_once_the_cache_is_cold(clock: C
     assert session.savings().cache_breaks == 2
 
 
-@pytest.mark.parametrize(("given_s", "after_s", "is_cold"), [(None, 3_599, False), (None, 3_600, True), (60, 60, True)])
+@pytest.mark.parametrize(
+    ("given_s", "after_s", "is_cold"),
+    [(None, 3_599, False), (None, 3_600, True), (60, 60, True), (None, -60, False), (None, -172_800, True)],
+)
 def test_how_long_a_cache_lasts_is_known_by_model_or_set(
     clock: Clock, given_s: float | None, after_s: float, is_cold: bool
 ) -> None:

@@ -113,7 +113,7 @@ class Calls:
             raise UnknownRecordError(HANDED_BACK, call_id)
         document: Any = found.document
         ref = CorpusRef(caller.tenant, document["corpus"]["kind"], document["corpus"]["name"])
-        seconds = self._clock() - document["at_s"]
+        seconds = max(0.0, self._clock() - document["at_s"])  # the clock may have been set back meanwhile
         note = CallNote(
             document["tool"],
             document["fingerprint"],

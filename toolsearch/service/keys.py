@@ -190,7 +190,7 @@ class Keys:
     def _note_use(self, key: StoredKey, now_s: float) -> None:
         """Behind the request, and not with each one."""
         noted_s = self._noted_s.get(key.id, key.used_s)
-        if noted_s is not None and now_s - noted_s < _NOTED_EVERY_S:
+        if noted_s is not None and 0 <= now_s - noted_s < _NOTED_EVERY_S:  # below 0: the clock was set back
             return
         self._noted_s[key.id] = now_s
         task = asyncio.create_task(self._write_use(key.id, now_s))

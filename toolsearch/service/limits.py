@@ -27,11 +27,11 @@ class Buckets:
     """Token buckets that hold what may be used in a minute, and fill up over a minute.
 
     Of each is kept when it will be full again. A bucket that is full is forgotten; if there are *most* of them, the
-    one that was used longest ago is.
+    one that was used longest ago is. *steady* gives seconds that only grow.
     """
 
-    def __init__(self, clock: Callable[[], float], *, most: int = _MAX_BUCKETS) -> None:
-        self._clock = clock
+    def __init__(self, steady: Callable[[], float], *, most: int = _MAX_BUCKETS) -> None:
+        self._steady = steady
         self._most = most
         self._full_s: OrderedDict[tuple[str, str], float] = OrderedDict()
 
@@ -47,14 +47,14 @@ class Buckets:
 
     def owe(self, bucket: tuple[str, str], amount: int, capacity: int) -> None:
         """Take *amount*, which is used already, whether there is enough or not."""
-        now_s = self._clock()
+        now_s = self._steady()
         self._full_s[bucket] = max(self._full_s.get(bucket, now_s), now_s) + amount * _WINDOW_S / capacity
         self._full_s.move_to_end(bucket)
         self._forget(now_s)
 
     def wait_s(self, bucket: tuple[str, str], amount: int, capacity: int) -> float:
         """In how many seconds there will be *amount*; 0 if there is enough now."""
-        now_s = self._clock()
+        now_s = self._steady()
         wait_s = max(self._full_s.get(bucket, now_s), now_s) - now_s + (amount / capacity - 1) * _WINDOW_S
         return wait_s if wait_s > _ROUNDING_S else 0.0
 
@@ -68,18 +68,27 @@ class Buckets:
 
 class Limits:
     """Each method raises TooManyError for what is too much. *replica* is the id of this one: the rates are those of all
-    replicas together, but for what the others let through within the last second.
+    replicas together, but for what the others let through within the last second. *clock* gives seconds since 1970, and
+    *steady* seconds that only grow.
     """
 
     def __init__(
-        self, rates: RateSettings, quotas: QuotaSettings, storage: Storage, replica: str, clock: Callable[[], float]
+        self,
+        rates: RateSettings,
+        quotas: QuotaSettings,
+        storage: Storage,
+        replica: str,
+        clock: Callable[[], float],
+        steady: Callable[[], float],
     ) -> None:
         self._rates = rates
         self._quotas = quotas
         self._storage = storage
         self._clock = clock
-        self._buckets = Buckets(clock)
-        self.shared = SharedRates(storage.records, replica, clock, self._used_elsewhere) if storage.is_shared else None
+        self._buckets = Buckets(steady)
+        self.shared = None
+        if storage.is_shared:
+            self.shared = SharedRates(storage.records, replica, clock, steady, self._used_elsewhere)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:

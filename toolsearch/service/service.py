@@ -58,7 +58,7 @@ _PAGE = 1_000  # tenants
 
 
 class Service:
-    """Built once; the application runs it. *clock* gives seconds since 1970. *storage* is closed by who made it.
+    """Built once; the application runs it. *storage* is closed by who made it.
 
     `replica` tells it from others over the same store, and is another one at each start.
 
@@ -67,6 +67,8 @@ class Service:
     indexes  the folder where indexes are kept between starts, which may be deleted while no service runs; None keeps
              them in memory only
     tools    Python tools of the operator, as `read_registration` takes them, for catalogs of the first tenant
+    clock    gives seconds since 1970, for what is written and read again; the machine may set it forwards and back
+    steady   gives seconds that only grow, for limits and durations
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Service:
         *,
         seal: Seal | None = None,
         clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
         indexes: Path | None = None,
         tools: Sequence[str] = (),
     ) -> None:
@@ -84,12 +87,13 @@ class Service:
         self.settings = settings
         self.storage = storage
         self.clock = clock
+        self.steady = steady
         self.seal = seal or Seal.until_restart()
         self.shutdown = Shutdown()
         self.keys = Keys(storage.keys, storage.records, clock)
         self.tokens = SessionTokens(self.keys, self.seal, clock)
         self.visits = Visits(storage.records, self.keys, clock, visit_s=settings.serve.visit_s)
-        self.limits = Limits(settings.rates, settings.quotas, storage, self.replica, clock)
+        self.limits = Limits(settings.rates, settings.quotas, storage, self.replica, clock, steady)
         self.audit = Audit(storage.audit, clock)
         self.outbound = Outbound(UrlGuard.of(settings.outbound.allowed_hosts, settings.outbound.allowed_networks))
         sources = Sources(storage.records, self.seal, clock)
@@ -97,7 +101,7 @@ class Service:
         http_tools = HttpTools(sources, self.outbound.open_client, settings.http_tools)
         executions = Executions(http_tools, self.python_tools)
         servers = ServerDirectory(sources, self.outbound.transport, settings.mcp_servers, clock)
-        self.activity = Activity(storage, settings.activity, clock, self.limits.used_tokens)
+        self.activity = Activity(storage, settings.activity, clock, steady, self.limits.used_tokens)
         self.presence = Presence(storage.leases, self.replica)
         self.lease = ReplicaLease(storage.leases, self.replica, lasts_s=settings.replicas.lease_s)
         self.idempotency = Idempotency(storage.records, self.presence, self.seal, clock)

@@ -40,15 +40,25 @@ class _Used:
 
 
 class SharedRates:
-    """Use it within one event loop. *replica* is the id of this one, *clock* gives seconds since 1970.
+    """Use it within one event loop. *replica* is the id of this one.
 
+    clock   gives seconds since 1970, for how long the others can read what this one tells
+    steady  gives seconds that only grow
     on_use  is told what was used of a bucket through another replica
     """
 
-    def __init__(self, records: RecordStore, replica: str, clock: Callable[[], float], on_use: OnUse) -> None:
+    def __init__(
+        self,
+        records: RecordStore,
+        replica: str,
+        clock: Callable[[], float],
+        steady: Callable[[], float],
+        on_use: OnUse,
+    ) -> None:
         self._records = records
         self._replica = replica
         self._clock = clock
+        self._steady = steady
         self._on_use = on_use
         self._used: OrderedDict[Bucket, _Used] = OrderedDict()  # through this one; used longest ago first
         self._is_told = True
@@ -57,7 +67,7 @@ class SharedRates:
         self._warning = RepeatedWarning(logger)
 
     def used(self, bucket: Bucket, amount: int) -> None:
-        now_s = self._clock()
+        now_s = self._steady()
         used = self._used.setdefault(bucket, _Used(now_s))
         used.total, used.at_s = used.total + amount, now_s
         self._used.move_to_end(bucket)
@@ -70,12 +80,11 @@ class SharedRates:
             await self._exchange()
 
     async def _exchange(self) -> None:
-        now_s = self._clock()
-        self._forget(now_s)
+        self._forget(self._steady())
         told = None if self._is_told else {"\n".join(bucket): [u.begun_s, u.total] for bucket, u in self._used.items()}
         self._is_told = True
         try:
-            others = await asyncio.to_thread(self._write_and_read, told, now_s)
+            others = await asyncio.to_thread(self._write_and_read, told, self._clock())
         except StorageError as error:
             self._is_told = False
             self._warning.warn(f"rates hold for this replica alone for now: {error}")
@@ -113,15 +122,21 @@ class SharedRates:
         return self._records.page(THE_SERVICE, RATE_USE, limit=_PAGE, at_s=now_s)
 
     def _take_note(self, told: dict[str, Mapping[str, Any]]) -> None:
-        """What was used before the first look counts no more: this replica was not there."""
+        """What was used before the first look counts no more: this replica was not there.
+
+        What a replica told last stays known while its record cannot be read, as when a clock was set forwards. Without
+        that, all that it ever told would count again.
+        """
+        seen = self._seen or {}
         if self._seen is not None:
             for replica, counts in told.items():
-                before = self._seen.get(replica, {})
+                before = seen.get(replica, {})
                 for bucket, (begun_s, total) in counts.items():
                     known_begun_s, known = before.get(bucket, (begun_s, 0))
                     if more := total - (known if known_begun_s == begun_s else 0):
                         self._on_use(_bucket(bucket), more)
-        self._seen = told
+        absent = [each for each in seen.items() if each[0] not in told]
+        self._seen = {**dict(absent[-_PAGE:]), **told}
 
 
 def _bucket(text: str) -> Bucket:

@@ -110,8 +110,8 @@ class Sent:
         return self.endpoint == endpoint and self.mode == mode
 
     def is_warm(self, now_s: float, cache_s: float) -> bool:
-        """Whether the provider may still have the last request in its cache."""
-        return self.requested_s is not None and now_s - self.requested_s < cache_s
+        """Whether the provider may still have the last request in its cache. The clock may have been set back since."""
+        return self.requested_s is not None and abs(now_s - self.requested_s) < cache_s
 
     def all_referred(self) -> dict[str, ToolDefinition | None]:
         """What answers in the conversation refer to by name, with what is known of it."""

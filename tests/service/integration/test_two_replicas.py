@@ -106,7 +106,7 @@ async def test_the_rates_of_a_key_are_those_of_all_replicas_together(tmp_path: P
         statuses += [(await clients[1].get("/v1/me")).status_code for _ in range(5)]
         await told()
         refused = await clients[0].get("/v1/me")
-        one.clock.now_s += 6
+        one.steady.now_s += 6
         again = await clients[0].get("/v1/me")
 
     assert statuses == [200] * 10 + [429]

@@ -54,6 +54,7 @@ class Activity:
         storage: Storage,
         settings: ActivitySettings,
         clock: Callable[[], float],
+        steady: Callable[[], float],
         used_tokens: UsedTokens = lambda _tenant, _key, _count: None,
     ) -> None:
         self._storage = storage
@@ -63,7 +64,7 @@ class Activity:
         self.figures = Figures(storage.figures, clock)
         self._receipts = Batches[tuple[str, Receipt]](self._write_receipts)
         self._misses = Batches[NewMiss](lambda misses: write_misses(storage.misses, misses))
-        self._bound = MissBound(settings.misses_per_hour, clock)
+        self._bound = MissBound(settings.misses_per_hour, steady)
         self._last_us: dict[str, int] = {}  # of the last receipt of each tenant, since 1970
 
     def searched(self, who: Who, corpus: CorpusRef, notes: Sequence[SearchNote]) -> None:

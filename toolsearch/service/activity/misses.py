@@ -71,16 +71,19 @@ def kept_words(query: str) -> str:
 
 
 class MissBound:
-    """Lets so many misses of each tenant through in an hour: anybody can ask for what is not there."""
+    """Lets so many misses of each tenant through in an hour: anybody can ask for what is not there.
 
-    def __init__(self, most: int, clock: Callable[[], float]) -> None:
+    *steady* gives seconds that only grow.
+    """
+
+    def __init__(self, most: int, steady: Callable[[], float]) -> None:
         self._most = most
-        self._clock = clock
+        self._steady = steady
         self._hour = 0
         self._counted: dict[str, int] = {}
 
     def admits(self, tenant: str) -> bool:
-        hour = int(self._clock()) // _HOUR_S
+        hour = int(self._steady()) // _HOUR_S
         if hour != self._hour:
             self._hour, self._counted = hour, {}
         self._counted[tenant] = self._counted.get(tenant, 0) + 1

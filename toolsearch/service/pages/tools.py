@@ -137,15 +137,15 @@ def _arguments(sent: Sent, found: ToolPage) -> JsonObject:
 
 async def _called(service: Service, visit: Visit, corpus: str, tool: str, arguments: JsonObject) -> RecordedCall:
     """Call it as agents do. What fails on the way is recorded too."""
-    began_s = service.clock()
+    at_s, began_s = service.clock(), service.steady()
     try:
         outcome = await service.calls.call(visit.caller, ref_of(visit, corpus), tool, arguments)
     except ToolSearchError as error:
         told = _told("failed", str(error), code=error.code)
     else:
         told = _of(outcome)
-    took_ms = (service.clock() - began_s) * 1_000
-    return RecordedCall(recorded_calls.new_call_id(began_s), corpus, tool, began_s, took_ms, arguments, **told)
+    took_ms = (service.steady() - began_s) * 1_000
+    return RecordedCall(recorded_calls.new_call_id(at_s), corpus, tool, at_s, took_ms, arguments, **told)
 
 
 def _of(outcome: Done | HandedBack) -> dict[str, str]:
