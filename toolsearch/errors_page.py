@@ -153,6 +153,11 @@ OF_HTTP = {
     "more_than_own": Told(
         "403", "A key was to be made that may do more than its maker.", "Ask somebody whose key may do that."
     ),
+    "last_operator": Told(
+        "409",
+        "Nobody could look after the service any more.",
+        "Make another operator's key first. If all are lost, `toolsearch keys` makes one.",
+    ),
     "operators_only": Told("403", "Only an operator may add this.", "Ask an operator."),
     "own_tenant": Told("409", "An operator's key was to delete its own tenant.", "Use a key of another tenant."),
     "precondition_failed": Told(

@@ -252,6 +252,41 @@ async def test_an_administrator_cannot_revoke_an_operator(kit: ServiceKit) -> No
     assert await status(kit, kit.operator) == 200
 
 
+async def test_the_last_operator_cannot_revoke_itself_by_any_route(kit: ServiceKit) -> None:
+    client = kit.client(kit.operator)
+    own = (await client.get("/v1/me")).json()["key_id"]
+    paths = (f"/v1/keys/{own}", f"/v1/tenants/default/keys/{own}")
+    refused = [await client.delete(path) for path in paths]
+    rotated = (await client.post(f"/v1/keys/{own}/rotate", json={})).json()
+    again = await kit.client(rotated["key"]).delete(f"/v1/keys/{rotated['id']}")
+
+    assert codes([*refused, again]) == [(409, "last_operator")] * 3
+    assert [await status(kit, kit.operator), await status(kit, rotated["key"])] == [401, 200]
+
+
+async def test_an_operator_whose_key_expires_can_exchange_it(kit: ServiceKit) -> None:
+    """The old one ends before the time for which both are to be accepted."""
+    end_s = kit.clock.now_s + 100
+    key = kit.key("default", is_operator=True, expires_s=end_s)
+    client = kit.client(key)
+    own, first = [(await each.get("/v1/me")).json()["key_id"] for each in (client, kit.client(kit.operator))]
+    assert (await client.delete(f"/v1/keys/{first}")).status_code == 204
+
+    assert (await client.post(f"/v1/keys/{own}/rotate", json={"overlap_s": 200})).status_code == 201
+
+
+async def test_one_of_two_operators_who_revoke_each_other_stays(kit: ServiceKit) -> None:
+    other = kit.key("default", is_operator=True)
+    clients = [kit.client(key) for key in (kit.operator, other)]
+    own = [(await client.get("/v1/me")).json()["key_id"] for client in clients]
+    answers = await asyncio.gather(
+        *(client.delete(f"/v1/keys/{key}") for client, key in zip(clients, reversed(own), strict=True))
+    )
+
+    assert min(each.status_code for each in answers) == 204
+    assert [await status(kit, key) for key in (kit.operator, other)].count(200) == 1
+
+
 async def test_a_tenant_has_no_more_keys_than_its_quota(tmp_path: Path) -> None:
     async with serving(tmp_path, quotas={"keys": 2}) as kit:
         admin = kit.client(kit.key("acme"))

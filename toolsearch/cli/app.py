@@ -20,7 +20,7 @@ from toolsearch.cli.serve import serve
 from toolsearch.cli.show import show
 from toolsearch.cli.sources import sources
 from toolsearch.cli.tokens import tokens
-from toolsearch.cli.upkeep import backup, reseal, restore
+from toolsearch.cli.upkeep import backup, keys, reseal, restore
 from toolsearch.cli.usage import usage
 from toolsearch.cli.verbosity import QuietOption, VerboseOption, apply, with_verbosity
 
@@ -60,7 +60,7 @@ def toolsearch(
     apply(quiet=quiet, verbose=verbose)
 
 
-for command in (demo, index, search, show, call, sources, tokens, evaluate, enrich, backup, restore, reseal):
+for command in (demo, index, search, show, call, sources, tokens, evaluate, enrich, backup, restore, reseal, keys):
     app.command()(with_verbosity(command))
 app.command()(serve)  # which has options of its own for what it logs
 app.add_typer(bench, name="bench")

@@ -1,4 +1,4 @@
-"""``toolsearch backup``, ``restore`` and ``reseal``: what an operator does with the data of a service."""
+"""``toolsearch backup``, ``restore``, ``reseal`` and ``keys``: what an operator does with the data of a service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import typer
 
 from toolsearch.cli.exits import ExitCode
 from toolsearch.cli.options import JsonOption, StoreOption
-from toolsearch.cli.output import print_json, tell
+from toolsearch.cli.output import print_json, print_text, tell
+from toolsearch.environment import SERVICE_KEY
 from toolsearch.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -103,6 +104,28 @@ def reseal(
     if as_json:
         print_json({"sealed": done.texts, "unreadable": done.unreadable})
     return ExitCode.NOTHING if done.unreadable else ExitCode.OK
+
+
+def keys(*, data: _Data = _DATA, store: StoreOption = None, as_json: JsonOption = False) -> int:
+    """Make an operator's key, for when none is left that is accepted. The service may run meanwhile.
+
+    Prints it as TOOLSEARCH_KEY=...; it is never shown again. The audit tells that it was made here.
+    """
+    _require_service()
+    from toolsearch.service.data_folder import STORE_FILE
+    from toolsearch.service.service import Service
+    from toolsearch.service.settings import ServiceSettings
+    from toolsearch.storage.opening import place_of
+
+    place = place_of(store, data / STORE_FILE)
+    place.require()
+    with closing(place.open()) as storage:
+        key = Service(ServiceSettings(), storage).tenants.operators_key("toolsearch keys")
+    if as_json:
+        print_json({"key": key})
+    else:
+        print_text(f"{SERVICE_KEY}={key}")
+    return ExitCode.OK
 
 
 def _tell(progress: Progress) -> None:

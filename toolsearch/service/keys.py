@@ -15,8 +15,8 @@ from toolsearch.access.reach import EVERY_TOOL, Reach, RuleKind
 from toolsearch.access.scopes import Scope
 from toolsearch.access.token_hashes import token_sha256
 from toolsearch.errors import BadSettingError, KeyStoreError, UnknownRecordError
-from toolsearch.storage.keys import KeyStore, StoredKey
-from toolsearch.storage.records import RecordStore
+from toolsearch.storage.keys import StoredKey
+from toolsearch.storage.storage import Storage
 
 logger = logging.getLogger(__name__)
 
@@ -30,17 +30,21 @@ _MOST_FRESH: Final = 10_000
 _NOTED_EVERY_S: Final = 60.0
 
 
+class LastOperatorError(Exception):
+    """Without the key that was to be revoked, nobody could look after the service any more."""
+
+
 class Keys:
-    """A `PrincipalDirectory` of the keys in *store*. *clock* gives seconds since 1970. Use it within one event loop.
+    """A `PrincipalDirectory` of the keys in *storage*. *clock* gives seconds since 1970. Use it within one event loop.
 
     A key that was read stays good for some seconds, except that what this object revokes is not accepted from then on.
     """
 
     required_scopes: tuple[str, ...] = ()
 
-    def __init__(self, store: KeyStore, records: RecordStore, clock: Callable[[], float]) -> None:
-        self._store = store
-        self._records = records
+    def __init__(self, storage: Storage, clock: Callable[[], float]) -> None:
+        self._storage = storage
+        self._store = storage.keys
         self._clock = clock
         self._fresh: OrderedDict[str, tuple[StoredKey, Grant, float]] = OrderedDict()  # by hash; read when
         self._changes = 0  # what was read before the last one is not kept
@@ -145,8 +149,8 @@ class Keys:
         return made
 
     async def revoke(self, tenant: str, key_id: str, *, in_s: float = 0.0) -> bool:
-        """Return False if there is no such key that is accepted now."""
-        done = await asyncio.to_thread(self._store.revoke, tenant, key_id, at_s=self._clock() + in_s)
+        """Return False if there is no such key that is accepted now. Raises LastOperatorError."""
+        done = await asyncio.to_thread(self._revoke, tenant, key_id, self._clock() + in_s)
         self.forget(tenant, key_id)
         return done
 
@@ -165,6 +169,12 @@ class Keys:
     async def aclose(self) -> None:
         """Wait until the last uses are written down."""
         await asyncio.gather(*self._noting)
+
+    def _revoke(self, tenant: str, key_id: str, at_s: float) -> bool:
+        with self._storage.transaction():
+            if self._store.is_last_operator(tenant, key_id, at_s=at_s):
+                raise LastOperatorError
+            return self._store.revoke(tenant, key_id, at_s=at_s)
 
     def _add(self, draft: StoredKey) -> tuple[str, StoredKey]:
         token = _START + secrets.token_urlsafe(_SECRET_BYTES)

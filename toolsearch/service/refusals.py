@@ -93,5 +93,13 @@ def operators_only(what: str) -> HttpRefusal:
     return HttpRefusal(403, "operators_only", f"only an operator's key may add {what}")
 
 
+def last_operator() -> HttpRefusal:
+    return HttpRefusal(
+        409,
+        "last_operator",
+        "without this key nobody could look after the service any more; make another operator's key first",
+    )
+
+
 def whole_reach_needed() -> HttpRefusal:
     return HttpRefusal(403, "whole_reach_needed", "this is about all tools, and needs a key whose rules allow them all")

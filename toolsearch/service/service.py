@@ -90,7 +90,7 @@ class Service:
         self.steady = steady
         self.seal = seal or Seal.until_restart()
         self.shutdown = Shutdown()
-        self.keys = Keys(storage.keys, storage.records, clock)
+        self.keys = Keys(storage, clock)
         self.tokens = SessionTokens(self.keys, self.seal, clock)
         self.visits = Visits(storage.records, self.keys, clock, visit_s=settings.serve.visit_s)
         self.limits = Limits(settings.rates, settings.quotas, storage, self.replica, clock, steady)

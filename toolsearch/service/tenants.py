@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from toolsearch.access.scopes import SCOPES
 from toolsearch.errors import RecordConflictError, UnknownRecordError
+from toolsearch.service.audit import DONE
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.keys import FIRST_TENANT, TENANT, Keys
+from toolsearch.storage.audit import AuditRecord
 from toolsearch.storage.records import THE_SERVICE, Record
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import JsonObject
@@ -21,6 +23,16 @@ class Tenants:
     keys: Keys
     corpora: Corpora
     clock: Callable[[], float]
+
+    def operators_key(self, name: str) -> str:
+        """Make one more operator's key of the first tenant, and note in the audit that *name* has done so."""
+        at_s = self.clock()
+        with self.storage.transaction():
+            if self.storage.records.get(THE_SERVICE, TENANT, FIRST_TENANT, at_s=at_s) is None:
+                self._create(FIRST_TENANT, {"name": FIRST_TENANT})
+            token, key = self.keys.make(FIRST_TENANT, name, SCOPES, is_operator=True)
+            self.storage.audit.append(AuditRecord(at_s, name, "make operator's key", key.id, DONE, FIRST_TENANT))
+            return token
 
     def first_key(self) -> str | None:
         """On the very first start, make the first tenant and a key for its administrator; None later.

@@ -53,6 +53,13 @@ class KeyStore(Protocol):
         """From *at_s* on the key is not accepted. Return False if there is none, or it ends by then already."""
         ...
 
+    def is_last_operator(self, tenant: str, key_id: str, *, at_s: float) -> bool:
+        """Whether the key is an operator's with the scope ``admin``, and no other such key is accepted at *at_s*.
+
+        Within a transaction that holds until its end: nobody else can ask this meanwhile.
+        """
+        ...
+
     def note_use(self, key_id: str, *, at_s: float) -> None: ...
 
     def count(self, tenant: str, *, at_s: float) -> int:

@@ -111,6 +111,26 @@ def test_it_says_that_it_is_ready_until_it_ends(tmp_path):
         assert [client.get(path).json() for path in ("/healthz", "/readyz")] == [{"status": "ok"}] * 2
 
 
+def test_an_operator_without_a_key_makes_one_beside_the_service_and_the_audit_tells_of_it(command, tmp_path):
+    with service_process(tmp_path):
+        made = command("keys", "--data", str(tmp_path), "--json")
+        key = command("keys", "--data", str(tmp_path)).out.removeprefix("TOOLSEARCH_KEY=").strip()
+    with service_process(tmp_path, key=key) as started, started.client() as client:
+        me, audit = client.get("/v1/me").json(), client.get("/v1/audit").json()
+
+    assert (me["tenant"], me["operator"], "admin" in me["scopes"]) == ("default", True, True)
+    told = [(each["key_id"], each["action"], each["subject"]) for each in audit["items"]]
+    assert ("toolsearch keys", "make operator's key", me["key_id"]) in told
+    assert (len(told), made.json["key"][:3]) == (2, "ts_")
+
+
+def test_keys_are_made_only_where_a_service_keeps_its_data(command, tmp_path):
+    ran = command("keys", "--data", str(tmp_path))
+
+    assert (ran.code, list(tmp_path.iterdir())) == (3, [])
+    assert "name its folder by --data" in ran.err
+
+
 def test_a_check_tells_that_the_secret_key_is_lost(checked, tmp_path):
     with service_process(tmp_path):
         pass

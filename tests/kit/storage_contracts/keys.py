@@ -81,6 +81,28 @@ class KeyStoreContract:
 
         assert (kept.count("a", at_s=99.0), kept.count("a", at_s=100.0), kept.count("c", at_s=0.0)) == (2, 1, 0)
 
+    def test_the_last_operator_is_the_only_one_with_the_scope_admin_whose_key_is_accepted(self, kept: KeyStore) -> None:
+        """k1 expires at 100; the others do not count."""
+        last = replace(key("k2"), scopes=("admin",), is_operator=True, expires_s=None)
+        for each in (
+            replace(last, id="k1", sha256="1", expires_s=100.0),
+            last,
+            replace(last, id="k3", sha256="3", revoked_s=5.0),
+            replace(last, id="k4", sha256="4", scopes=("search",)),
+            replace(last, id="k5", sha256="5", is_operator=False),
+        ):
+            kept.add(each)
+
+        assert not kept.is_last_operator("a", "k2", at_s=99.0)
+        assert [kept.is_last_operator("a", f"k{n}", at_s=100.0) for n in range(1, 6)] == [
+            False,
+            True,
+            False,
+            False,
+            False,
+        ]
+        assert not kept.is_last_operator("b", "k2", at_s=100.0)
+
     def test_a_store_is_empty_until_it_had_its_first_key(self, kept: KeyStore) -> None:
         assert kept.is_empty()
         kept.add(key("k1"))

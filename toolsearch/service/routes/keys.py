@@ -12,6 +12,8 @@ from toolsearch.api.keys import KeyBody, KeyMade, Me, NewKey, Rotation
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.key_bounds import bounded_end_s, bounded_rules, require_no_more, require_scopes, rule_text
+from toolsearch.service.keys import LastOperatorError
+from toolsearch.service.refusals import last_operator
 from toolsearch.service.service import Service, the_service
 from toolsearch.storage.keys import StoredKey
 
@@ -64,8 +66,16 @@ async def revoke(key_id: str, service: _Service, caller: _Admin) -> Response:
     key = await service.keys.get(caller.tenant, key_id)
     if key.is_operator and not caller.is_operator:
         require_no_more(caller, None, key)
-    await service.keys.revoke(caller.tenant, key_id)
+    await revoke_key(service, caller.tenant, key_id)
     return Response(status_code=204)
+
+
+async def revoke_key(service: Service, tenant: str, key_id: str) -> None:
+    """Unless it is the last operator's."""
+    try:
+        await service.keys.revoke(tenant, key_id)
+    except LastOperatorError:
+        raise last_operator() from None
 
 
 async def make_key(

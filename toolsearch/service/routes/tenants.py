@@ -12,7 +12,7 @@ from toolsearch.api.tenants import NewTenant, TenantBody
 from toolsearch.service.callers import ServiceCaller, operator
 from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.refusals import HttpRefusal
-from toolsearch.service.routes.keys import key_body, make_key
+from toolsearch.service.routes.keys import key_body, make_key, revoke_key
 from toolsearch.service.service import Service, the_service
 from toolsearch.storage.records import Record
 
@@ -58,7 +58,7 @@ async def keys(tenant: str, service: _Service, caller: _Operator, asked: _Asked)
 @router.delete("/tenants/{tenant}/keys/{key_id}", status_code=204, summary="Revoke a key of a tenant, at once")
 async def revoke(tenant: str, key_id: str, service: _Service, caller: _Operator) -> Response:  # noqa: ARG001
     await service.keys.get(tenant, key_id)
-    await service.keys.revoke(tenant, key_id)
+    await revoke_key(service, tenant, key_id)
     return Response(status_code=204)
 
 

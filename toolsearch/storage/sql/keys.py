@@ -12,6 +12,9 @@ from toolsearch.storage.sql.store import SqlStore
 
 _COLUMNS = "id, tenant, name, prefix, sha256, scopes, created_s, allow, deny, is_operator, expires_s, revoked_s, used_s"
 
+_ACCEPTED = "(revoked_s IS NULL OR revoked_s > ?) AND (expires_s IS NULL OR expires_s > ?)"
+_LOCK = "operators' keys"
+
 
 class SqlKeyStore(SqlStore):
     """A `KeyStore` in SQL."""
@@ -54,17 +57,21 @@ class SqlKeyStore(SqlStore):
                 database.announce(tenant, KEY, key_id)
             return done.rowcount == 1
 
+    def is_last_operator(self, tenant: str, key_id: str, *, at_s: float) -> bool:
+        query = f"SELECT {_COLUMNS} FROM api_keys WHERE is_operator AND {_ACCEPTED}"  # noqa: S608
+        with self._transaction() as database:
+            database.lock(_LOCK)
+            found = map(_key, database.execute(query, (at_s, at_s)).fetchall())
+            return [(key.tenant, key.id) for key in found if "admin" in key.scopes] == [(tenant, key_id)]
+
     def note_use(self, key_id: str, *, at_s: float) -> None:
         with self._statement() as database:
             database.execute("UPDATE api_keys SET used_s = ? WHERE id = ?", (at_s, key_id))
 
     def count(self, tenant: str, *, at_s: float) -> int:
-        query = (
-            "SELECT count(*) FROM api_keys WHERE tenant = ?1 AND (revoked_s IS NULL OR revoked_s > ?2) "
-            "AND (expires_s IS NULL OR expires_s > ?2)"
-        )
+        query = f"SELECT count(*) FROM api_keys WHERE tenant = ? AND {_ACCEPTED}"  # noqa: S608
         with self._reading() as database:
-            return int(database.execute(query, (tenant, at_s)).fetchone()[0])
+            return int(database.execute(query, (tenant, at_s, at_s)).fetchone()[0])
 
     def is_empty(self) -> bool:
         with self._reading() as database:
