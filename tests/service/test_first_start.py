@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolsearch.errors import SealError
+from toolsearch.errors import SealError, StorageError
 from toolsearch.service.keys import TENANT
 from toolsearch.service.secret_keys import KEY_FILE, open_seal
 from toolsearch.service.service import Service
@@ -129,6 +129,18 @@ def test_two_first_starts_with_the_same_key_both_start(storage: SqliteStorage, t
 
     assert seals[0].open(seals[1].seal("x")) == "x"
     assert open_seal(GIVEN, tmp_path, storage.records, clock=lambda: 1.0).open(seals[1].seal("x")) == "x"
+
+
+def test_the_key_of_another_store_makes_no_new_start_unless_it_was_given(
+    storage: SqliteStorage, tmp_path: Path
+) -> None:
+    """All rows are gone, while the tables are there."""
+    (tmp_path / KEY_FILE).write_text(GIVEN["TOOLSEARCH_SECRET_KEY"])
+
+    with pytest.raises(StorageError, match="nothing in the store"):
+        open_seal({}, tmp_path, storage.records, clock=lambda: 1.0)
+    assert not storage.records.scan(limit=1)
+    assert open_seal(GIVEN, tmp_path, storage.records, clock=lambda: 1.0)
 
 
 def test_a_start_without_the_key_of_the_store_makes_none(storage: SqliteStorage, tmp_path: Path) -> None:

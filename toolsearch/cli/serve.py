@@ -7,7 +7,7 @@ import importlib.util
 import os
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,18 +88,18 @@ def _serve(
     from toolsearch.service.app import make_app
     from toolsearch.service.data_folder import INDEXES, STORE_FILE, data_folder
     from toolsearch.service.registration import load, read_registration
-    from toolsearch.service.secret_keys import open_seal
+    from toolsearch.service.secret_keys import open_seal, refuse_new_start
     from toolsearch.service.service import Service
     from toolsearch.service.serving import listening, serve, url_of
-    from toolsearch.storage.opening import open_storage
+    from toolsearch.storage.opening import place_of
 
     for each in tools:  # before anything is made, and told in a line: uvicorn tells of a failed start by a traceback
         load(read_registration(each))
-    with (
-        listening(host, port) as listener,
-        data_folder(data) as folder,
-        closing(open_storage(store, folder / STORE_FILE, max_connections=settings.replicas.max_connections)) as storage,
-    ):
+    with listening(host, port) as listener, data_folder(data) as folder, ExitStack() as ending:
+        place = place_of(store, folder / STORE_FILE, max_connections=settings.replicas.max_connections)
+        if place.is_new():
+            refuse_new_start(os.environ, folder)
+        storage = ending.enter_context(closing(place.open()))
         seal = open_seal(os.environ, folder, storage.records, clock=time.time)
         service = Service(settings, storage, seal=seal, indexes=folder / INDEXES, tools=tools)
         app = make_app(service, host=host, port=listener.getsockname()[1])

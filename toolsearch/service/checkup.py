@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 from toolsearch.access.keys import is_loopback
 from toolsearch.errors import BadSettingError, StorageError, ToolSearchError
 from toolsearch.service.hosts import named_hosts
-from toolsearch.service.secret_keys import checked_seal
+from toolsearch.service.secret_keys import checked_seal, refuse_new_start
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.place import StorePlace
 
@@ -73,6 +73,8 @@ def _folder(data: Path) -> str:
 
 def _store(store: StorePlace, environ: Mapping[str, str], data: Path, clock: Callable[[], float]) -> Iterator[Finding]:
     try:
+        if store.is_new():
+            refuse_new_start(environ, data)
         state = store.look()
     except ToolSearchError as error:
         yield Finding("store", "error", str(error), error)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from toolsearch.environment import SECRET_KEY, SECRET_KEY_FILE
-from toolsearch.errors import BadSettingError, RecordConflictError, SealError
+from toolsearch.errors import BadSettingError, RecordConflictError, SealError, StorageError
 from toolsearch.service.seal import Seal, new_key
 from toolsearch.storage.private_files import has_modes, write_private
 from toolsearch.storage.records import THE_SERVICE, RecordStore
@@ -31,8 +31,8 @@ def open_seal(environ: Mapping[str, str], folder: Path, records: RecordStore, *,
     """The seal of the data in *folder*, with the keys that *environ* or the file of keys gives.
 
     The first start makes the file if there are none. Of services that start at once over one store, with keys that
-    differ, one starts. Raises BadSettingError for what is no key, and SealError if the data were sealed with a key that
-    is not among them.
+    differ, one starts. Raises BadSettingError for what is no key, SealError if the data were sealed with a key that is
+    not among them, and StorageError if the data are gone and only the key that was made for them is left.
     """
     seal = checked_seal(environ, folder, records, clock=clock)
     if seal is None:
@@ -54,7 +54,20 @@ def checked_seal(
     seal = Seal(keys)
     if proof is not None:
         seal.open(proof)
+    elif not records.scan(limit=1):
+        refuse_new_start(environ, folder)
     return seal
+
+
+def refuse_new_start(environ: Mapping[str, str], folder: Path) -> None:
+    """For a store with nothing in it. Raises StorageError if an earlier start has made a secret key in *folder*."""
+    file = folder / KEY_FILE
+    if file.exists() and not environ.get(SECRET_KEY) and not environ.get(SECRET_KEY_FILE):
+        raise StorageError(
+            f"there is the secret key {file}, but nothing in the store: what was kept is gone, or elsewhere. To go on, "
+            "move the empty store away, if there is one, and run 'toolsearch restore' with a backup, or name the right "
+            "place by --data or --store. To begin anew without it all, move the secret key away"
+        )
 
 
 def _proof(records: RecordStore, clock: Callable[[], float]) -> str | None:

@@ -37,6 +37,10 @@ class StorePlace(Protocol):
         """Whether services with folders of their own may use it at once."""
         ...
 
+    def is_new(self) -> bool:
+        """Whether no service has made its tables there yet."""
+        ...
+
     def require(self) -> None:
         """Raises StorageError unless a service has kept something there."""
         ...

@@ -131,6 +131,22 @@ def test_keys_are_made_only_where_a_service_keeps_its_data(command, tmp_path):
     assert "name its folder by --data" in ran.err
 
 
+@pytest.mark.parametrize("is_gone", [True, False], ids=["missing", "emptied"])
+def test_a_store_that_is_gone_beside_its_secret_key_is_no_first_start(checked, command, tmp_path, is_gone):
+    with service_process(tmp_path):
+        pass
+    for file in tmp_path.glob("toolsearch.db*"):
+        file.unlink()
+    if not is_gone:
+        (tmp_path / "toolsearch.db").touch()
+    ran = command("serve", "--data", str(tmp_path), "--bind", "127.0.0.1:0")
+    findings, code = checked("--data", str(tmp_path))
+
+    assert (ran.code, ran.out, code, findings["store"]) == (3, "", 3, ("error", findings["store"][1]))
+    assert all(f"move the {what} away" in ran.err for what in ("empty store", "secret key"))
+    assert sum(each.stat().st_size for each in tmp_path.glob("toolsearch.db*")) == 0
+
+
 def test_a_check_tells_that_the_secret_key_is_lost(checked, tmp_path):
     with service_process(tmp_path):
         pass

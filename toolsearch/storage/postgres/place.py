@@ -27,8 +27,11 @@ class PostgresPlace:
         self._max_connections = max_connections or MAX_CONNECTIONS
         self.name = shown(url)
 
+    def is_new(self) -> bool:
+        return not inspected(self._url).version
+
     def require(self) -> None:
-        if not inspected(self._url).version:
+        if self.is_new():
             raise StorageError(f"no service keeps anything in {self.name}; name another database by --store")
 
     def open(self) -> PostgresStorage:

@@ -24,8 +24,11 @@ class SqlitePlace:
         self._path = path
         self.name = str(path)
 
+    def is_new(self) -> bool:
+        return not self._path.is_file() or not self._path.stat().st_size
+
     def require(self) -> None:
-        if not self._path.is_file():
+        if self.is_new():
             raise StorageError(f"no service keeps anything in {self._path.parent}; name its folder by --data")
 
     def open(self) -> SqliteStorage:
