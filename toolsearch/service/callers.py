@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -11,6 +11,7 @@ from fastapi import Request
 from toolsearch.access.principals import Grant, Principal
 from toolsearch.access.scopes import Scope, includes
 from toolsearch.errors import NotAuthenticatedError, NotPermittedError
+from toolsearch.service.refusals import whole_reach_needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,27 @@ class ServiceCaller:
         if self.session or not includes(self.scopes, scope):
             raise NotPermittedError(scope)
 
+    def require_whole_reach(self) -> None:
+        """Raises HttpRefusal for a key with rules."""
+        if not self.principal.reach.is_everything:
+            raise whole_reach_needed()
+
+    def admit(self, scopes: Sequence[Scope], *, within_reach: bool) -> None:
+        """The one rule for what a key may be used for: it needs all of *scopes*; and a key with rules is refused unless
+        the route keeps *within_reach*: all that it shows or writes is asked about by the key's own rules.
+
+        Raises NotPermittedError or HttpRefusal.
+        """
+        for scope in scopes:
+            self.require(scope)
+        if not within_reach:
+            self.require_whole_reach()
+
+    @property
+    def sees_all_keys(self) -> bool:
+        """Whether it may know what other keys of its tenant do, which names the tools that they use."""
+        return includes(self.scopes, "admin") and self.principal.reach.is_everything
+
 
 def known_caller(request: Request) -> ServiceCaller:
     """The caller of *request*. Raises NotAuthenticatedError."""
@@ -46,8 +68,8 @@ def known_caller(request: Request) -> ServiceCaller:
     return found
 
 
-def caller_with(*scopes: Scope) -> Callable[[Request], Awaitable[ServiceCaller]]:
-    """A dependency that gives the caller of a request, whose key must have all of *scopes*.
+def caller_with(*scopes: Scope, within_reach: bool = False) -> Callable[[Request], Awaitable[ServiceCaller]]:
+    """A dependency that gives the caller of a request, whom `ServiceCaller.admit` has admitted.
 
     `toolsearch.service.middleware.authentication` has found out who it is.
     """
@@ -55,8 +77,7 @@ def caller_with(*scopes: Scope) -> Callable[[Request], Awaitable[ServiceCaller]]
     async def caller(request: Request) -> ServiceCaller:
         request.state.needed_scopes = scopes
         found = known_caller(request)
-        for scope in scopes:
-            found.require(scope)
+        found.admit(scopes, within_reach=within_reach)
         return found
 
     return caller
@@ -64,6 +85,13 @@ def caller_with(*scopes: Scope) -> Callable[[Request], Awaitable[ServiceCaller]]
 
 async def operator(request: Request) -> ServiceCaller:
     """A dependency that gives the caller of a request, who must look after the whole service."""
+    found = await metrics_reader(request)
+    found.require_whole_reach()
+    return found
+
+
+async def metrics_reader(request: Request) -> ServiceCaller:
+    """A dependency that gives the caller of a request, who must be an operator. Figures name no tools."""
     request.state.needed_scopes = ("admin",)
     found = known_caller(request)
     found.require("admin")

@@ -106,10 +106,15 @@ class Calls:
     async def report(self, caller: ServiceCaller, call_id: str, *, is_error: bool) -> None:
         """Note how a call has ended that was handed back, once.
 
-        Raises UnknownRecordError if there is none that waits for it, whether it was another tenant's or reported.
+        Raises UnknownRecordError if there is none that waits for it, whether it was handed to another key or reported.
         """
         found = await asyncio.to_thread(self._records.get, caller.tenant, HANDED_BACK, call_id, at_s=self._clock())
-        if found is None or not await asyncio.to_thread(self._take, caller.tenant, call_id, found.version):
+        is_own = found is not None and found.document.get("key") == caller.key_id
+        if (
+            found is None
+            or not is_own
+            or not await asyncio.to_thread(self._take, caller.tenant, call_id, found.version)
+        ):
             raise UnknownRecordError(HANDED_BACK, call_id)
         document: Any = found.document
         ref = CorpusRef(caller.tenant, document["corpus"]["kind"], document["corpus"]["name"])
@@ -179,6 +184,7 @@ class Calls:
         document = {
             "corpus": {"kind": ref.kind, "name": ref.name},
             "session": session_id,
+            "key": caller.key_id,
             "tool": back.name,
             "fingerprint": back.fingerprint,
             "at_s": now_s,

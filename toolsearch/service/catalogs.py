@@ -6,6 +6,7 @@ import asyncio
 import json
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -107,11 +108,22 @@ class Catalogs:
             self.storage.records.page, tenant, CATALOG, after=after, limit=limit, at_s=self.clock()
         )
 
-    async def size(self, tenant: str, name: str) -> tuple[int, int]:
-        """How many tools of the catalog are in the store, and its revision."""
-        contents = self.storage.contents
-        count = await asyncio.to_thread(contents.count, tenant, name)
-        return count, await asyncio.to_thread(contents.revision, tenant, name)
+    async def revision(self, tenant: str, name: str) -> int:
+        return await asyncio.to_thread(self.storage.contents.revision, tenant, name)
+
+    async def size(self, tenant: str, name: str, principal: Principal) -> tuple[int, int]:
+        """How many tools of the catalog are in the store, or in the reach of *principal* with rules; and its revision.
+
+        0 tools if it is gone meanwhile.
+        """
+        count = 0
+        if principal.reach.is_everything:
+            count = await asyncio.to_thread(self.storage.contents.count, tenant, name)
+        else:
+            with suppress(UnknownRecordError):
+                async with self.corpora.using(CorpusRef(tenant, CATALOG, name)) as corpus:
+                    count = len(await asyncio.to_thread(lambda: corpus.engine.view(principal.reach).names))
+        return count, await self.revision(tenant, name)
 
     async def describe(self, tenant: str, name: str, changes: JsonObject, *, over: int | None) -> Record:
         """Write *changes* over the document of the catalog. Raises UnknownRecordError, RecordConflictError."""
@@ -158,7 +170,7 @@ class Catalogs:
             outcomes += sorted((*bad, *written.outcomes), key=lambda each: each.index)
             revision = written.revision
         if not lines:
-            revision = (await self.size(tenant, name))[1]
+            revision = await self.revision(tenant, name)
         return await self._noted(tenant, name, Written(tuple(outcomes), revision))
 
     async def delete_tools(self, tenant: str, name: str, names: Sequence[str], reach: Reach = _EVERYTHING) -> Written:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from toolsearch.access.globs import GlobSet, is_glob
 from toolsearch.access.reach import EVERY_TOOL, Reach, Rule, RuleKind
@@ -61,7 +61,23 @@ def require_no_more(caller: ServiceCaller, own_end_s: float | None, key: StoredK
     require_scopes(caller, key.scopes)
     if own_end_s is not None and (key.expires_s is None or key.expires_s > own_end_s):
         raise _more_than_own("it lasts longer than this credential")
-    own = caller.principal.reach
+    _require_no_more_reach(caller.principal.reach, key)
+
+
+def known_keys(caller: ServiceCaller, keys: Iterable[StoredKey]) -> list[StoredKey]:
+    """Those of *keys* whose rules *caller* may know: they allow no tool that it may not use."""
+    return [key for key in keys if _has_no_more_reach(caller.principal.reach, key)]
+
+
+def _has_no_more_reach(own: Reach, key: StoredKey) -> bool:
+    try:
+        _require_no_more_reach(own, key)
+    except HttpRefusal:
+        return False
+    return True
+
+
+def _require_no_more_reach(own: Reach, key: StoredKey) -> None:
     bounded_rules(own, key.allow, key.deny)
     if not set(own.deny) <= set(map(Rule.parse, key.deny)):
         raise _more_than_own("it reaches tools that this credential may not use")

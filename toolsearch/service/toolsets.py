@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from toolsearch.access.principals import Principal
-from toolsearch.discovery.view import View
+from toolsearch.access.reach import Reach
 from toolsearch.errors import RecordConflictError, UnknownRecordError
 from toolsearch.service.catalogs import RequireRoom, no_limit
 from toolsearch.service.corpora.corpora import Corpora
@@ -18,7 +19,7 @@ from toolsearch.service.corpora.versions import NAMES
 from toolsearch.service.toolset_specs import TOOLSET, ToolsetMember, ToolsetSpec
 from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
-from toolsearch.tools.definition import Tool, ToolDefinition
+from toolsearch.tools.definition import Tool
 
 VERSION: Final = "toolset_version"  # the kind of the records of earlier versions
 _DIGITS: Final = 8  # of the number of a version, so that versions are in order
@@ -111,10 +112,28 @@ class Toolsets:
             raise UnknownRecordError("version", f"{name}/{number}")
         return found
 
+    async def within_reach(self, tenant: str, kept: KeptToolset, principal: Principal) -> KeptToolset:
+        """What *principal* may know of it: with rules of its own, the tools that it reaches in their catalogs alone."""
+        if principal.reach.is_everything:
+            return kept
+        reached = set[ToolsetMember]()
+        for catalog in kept.spec.catalogs:
+            with suppress(UnknownRecordError):
+                async with self.corpora.using(CorpusRef(tenant, "catalog", catalog)) as corpus:
+                    found = corpus.engine.catalog.find
+                    of_it = [(each, found(each.tool)) for each in kept.spec.tools if each.catalog == catalog]
+                reached |= {
+                    each for each, tool in of_it if tool and principal.reach.allows(each.shown(tool), tool.definition)
+                }
+        tools = tuple(each for each in kept.spec.tools if each in reached)
+        return replace(kept, spec=replace(kept.spec, tools=tools, rules=()))
+
     async def tools(self, tenant: str, name: str, principal: Principal) -> tuple[list[ToolsetTool], list[Absent]]:
-        """What *principal* reaches of it, by name; and what it asks for and does not have, with the reasons."""
+        """What *principal* reaches of it, by name; and, for who reaches everything, what it asks for and does not have,
+        with the reasons.
+        """
         async with self.corpora.using(CorpusRef(tenant, TOOLSET, name)) as corpus:
-            return await asyncio.to_thread(_tools, corpus, corpus.engine.view(principal.reach), principal)
+            return await asyncio.to_thread(_tools, corpus, principal.reach)
 
     async def _settle_names(self, ref: CorpusRef) -> None:
         """Whose tools have which names is decided now, and not when somebody happens to search."""
@@ -166,16 +185,9 @@ def _id(name: str, number: int) -> str:
     return f"{name}/{number:0{_DIGITS}}"
 
 
-def _tools(corpus: Corpus, view: View, principal: Principal) -> tuple[list[ToolsetTool], list[Absent]]:
-    toolset = corpus.toolset
+def _tools(corpus: Corpus, reach: Reach) -> tuple[list[ToolsetTool], list[Absent]]:
+    toolset, view = corpus.toolset, corpus.engine.view(reach)
     assert toolset is not None  # noqa: S101  the corpus is that of a toolset
     found = ((member, view.find(name)) for name, member in sorted(toolset.resolution.members.items()))
     shown = [ToolsetTool(member, tool) for member, tool in found if tool is not None]
-    absent = [each for each in toolset.resolution.absent if _may_know(principal, each)]
-    return shown, absent
-
-
-def _may_know(principal: Principal, absent: Absent) -> bool:
-    """Of a tool that is not there only its names are known; rules about anything else hide it."""
-    named = ToolDefinition(absent.name), ToolDefinition(absent.tool)
-    return principal.reach.is_everything or principal.reach.allows(*named)
+    return shown, list(toolset.resolution.absent) if reach.is_everything else []

@@ -21,7 +21,7 @@ from toolsearch.service.visits import Visit
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _Service = Annotated[Service, Depends(the_service)]
-_Reader = Annotated[Visit, Depends(visit_with("read-catalog"))]
+_Reader = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
 _Sent = Annotated[Sent, Depends(sent_with("admin"))]
 
 _CATALOGS: Final = 100

@@ -26,8 +26,9 @@ from toolsearch.tools.definition import Tool
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _Service = Annotated[Service, Depends(the_service)]
-_Reader = Annotated[Visit, Depends(visit_with("read-catalog"))]
-_Sent = Annotated[Sent, Depends(sent_with("write-catalog"))]
+_Reader = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
+_Sent = Annotated[Sent, Depends(sent_with("write-catalog", within_reach=True))]
+_SentByAll = Annotated[Sent, Depends(sent_with("write-catalog"))]
 _Text = Annotated[str, Query(max_length=200)]
 
 _CATALOGS: Final = 100  # on a page
@@ -86,9 +87,10 @@ async def catalog(
     corpus = f"catalog/{name}"
     async with opened(service, visit, corpus) as used:
         tools = await search_threads.run(_tools, used, caller.principal.reach, q, after)
-    sources = await source_routes.list_sources(name, service, caller, Paging("", "", _SOURCES))
-    sees_all = caller.principal.reach.is_everything  # no rule can be asked about a tool that could not be read
-    has_servers = sees_all and any(source.kind == "mcp" for source in sources.items)
+    sees_all = caller.principal.reach.is_everything  # no rule can be asked about what a source has refused
+    listed = await source_routes.list_sources(name, service, caller, Paging("", "", _SOURCES)) if sees_all else None
+    sources = listed.items if listed else []
+    has_servers = any(source.kind == "mcp" for source in sources)
     servers = await source_routes.servers(name, service, caller, Paging("", "", _SOURCES)) if has_servers else None
     refused = await service.catalogs.refused_tools(caller.tenant, name) if sees_all else []
     return frame.page(
@@ -100,22 +102,22 @@ async def catalog(
         tools=tools,
         query=q,
         after=after,
-        sources=sources.items,
+        sources=sources,
         servers=servers.items if servers else [],
         refused=refused[:_REFUSED],
     )
 
 
 @router.post("/catalogs/{name}/delete")
-async def delete(service: _Service, sent: _Sent, name: str) -> Response:
+async def delete(service: _Service, sent: _SentByAll, name: str) -> Response:
     await service.catalogs.delete(sent.visit.caller.tenant, name)
     return see_other(f"{frame.ROOT}/catalogs")
 
 
 async def _list(request: Request, service: Service, visit: Visit, *, after: str = "", refused: str = "") -> Response:
-    tenant = visit.caller.tenant
+    tenant, principal = visit.caller.tenant, visit.caller.principal
     page = await service.catalogs.page(tenant, after=after, limit=_CATALOGS)
-    rows = [CatalogRow(record, *await service.catalogs.size(tenant, record.id)) for record in page]
+    rows = [CatalogRow(record, *await service.catalogs.size(tenant, record.id, principal)) for record in page]
     return frame.page(
         request,
         "catalogs.html",

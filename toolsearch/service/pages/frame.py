@@ -42,24 +42,27 @@ class Section:
     title: str
     icon: str
     scope: Scope
+    is_about_all: bool = False  # and so not for keys with rules
 
 
 SECTIONS: Final = (
     Section(f"{ROOT}/playground", "Playground", "search", "search"),
     Section(f"{ROOT}/catalogs", "Catalogs", "catalog", "read-catalog"),
     Section(f"{ROOT}/toolsets", "Toolsets", "toolset", "read-catalog"),
-    Section(f"{ROOT}/imports", "Imports", "import", "read-catalog"),
+    Section(f"{ROOT}/imports", "Imports", "import", "read-catalog", is_about_all=True),
     Section(f"{ROOT}/approvals", "Approvals", "shield", "read-catalog"),
     Section(f"{ROOT}/sessions", "Sessions", "session", "search"),
     Section(f"{ROOT}/usage", "Usage", "chart", "search"),
-    Section(f"{ROOT}/misses", "Misses", "miss", "read-catalog"),
+    Section(f"{ROOT}/misses", "Misses", "miss", "read-catalog", is_about_all=True),
     Section(f"{ROOT}/receipts", "Receipts", "receipt", "call"),
     Section(f"{ROOT}/keys", "Keys", "key", "admin"),
 )
 
 
 def sections_for(visit: Visit) -> list[Section]:
-    return [section for section in SECTIONS if includes(visit.caller.scopes, section.scope)]
+    caller = visit.caller
+    known = [each for each in SECTIONS if caller.principal.reach.is_everything or not each.is_about_all]
+    return [each for each in known if includes(caller.scopes, each.scope)]
 
 
 class KeptFiles(StaticFiles):

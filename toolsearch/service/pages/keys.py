@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from toolsearch.access.scopes import AGENT_SCOPES, Scope
 from toolsearch.api.keys import KeyMade, NewKey
 from toolsearch.errors import BadSettingError, NotPermittedError, TooManyError
+from toolsearch.service.key_bounds import known_keys
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.routing import PageRoute, Sent, see_other, sent_with, visit_with, what_is_wrong
 from toolsearch.service.refusals import HttpRefusal
@@ -20,8 +21,8 @@ from toolsearch.service.visits import Visit
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _Service = Annotated[Service, Depends(the_service)]
-_Admin = Annotated[Visit, Depends(visit_with("admin"))]
-_Sent = Annotated[Sent, Depends(sent_with("admin"))]
+_Admin = Annotated[Visit, Depends(visit_with("admin", within_reach=True))]
+_Sent = Annotated[Sent, Depends(sent_with("admin", within_reach=True))]
 
 _KEYS: Final = 100  # on a page
 _DAY_S: Final = 86_400.0
@@ -90,7 +91,7 @@ async def _page(
         "keys.html",
         visit=visit,
         status=422 if refused else 200,
-        keys=found,
+        keys=known_keys(visit.caller, found),
         next=found[-1].id if len(found) == _KEYS else "",
         scopes=ABOUT,
         chosen=sent.form.getlist("scope") if sent else AGENT_SCOPES,

@@ -23,7 +23,7 @@ from toolsearch_indexes.strategies import Ranking
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _Service = Annotated[Service, Depends(the_service)]
-_Searcher = Annotated[Visit, Depends(visit_with("search"))]
+_Searcher = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
 _Words = Annotated[str, Query(max_length=2_000)]
 _Limit = Annotated[int, Query(ge=1, le=25)]
 

@@ -16,7 +16,7 @@ from toolsearch.service.visits import Visit
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _Service = Annotated[Service, Depends(the_service)]
-_Calling = Annotated[Visit, Depends(visit_with("call"))]
+_Calling = Annotated[Visit, Depends(visit_with("call", within_reach=True))]
 _Text = Annotated[str, Query(max_length=200)]
 _RECEIPTS: Final = 50  # on a page
 

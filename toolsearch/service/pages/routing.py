@@ -98,8 +98,8 @@ async def visit_of(request: Request) -> Visit | None:
     return await service_of(request).visits.find(request.cookies.get(VISIT_COOKIE, ""))
 
 
-def visit_with(*scopes: Scope) -> Callable[[Request], Awaitable[Visit]]:
-    """A dependency that gives the visit of a browser whose key has all of *scopes*."""
+def visit_with(*scopes: Scope, within_reach: bool = False) -> Callable[[Request], Awaitable[Visit]]:
+    """A dependency that gives the visit of a browser whose key `ServiceCaller.admit` has admitted."""
 
     async def visit(request: Request) -> Visit:
         found = await visit_of(request)
@@ -107,8 +107,7 @@ def visit_with(*scopes: Scope) -> Callable[[Request], Awaitable[Visit]]:
             raise NotAuthenticatedError
         request.state.caller, request.state.needed_scopes = found.caller, scopes  # for the audit
         await service_of(request).limits.request(found.caller)
-        for scope in scopes:
-            found.caller.require(scope)
+        found.caller.admit(scopes, within_reach=within_reach)
         return found
 
     return visit
@@ -126,12 +125,12 @@ class Sent:
         return text_of(self.form, name)
 
 
-def sent_with(*scopes: Scope) -> Callable[[Request], Awaitable[Sent]]:
-    """A dependency that gives the form that a browser sends whose key has all of *scopes*.
+def sent_with(*scopes: Scope, within_reach: bool = False) -> Callable[[Request], Awaitable[Sent]]:
+    """A dependency that gives the form that a browser sends whose key `ServiceCaller.admit` has admitted.
 
     Raises HTTPException (403) for one that was not on a page of this service.
     """
-    visiting = visit_with(*scopes)
+    visiting = visit_with(*scopes, within_reach=within_reach)
 
     async def sent(request: Request) -> Sent:
         visit = await visiting(request)

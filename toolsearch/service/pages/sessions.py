@@ -19,8 +19,8 @@ from toolsearch.sessions.savings import Savings
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _Service = Annotated[Service, Depends(the_service)]
-_Searcher = Annotated[Visit, Depends(visit_with("search"))]
-_Sent = Annotated[Sent, Depends(sent_with("search"))]
+_Searcher = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
+_Sent = Annotated[Sent, Depends(sent_with("search", within_reach=True))]
 
 _SESSIONS: Final = 50  # on a page
 

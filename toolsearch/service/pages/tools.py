@@ -31,9 +31,9 @@ from toolsearch.wire.sendable_tools import sending_notes
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _Service = Annotated[Service, Depends(the_service)]
-_Searcher = Annotated[Visit, Depends(visit_with("search"))]
-_Calling = Annotated[Visit, Depends(visit_with("call"))]
-_Sent = Annotated[Sent, Depends(sent_with("call"))]
+_Searcher = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
+_Calling = Annotated[Visit, Depends(visit_with("call", within_reach=True))]
+_Sent = Annotated[Sent, Depends(sent_with("call", within_reach=True))]
 
 _TOOL: Final = "/tools/{kind}/{name}/{tool}"
 

@@ -14,7 +14,7 @@ from toolsearch.service.visits import Visit
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _Service = Annotated[Service, Depends(the_service)]
-_Reader = Annotated[Visit, Depends(visit_with("read-catalog"))]
+_Reader = Annotated[Visit, Depends(visit_with("read-catalog", within_reach=True))]
 
 _TOOLSETS: Final = 100  # on a page
 _VERSIONS: Final = 20
@@ -24,7 +24,9 @@ _VERSIONS: Final = 20
 async def toolsets(
     request: Request, service: _Service, visit: _Reader, after: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
-    page = await service.toolsets.page(visit.caller.tenant, after=after, limit=_TOOLSETS)
+    caller = visit.caller
+    found = await service.toolsets.page(caller.tenant, after=after, limit=_TOOLSETS)
+    page = [await service.toolsets.within_reach(caller.tenant, each, caller.principal) for each in found]
     return frame.page(
         request, "toolsets.html", visit=visit, toolsets=page, next=page[-1].name if len(page) == _TOOLSETS else ""
     )
@@ -33,7 +35,9 @@ async def toolsets(
 @router.get("/toolsets/{name}")
 async def toolset(request: Request, service: _Service, visit: _Reader, name: str) -> Response:
     caller = visit.caller
-    kept = await service.toolsets.get(caller.tenant, name)
+    newest = await service.toolsets.get(caller.tenant, name)
+    kept = await service.toolsets.within_reach(caller.tenant, newest, caller.principal)
     tools, absent = await service.toolsets.tools(caller.tenant, name, caller.principal)
-    versions = await service.toolsets.versions(caller.tenant, name, before=None, limit=_VERSIONS)
+    earlier = await service.toolsets.versions(caller.tenant, name, before=None, limit=_VERSIONS)
+    versions = [await service.toolsets.within_reach(caller.tenant, each, caller.principal) for each in earlier]
     return frame.page(request, "toolset.html", visit=visit, toolset=kept, tools=tools, absent=absent, versions=versions)

@@ -11,7 +11,6 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from toolsearch.access.scopes import includes
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.plots import Plot, Stack, stacked_bars
 from toolsearch.service.pages.routing import PageRoute, visit_with
@@ -22,7 +21,7 @@ from toolsearch.storage.figures import By, FigureSum
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 _Service = Annotated[Service, Depends(the_service)]
-_Searcher = Annotated[Visit, Depends(visit_with("search"))]
+_Searcher = Annotated[Visit, Depends(visit_with("search", within_reach=True))]
 
 _DAY_S: Final = 86_400
 PERIODS: Final = ((7, "7 days"), (30, "30 days"), (90, "90 days"))
@@ -79,7 +78,7 @@ async def usage(
     request: Request, service: _Service, visit: _Searcher, days: Annotated[int, Query(ge=1, le=400)] = 30
 ) -> Response:
     await service.activity.settled()
-    is_admin = includes(visit.caller.scopes, "admin")
+    is_admin = visit.caller.sees_all_keys
     today_s = int(service.clock()) // _DAY_S * _DAY_S
     since_s = today_s - (days - 1) * _DAY_S
     key = None if is_admin else visit.caller.key_id

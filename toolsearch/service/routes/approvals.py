@@ -14,7 +14,6 @@ from toolsearch.gateway.trust.differences import definition_diff
 from toolsearch.service.approvals import Approved, Decided
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.cursors import Paging, paging
-from toolsearch.service.routes.whole_reach import require_whole_reach
 from toolsearch.service.service import Service, the_service
 from toolsearch.upstreams.pinned import Kind
 
@@ -22,12 +21,13 @@ router = APIRouter(tags=["approvals"])
 
 _Service = Annotated[Service, Depends(the_service)]
 _Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
+_ReaderWithinReach = Annotated[ServiceCaller, Depends(caller_with("read-catalog", within_reach=True))]
 _Admin = Annotated[ServiceCaller, Depends(caller_with("admin"))]
 _Paging = Annotated[Paging, Depends(paging)]
 
 
 @router.get("/catalogs/{catalog}/approvals", summary="List what awaits approval, and what differs")
-async def waiting(catalog: str, service: _Service, caller: _Reader, paging: _Paging) -> Page[WaitingBody]:
+async def waiting(catalog: str, service: _Service, caller: _ReaderWithinReach, paging: _Paging) -> Page[WaitingBody]:
     found = await service.approvals.waiting(caller.tenant, catalog, caller.principal.reach)
     following = [each for each in found if _place(each) > paging.after]
     return paging.page(following[: paging.fetch], _place, _waiting_body)
@@ -35,7 +35,6 @@ async def waiting(catalog: str, service: _Service, caller: _Reader, paging: _Pag
 
 @router.get("/catalogs/{catalog}/approvals/approved", summary="List what is approved, and by whom")
 async def approved(catalog: str, service: _Service, caller: _Reader, paging: _Paging) -> Page[ApprovedBody]:
-    require_whole_reach(caller)
     found = await service.approvals.approved(caller.tenant, catalog)
     following = [each for each in found if _approved_place(each) > paging.after]
     return paging.page(following[: paging.fetch], _approved_place, _approved_body)
@@ -44,14 +43,12 @@ async def approved(catalog: str, service: _Service, caller: _Reader, paging: _Pa
 @router.post("/catalogs/{catalog}/approvals", status_code=204, summary="Approve a definition")
 async def approve(catalog: str, body: Approval, service: _Service, caller: _Admin) -> None:
     """It can be found and called once this returns. 409 if the server lists another definition by now."""
-    require_whole_reach(caller)
     await service.approvals.approve(caller.tenant, catalog, _decided(body), body.pin, by=caller.key_id)
 
 
 @router.post("/catalogs/{catalog}/approvals/revoke", status_code=204, summary="Withdraw an approval")
 async def revoke(catalog: str, body: Revocation, service: _Service, caller: _Admin) -> None:
     """It waits again, whatever its definition becomes, and can be neither found nor called once this returns."""
-    require_whole_reach(caller)
     await service.approvals.revoke(caller.tenant, catalog, _decided(body), by=caller.key_id)
 
 

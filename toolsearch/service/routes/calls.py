@@ -16,7 +16,7 @@ from toolsearch.wire.mcp.results import content_of, error_code, is_error, struct
 router = APIRouter(tags=["calls"])
 
 _Service = Annotated[Service, Depends(the_service)]
-_Caller = Annotated[ServiceCaller, Depends(caller_with("call"))]
+_Caller = Annotated[ServiceCaller, Depends(caller_with("call", within_reach=True))]
 
 
 @router.post("/calls", summary="Call a tool of a catalog, a toolset or a session")

@@ -30,7 +30,6 @@ from toolsearch.service.conditional import Conditional, etag_of
 from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.middleware.bodies import JSON_LINES, media_type
 from toolsearch.service.refusals import bad_request
-from toolsearch.service.routes.whole_reach import require_whole_reach
 from toolsearch.service.service import Service, the_service
 from toolsearch.storage.records import Record
 from toolsearch.tools.definition import Tool
@@ -40,8 +39,10 @@ from toolsearch.tools.summaries import summary_of
 router = APIRouter(tags=["catalogs"])
 
 _Service = Annotated[Service, Depends(the_service)]
-_Writer = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
-_Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
+_Writer = Annotated[ServiceCaller, Depends(caller_with("write-catalog", within_reach=True))]
+_Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog", within_reach=True))]
+_WriterOfAll = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
+_ReaderOfAll = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
 _Paging = Annotated[Paging, Depends(paging)]
 _Source = Annotated[str | None, Query(max_length=200, description="Of this source only; empty: of none.")]
 
@@ -76,7 +77,7 @@ async def get(
     catalog: str, service: _Service, caller: _Reader, conditional: Conditional, response: Response
 ) -> CatalogBody:
     record = await service.catalogs.get(caller.tenant, catalog)
-    count, revision = await service.catalogs.size(caller.tenant, catalog)
+    count, revision = await service.catalogs.size(caller.tenant, catalog, caller.principal)
     conditional.tag(response, f"{record.version}-{revision}")
     return _catalog(record, count, revision)
 
@@ -86,7 +87,7 @@ async def describe(
     catalog: str,
     body: CatalogPatch,
     service: _Service,
-    caller: _Writer,
+    caller: _WriterOfAll,
     conditional: Conditional,
     response: Response,
 ) -> CatalogBody:
@@ -97,7 +98,7 @@ async def describe(
 
 
 @router.delete("/catalogs/{catalog}", status_code=204, summary="Delete a catalog with its tools and sources")
-async def delete(catalog: str, service: _Service, caller: _Writer, conditional: Conditional) -> None:
+async def delete(catalog: str, service: _Service, caller: _WriterOfAll, conditional: Conditional) -> None:
     """Sessions over it end. Toolsets show its tools as missing."""
     over = await _over(service, caller, catalog, conditional)
     await service.catalogs.delete(caller.tenant, catalog, over=over)
@@ -186,8 +187,7 @@ async def export(catalog: str, service: _Service, caller: _Reader, source: _Sour
 
 
 @router.get("/catalogs/{catalog}/refused", summary="List what was refused last, and why")
-async def refused(catalog: str, service: _Service, caller: _Reader, page: _Paging) -> Page[RefusedTool]:
-    require_whole_reach(caller)  # no rule can be asked about a tool that could not be read
+async def refused(catalog: str, service: _Service, caller: _ReaderOfAll, page: _Paging) -> Page[RefusedTool]:
     found = await service.catalogs.refused_tools(caller.tenant, catalog)
     start = int(page.after) if page.after.isdecimal() else 0
     rows = list(enumerate(found))[start : start + page.fetch]
@@ -221,7 +221,7 @@ async def _entries(request: Request) -> list[Json]:
 async def _over(service: Service, caller: ServiceCaller, catalog: str, conditional: Conditional) -> int | None:
     """The version of its description that may be written over, if the client says which state it has seen."""
     record = await service.catalogs.get(caller.tenant, catalog)
-    revision = (await service.catalogs.size(caller.tenant, catalog))[1]
+    revision = await service.catalogs.revision(caller.tenant, catalog)
     conditional.require(f"{record.version}-{revision}")
     return record.version if conditional.match else None
 
@@ -229,7 +229,7 @@ async def _over(service: Service, caller: ServiceCaller, catalog: str, condition
 async def _body(
     service: Service, caller: ServiceCaller, record: Record, response: Response | None = None
 ) -> CatalogBody:
-    count, revision = await service.catalogs.size(caller.tenant, record.id)
+    count, revision = await service.catalogs.size(caller.tenant, record.id, caller.principal)
     if response is not None:
         response.headers["etag"] = etag_of(f"{record.version}-{revision}")
     return _catalog(record, count, revision)

@@ -21,7 +21,7 @@ router = APIRouter(tags=["activity"])
 async def feedback(
     body: Feedback,
     service: Annotated[Service, Depends(the_service)],
-    caller: Annotated[ServiceCaller, Depends(caller_with("feedback"))],
+    caller: Annotated[ServiceCaller, Depends(caller_with("feedback", within_reach=True))],
 ) -> None:
     """What was right is ranked higher for such requests of the same tenant. What was wrong or missing is counted among
     the misses.

@@ -9,9 +9,17 @@ from fastapi import APIRouter, Depends, Response
 
 from toolsearch.api.base import Page
 from toolsearch.api.keys import KeyBody, KeyMade, Me, NewKey, Rotation
+from toolsearch.errors import UnknownRecordError
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.cursors import Paging, paging
-from toolsearch.service.key_bounds import bounded_end_s, bounded_rules, require_no_more, require_scopes, rule_text
+from toolsearch.service.key_bounds import (
+    bounded_end_s,
+    bounded_rules,
+    known_keys,
+    require_no_more,
+    require_scopes,
+    rule_text,
+)
 from toolsearch.service.keys import LastOperatorError
 from toolsearch.service.refusals import last_operator
 from toolsearch.service.service import Service, the_service
@@ -20,11 +28,11 @@ from toolsearch.storage.keys import StoredKey
 router = APIRouter(tags=["keys"])
 
 _Service = Annotated[Service, Depends(the_service)]
-_Admin = Annotated[ServiceCaller, Depends(caller_with("admin"))]
+_Admin = Annotated[ServiceCaller, Depends(caller_with("admin", within_reach=True))]
 
 
 @router.get("/me", summary="Who you are, and what your key allows")
-async def me(caller: Annotated[ServiceCaller, Depends(caller_with())]) -> Me:
+async def me(caller: Annotated[ServiceCaller, Depends(caller_with(within_reach=True))]) -> Me:
     reach = caller.principal.reach
     return Me(
         tenant=caller.tenant,
@@ -44,12 +52,17 @@ async def create(body: NewKey, service: _Service, caller: _Admin) -> KeyMade:
 @router.get("/keys", summary="List keys, also those that are revoked")
 async def page(service: _Service, caller: _Admin, asked: Annotated[Paging, Depends(paging)]) -> Page[KeyBody]:
     found = await service.keys.page(caller.tenant, after=asked.after, limit=asked.fetch)
-    return asked.page(found, lambda key: key.id, key_body)
+    page = asked.page(found, lambda key: key.id, lambda key: key)
+    return Page(items=[key_body(key) for key in known_keys(caller, page.items)], next=page.next)
 
 
 @router.get("/keys/{key_id}", summary="Get a key, without the key itself")
 async def get(key_id: str, service: _Service, caller: _Admin) -> KeyBody:
-    return key_body(await service.keys.get(caller.tenant, key_id))
+    """A key with rules sees those that it could have made itself."""
+    found = known_keys(caller, [await service.keys.get(caller.tenant, key_id)])
+    if not found:
+        raise UnknownRecordError("key", key_id)
+    return key_body(found[0])
 
 
 @router.post("/keys/{key_id}/rotate", status_code=201, summary="Exchange a key for a new one")
@@ -64,8 +77,7 @@ async def rotate(key_id: str, body: Rotation, service: _Service, caller: _Admin)
 @router.delete("/keys/{key_id}", status_code=204, summary="Revoke a key, at once")
 async def revoke(key_id: str, service: _Service, caller: _Admin) -> Response:
     key = await service.keys.get(caller.tenant, key_id)
-    if key.is_operator and not caller.is_operator:
-        require_no_more(caller, None, key)
+    require_no_more(caller, None, key)
     await revoke_key(service, caller.tenant, key_id)
     return Response(status_code=204)
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from toolsearch.access.keys import is_loopback
 from toolsearch.api.operations import Health
 from toolsearch.errors import StorageError
-from toolsearch.service.callers import operator
+from toolsearch.service.callers import metrics_reader
 from toolsearch.service.metrics import CONTENT_TYPE
 from toolsearch.service.paths import METRICS
 from toolsearch.service.service import Service, the_service
@@ -49,7 +49,7 @@ async def ready(service: _Service, response: Response) -> Health:
 async def metrics(request: Request, service: _Service) -> Response:
     """For operators. With the setting `serve.local_metrics` also for programs on this machine, without a key."""
     if not (service.settings.serve.local_metrics and _is_local(request)):
-        await operator(request)
+        await metrics_reader(request)
     return Response(await asyncio.to_thread(service.metrics.text), media_type=CONTENT_TYPE)
 
 

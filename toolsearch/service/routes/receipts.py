@@ -26,7 +26,7 @@ _Filter = Annotated[str | None, Query(max_length=200)]
 async def receipts(
     *,
     service: Annotated[Service, Depends(the_service)],
-    caller: Annotated[ServiceCaller, Depends(caller_with("call"))],
+    caller: Annotated[ServiceCaller, Depends(caller_with("call", within_reach=True))],
     paged: Annotated[Paging, Depends(paging)],
     session: _Filter = None,
     key: _Filter = None,

@@ -21,7 +21,7 @@ from toolsearch.tools.definition import ToolReference
 router = APIRouter(tags=["search"])
 
 _Service = Annotated[Service, Depends(the_service)]
-_Searcher = Annotated[ServiceCaller, Depends(caller_with("search"))]
+_Searcher = Annotated[ServiceCaller, Depends(caller_with("search", within_reach=True))]
 
 
 @router.post("/search", summary="Search for tools, with several queries at once", response_model=SearchAnswer)

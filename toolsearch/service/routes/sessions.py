@@ -48,7 +48,7 @@ from toolsearch.wire.formats import WireFormat
 router = APIRouter(tags=["sessions"])
 
 _Service = Annotated[Service, Depends(the_service)]
-_Searcher = Annotated[ServiceCaller, Depends(caller_with("search"))]
+_Searcher = Annotated[ServiceCaller, Depends(caller_with("search", within_reach=True))]
 _Paging = Annotated[Paging, Depends(paging)]
 
 

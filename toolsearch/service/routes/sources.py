@@ -28,7 +28,6 @@ from toolsearch.service.imports.sources import CatalogSource, LastImport
 from toolsearch.service.job_records import Job
 from toolsearch.service.refusals import operators_only
 from toolsearch.service.routes.jobs import job_body
-from toolsearch.service.routes.whole_reach import require_whole_reach
 from toolsearch.service.service import Service, the_service
 
 router = APIRouter(tags=["sources"])
@@ -42,7 +41,6 @@ _Paging = Annotated[Paging, Depends(paging)]
 
 @router.post("/catalogs/{catalog}/sources", status_code=202, summary="Add a source and import it")
 async def create(catalog: str, body: Annotated[NewSource, Body()], service: _Service, caller: _Writer) -> SourceStarted:
-    require_whole_reach(caller)
     _require_operator_for_commands(body, caller)
     await service.catalogs.get(caller.tenant, catalog)
     await service.limits.require_room(caller.tenant, "sources")
@@ -73,7 +71,6 @@ async def get(catalog: str, source: str, service: _Service, caller: _Reader) -> 
     openapi_extra={"requestBody": {"required": True, "content": {media: {} for media in _DOCUMENTS}}},
 )
 async def upload(catalog: str, source: str, request: Request, service: _Service, caller: _Writer) -> SourceStarted:
-    require_whole_reach(caller)
     try:
         text = (await request.body()).decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -85,19 +82,16 @@ async def upload(catalog: str, source: str, request: Request, service: _Service,
     "/catalogs/{catalog}/sources/{source}/refresh", status_code=202, summary="Import a source again from its URL"
 )
 async def refresh(catalog: str, source: str, service: _Service, caller: _Writer) -> SourceStarted:
-    require_whole_reach(caller)
     return _started(*await service.imports.refresh(caller.tenant, catalog, source))
 
 
 @router.delete("/catalogs/{catalog}/sources/{source}", status_code=204, summary="Delete a source and its tools")
 async def delete(catalog: str, source: str, service: _Service, caller: _Writer) -> None:
-    require_whole_reach(caller)
     await service.imports.delete(caller.tenant, catalog, source)
 
 
 @router.get("/catalogs/{catalog}/servers", summary="List the MCP servers of a catalog as they are connected")
 async def servers(catalog: str, service: _Service, caller: _Reader, paging: _Paging) -> Page[ServerBody]:
-    require_whole_reach(caller)
     async with service.corpora.using(CorpusRef(caller.tenant, "catalog", catalog)) as corpus:
         await corpus.gateway.lists_settled()
         rows = sorted(corpus.gateway.status().servers, key=lambda row: row.upstream.name)

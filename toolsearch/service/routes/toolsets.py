@@ -30,7 +30,7 @@ router = APIRouter(tags=["toolsets"])
 
 _Service = Annotated[Service, Depends(the_service)]
 _Writer = Annotated[ServiceCaller, Depends(caller_with("write-catalog"))]
-_Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog"))]
+_Reader = Annotated[ServiceCaller, Depends(caller_with("read-catalog", within_reach=True))]
 _Paging = Annotated[Paging, Depends(paging)]
 
 
@@ -47,16 +47,18 @@ async def create(body: NewToolset, service: _Service, caller: _Writer, response:
 @router.get("/toolsets", summary="List toolsets")
 async def list_toolsets(service: _Service, caller: _Reader, page: _Paging) -> Page[ToolsetBody]:
     found = await service.toolsets.page(caller.tenant, after=page.after, limit=page.fetch)
-    return page.page(found, lambda each: each.name, _body)
+    known = [await _known(service, caller, each) for each in found]
+    return page.page(known, lambda each: each.name, _body)
 
 
 @router.get("/toolsets/{toolset}", summary="Give the newest version of a toolset")
 async def get(
     toolset: str, service: _Service, caller: _Reader, conditional: Conditional, response: Response
 ) -> ToolsetBody:
+    """A key with rules sees those of its tools that it reaches, and no rules."""
     kept = await service.toolsets.get(caller.tenant, toolset)
     conditional.tag(response, kept.version)
-    return _body(kept)
+    return _body(await _known(service, caller, kept))
 
 
 @router.patch("/toolsets/{toolset}", summary="Make a new version of a toolset")
@@ -91,23 +93,28 @@ async def delete(toolset: str, service: _Service, caller: _Writer, conditional: 
 async def versions(toolset: str, service: _Service, caller: _Reader, page: _Paging) -> Page[ToolsetBody]:
     before = int(page.after) if page.after.isdecimal() else None
     found = await service.toolsets.versions(caller.tenant, toolset, before=before, limit=page.fetch)
-    return page.page(found, lambda each: str(each.spec.number), _body)
+    known = [await _known(service, caller, each) for each in found]
+    return page.page(known, lambda each: str(each.spec.number), _body)
 
 
 @router.get("/toolsets/{toolset}/versions/{number}", summary="Give one version of a toolset")
 async def version(
     toolset: str, number: Annotated[int, Path(ge=1, le=10**8)], service: _Service, caller: _Reader
 ) -> ToolsetBody:
-    return _body(await service.toolsets.version(caller.tenant, toolset, number))
+    return _body(await _known(service, caller, await service.toolsets.version(caller.tenant, toolset, number)))
 
 
 @router.get("/toolsets/{toolset}/tools", summary="List what a toolset shows, and what it cannot show and why")
 async def tools(toolset: str, service: _Service, caller: _Reader, page: _Paging) -> Page[ToolsetEntry]:
-    """Those that the key does not reach, by the tools' names in their catalogs, are left out."""
+    """A key with rules sees those that it reaches, by the tools' names in their catalogs, and none of the others."""
     shown, absent = await service.toolsets.tools(caller.tenant, toolset, caller.principal)
     entries = sorted([*map(_shown, shown), *map(_absent, absent)], key=_place)
     behind = [each for each in entries if _place(each) > page.after]
     return page.page(behind[: page.fetch], _place, lambda entry: entry)
+
+
+async def _known(service: Service, caller: ServiceCaller, kept: KeptToolset) -> KeptToolset:
+    return await service.toolsets.within_reach(caller.tenant, kept, caller.principal)
 
 
 async def _over(service: Service, caller: ServiceCaller, toolset: str, conditional: Conditional) -> int | None:

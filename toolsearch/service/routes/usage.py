@@ -33,7 +33,7 @@ NOTES: Final = (
 )
 
 _Service = Annotated[Service, Depends(the_service)]
-_Searcher = Annotated[ServiceCaller, Depends(caller_with("search"))]
+_Searcher = Annotated[ServiceCaller, Depends(caller_with("search", within_reach=True))]
 
 
 @dataclass(frozen=True, slots=True)
