@@ -1,5 +1,6 @@
 """What whoever runs the service sees: health, metrics, logs and traces, none of which tells what was said."""
 
+import asyncio
 import json
 import logging
 
@@ -9,7 +10,7 @@ from opentelemetry.trace import SpanKind
 from tests.kit.service import serving
 from tests.kit.telemetry_recorder import Recorder
 from toolsearch.cli.logs import log_from, logs_on_stderr
-from toolsearch.errors import KeyStoreError, RecordStoreError
+from toolsearch.errors import RecordStoreError
 from toolsearch.service import app as app_module
 
 SECRET = "swordfish"
@@ -72,10 +73,10 @@ async def test_what_is_in_memory_is_told(kit):
 
 
 async def test_a_broken_store_makes_the_service_unready_and_is_counted(kit, monkeypatch):
-    def broken():
-        raise KeyStoreError("the disk is gone")
+    def broken(*_, **__):
+        raise RecordStoreError("the disk is gone")
 
-    monkeypatch.setattr(kit.service.storage.keys, "is_empty", broken)
+    monkeypatch.setattr(kit.service.storage.records, "put", broken)
     async with kit.client() as client:
         answer = await client.get("/readyz")
 
@@ -95,15 +96,40 @@ async def test_figures_are_told_while_the_store_is_away(kit, monkeypatch):
 
 
 async def test_a_store_that_is_away_makes_the_service_unready_without_a_line_in_the_log(kit, monkeypatch, caplog):
-    def away():
-        raise KeyStoreError("nobody answers", retry_after_s=2)
+    def away(*_, **__):
+        raise RecordStoreError("nobody answers", retry_after_s=2)
 
-    monkeypatch.setattr(kit.service.storage.keys, "is_empty", away)
+    monkeypatch.setattr(kit.service.storage.records, "put", away)
     async with kit.client() as client:
         answers = [await client.get(path) for path in ("/healthz", "/readyz")]
 
     assert [(each.status_code, each.json()["status"]) for each in answers] == [(200, "ok"), (503, "store unavailable")]
     assert "nobody answers" not in caplog.text
+
+
+async def test_a_store_that_is_broken_for_good_is_told_to_the_log_and_not_to_who_asks(kit, monkeypatch, caplog):
+    def broken(*_, **__):
+        raise RecordStoreError("cannot use the records in /srv/data/toolsearch.db: no such table")
+
+    monkeypatch.setattr(kit.service.storage.records, "page", broken)
+    async with kit.client(kit.operator) as client:
+        answer = await client.get("/v1/catalogs")
+
+    assert (answer.status_code, answer.json()["code"]) == (500, "record_store_error")
+    assert "/srv" not in answer.text
+    assert "/srv/data/toolsearch.db" in caplog.text
+
+
+async def test_whether_it_is_ready_is_written_once_a_second_however_often_it_is_asked(kit, monkeypatch):
+    written = []
+    put = kit.service.storage.records.put
+    monkeypatch.setattr(kit.service.storage.records, "put", lambda *of, **more: written.append(put(*of, **more)))
+    async with kit.client() as client:
+        for _ in range(2):
+            await asyncio.gather(*(client.get("/readyz") for _ in range(3)))
+            kit.steady.now_s += 1
+
+    assert len(written) == 2
 
 
 async def test_a_service_that_ends_is_not_ready(kit):

@@ -447,3 +447,26 @@ def alter(path: Path, statement: str) -> None:
 def rows(path: Path, query: str) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(path)) as database:
         return database.execute(query).fetchall()
+
+
+def test_a_full_disk_passes_and_its_message_names_no_path(tmp_path: Path) -> None:
+    """SQLite itself says that it is full."""
+    with closing(SqliteStorage(tmp_path / "kept.db")) as storage:
+        with storage.transaction() as database:
+            pages = database.execute("PRAGMA page_count").fetchone()[0]
+            database.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(RecordStoreError, match="the disk is full") as full:
+            storage.records.put("a", "kind", "id", {"text": "x" * 100_000}, over=None, at_s=1.0)
+
+    assert (full.value.status, full.value.code, full.value.retry_after_s) == (503, "store_unavailable", 30.0)
+    assert str(tmp_path) not in str(full.value)
+
+
+def test_what_is_wrong_with_a_store_for_good_names_its_path(tmp_path: Path) -> None:
+    with closing(SqliteStorage(tmp_path / "kept.db")) as storage:
+        with storage.transaction() as database:
+            database.execute("DROP TABLE records")
+        with pytest.raises(RecordStoreError, match=r"kept\.db") as broken:
+            storage.records.count("a", "kind", at_s=1.0)
+
+    assert broken.value.retry_after_s is None

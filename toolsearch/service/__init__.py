@@ -22,6 +22,7 @@
     conditional.py  cursors.py  idempotency.py    what HTTP has for reading and writing safely
     limits.py  audit.py         how much is too much, and who did what
     seal.py  secret_keys.py  resealing.py    what is encrypted in the store, with which keys, and their exchange
+    readiness.py      whether the store can be written
     retention.py  backup.py     what is deleted with time, and copies of everything
 
 The compatible proxy for the APIs of OpenAI and Anthropic will be a package beside `routes`, under ``/proxy``.

@@ -85,7 +85,8 @@ def problem_of(error: Exception) -> Response:
         return _of_http(error)
     if isinstance(error, ToolSearchError):
         _log(error)
-        return problem(status=error.status, code=error.code, detail=str(error), headers=headers_of(error))
+        detail = text_for_model(error) if _is_for_the_operator(error) else str(error)
+        return problem(status=error.status, code=error.code, detail=detail, headers=headers_of(error))
     logger.error("a request failed unexpectedly: %s", type(error).__name__, exc_info=error)
     return problem(
         status=500, code="internal_error", detail="the service has failed; its log says more, by the request's id"
@@ -112,6 +113,11 @@ def _of_http(error: HTTPException) -> Response:
     phrase = HTTPStatus(error.status_code).phrase
     code = error.code if isinstance(error, HttpRefusal) else phrase.lower().replace(" ", "_").replace("-", "_")
     return problem(status=error.status_code, code=code, detail=str(error.detail), headers=error.headers)
+
+
+def _is_for_the_operator(error: ToolSearchError) -> bool:
+    """Whether its message may name files of this machine, so that only the log has it."""
+    return isinstance(error, StorageError) and error.status >= 500 and error.retry_after_s is None
 
 
 def _log(error: ToolSearchError) -> None:

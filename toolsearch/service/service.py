@@ -39,6 +39,7 @@ from toolsearch.service.metrics import Metrics, Reading
 from toolsearch.service.outbound import Outbound
 from toolsearch.service.presence import Presence
 from toolsearch.service.python_tools import PythonTools
+from toolsearch.service.readiness import Readiness
 from toolsearch.service.registration import Registrar, read_registration
 from toolsearch.service.replica_lease import ReplicaLease
 from toolsearch.service.replies import Replies
@@ -94,6 +95,7 @@ class Service:
         self.tokens = SessionTokens(self.keys, self.seal, clock)
         self.visits = Visits(storage.records, self.keys, clock, visit_s=settings.serve.visit_s)
         self.limits = Limits(settings.rates, settings.quotas, storage, self.replica, clock, steady)
+        self.readiness = Readiness(storage.records, self.replica, clock, steady)
         self.audit = Audit(storage.audit, clock)
         self.outbound = Outbound(UrlGuard.of(settings.outbound.allowed_hosts, settings.outbound.allowed_networks))
         sources = Sources(storage.records, self.seal, clock)

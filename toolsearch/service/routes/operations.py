@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
 from toolsearch.access.keys import is_loopback
 from toolsearch.api.operations import Health
-from toolsearch.errors import StorageError
 from toolsearch.service.callers import metrics_reader
 from toolsearch.service.metrics import CONTENT_TYPE
 from toolsearch.service.paths import METRICS
 from toolsearch.service.service import Service, the_service
-
-logger = logging.getLogger(__name__)
 
 router = APIRouter(tags=["operations"])
 
@@ -34,7 +30,7 @@ async def alive() -> Health:
     responses={503: {"model": Health, "description": "The service is ending, or its store cannot be used."}},
 )
 async def ready(service: _Service, response: Response) -> Health:
-    status = "stopping" if service.shutdown.has_begun else await _store_status(service)
+    status = "stopping" if service.shutdown.has_begun else await service.readiness.status()
     if status != "ok":
         response.status_code = 503
     return Health(status=status)
@@ -57,14 +53,3 @@ def _is_local(request: Request) -> bool:
     """Whether it comes from this machine itself, and not through a proxy on it."""
     is_forwarded = any(name in request.headers for name in ("forwarded", "x-forwarded-for"))
     return request.client is not None and is_loopback(request.client.host) and not is_forwarded
-
-
-async def _store_status(service: Service) -> str:
-    try:
-        await asyncio.to_thread(service.storage.keys.is_empty)
-    except StorageError as error:
-        if error.retry_after_s is not None:
-            return "store unavailable"
-        logger.error("the store cannot be used: %s", error)  # noqa: TRY400
-        return "store unusable"
-    return "ok"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from toolsearch.errors import StorageError
 from toolsearch.storage.changes import NothingToHear, OnChange, Subscription
@@ -18,6 +20,11 @@ from toolsearch.storage.sqlite.schema import UnusableFileError
 from toolsearch_indexes.forking import follow_forks
 
 BUSY_S = 5.0  # how long to wait for another process that writes
+_FULL_S: Final = 30.0  # how long another try is in vain, while the disk is full
+_OF_THE_DISK: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
+
+logger = logging.getLogger(__name__)
 
 
 class SqliteConnection(sqlite3.Connection):
@@ -57,6 +64,7 @@ class SqliteDatabase:
         self._is_closed = False
         self._is_still = False  # nobody writes, because of a fork that is under way
         self._is_left_by_parent = False  # this process has connections of its parent
+        self._is_refusing = False  # since the disk is full or fails
         self._level = ""  # of durability, as the writer has been told
         self._of_thread = threading.local()
         writer = self._connect()
@@ -113,13 +121,24 @@ class SqliteDatabase:
             self._be_durable(writer, durability)
             with committed(writer), self._binding(writer):
                 yield writer
+            if self._is_refusing:
+                self._is_refusing = False
+                logger.warning("%s can be written again", self.path)
 
     def statement(self, durability: Durability = "NORMAL", /) -> AbstractContextManager[SqliteConnection]:
         return self.transaction(durability)
 
-    def translated(self, contents: str, error_class: type[StorageError]) -> AbstractContextManager[None]:
-        """Raise errors of SQLite as *error_class*."""
-        return translated(self.path, contents, error_class)
+    @contextmanager
+    def translated(self, contents: str, error_class: type[StorageError]) -> Generator[None]:
+        """Raise errors of SQLite as *error_class*. That the disk is full is logged once, until something is written."""
+        try:
+            with translated(self.path, contents, error_class):
+                yield
+        except StorageError as error:
+            if error.retry_after_s is not None and not self._is_refusing:
+                self._is_refusing = True
+                logger.error("%s cannot be written: %s", self.path, error.__cause__)  # noqa: TRY400
+            raise
 
     def follow(self, on_change: OnChange) -> Subscription:  # noqa: ARG002
         return NothingToHear()
@@ -230,7 +249,7 @@ class SqliteDatabase:
 
 @contextmanager
 def translated(path: str | Path, contents: str, error_class: type[StorageError]) -> Generator[None]:
-    """Raise errors of SQLite as *error_class*, which names *contents* and *path*."""
+    """Raise errors of SQLite as *error_class*, which names *contents*, and *path* unless the disk is full."""
     try:
         yield
     except UnusableFileError as error:
@@ -238,7 +257,19 @@ def translated(path: str | Path, contents: str, error_class: type[StorageError])
     except BadValueError as error:
         raise error_class(f"cannot be kept among the {contents}: {error}", is_callers_fault=True) from error
     except (sqlite3.Error, OSError, UnicodeError) as error:
+        if _is_of_the_disk(error):
+            raise error_class(
+                f"cannot use the {contents}: the disk is full, or fails; try again later, and tell the operator",
+                retry_after_s=_FULL_S,
+            ) from error
         raise error_class(f"cannot use the {contents} in {path}: {error}") from error
+
+
+def _is_of_the_disk(error: Exception) -> bool:
+    if isinstance(error, sqlite3.Error):
+        code: int = getattr(error, "sqlite_errorcode", 0)  # Python's own errors have none
+        return code & 0xFF in _OF_THE_DISK
+    return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
 @contextmanager
