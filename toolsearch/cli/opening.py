@@ -56,7 +56,8 @@ class Loaded:
 
 
 def _with_name(refusal: Refusal) -> str:
-    return refusal.reason if refusal.name in refusal.reason else f"{refusal.name}: {refusal.reason}"
+    is_named = refusal.reason.startswith(refusal.name) or repr(refusal.name) in refusal.reason
+    return refusal.reason if is_named else f"{refusal.name}: {refusal.reason}"
 
 
 @contextmanager

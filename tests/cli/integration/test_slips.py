@@ -146,6 +146,16 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(run, arguments, fil
     assert ran.err.startswith(f"error [file_error]: '{file}' cannot be read or written: {reason}")
 
 
+def test_each_server_that_is_refused_is_named_with_its_reason(run):
+    Path("mcp.json").write_text(json.dumps({"mcpServers": {"a": {}, "b": {"url": 5}}}))
+
+    ran = run("index", "mcp.json")
+
+    assert ran.code == 3
+    assert "a: 'command' must be a string" in ran.err
+    assert "b: 'url' must be a string" in ran.err
+
+
 CTRL_C_WHILE_IMPORTING = """
 import os, signal, sys
 
