@@ -61,7 +61,8 @@ def require_no_more(caller: ServiceCaller, own_end_s: float | None, key: StoredK
     require_scopes(caller, key.scopes)
     if own_end_s is not None and (key.expires_s is None or key.expires_s > own_end_s):
         raise _more_than_own("it lasts longer than this credential")
-    _require_no_more_reach(caller.principal.reach, key)
+    if not _has_no_more_reach(caller.principal.reach, key):
+        raise _more_than_own("it reaches tools that this credential may not use")
 
 
 def known_keys(caller: ServiceCaller, keys: Iterable[StoredKey]) -> list[StoredKey]:
@@ -71,16 +72,10 @@ def known_keys(caller: ServiceCaller, keys: Iterable[StoredKey]) -> list[StoredK
 
 def _has_no_more_reach(own: Reach, key: StoredKey) -> bool:
     try:
-        _require_no_more_reach(own, key)
+        bounded_rules(own, key.allow, key.deny)
     except HttpRefusal:
         return False
-    return True
-
-
-def _require_no_more_reach(own: Reach, key: StoredKey) -> None:
-    bounded_rules(own, key.allow, key.deny)
-    if not set(own.deny) <= set(map(Rule.parse, key.deny)):
-        raise _more_than_own("it reaches tools that this credential may not use")
+    return set(own.deny) <= set(map(Rule.parse, key.deny))
 
 
 def _is_within(rule: Rule, bound: Sequence[Rule]) -> bool:
