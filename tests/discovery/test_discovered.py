@@ -71,8 +71,9 @@ def test_what_was_used_longest_ago_goes_first_but_the_order_stays(clock: Clock) 
 
 def test_what_was_never_called_goes_before_what_was_called_longer_ago(clock: Clock) -> None:
     tools = DiscoveredTools(Budget(max_tools=3, low_water=1), clock)
-    find(tools, clock, "abc")
+    find(tools, clock, "a")
     tools.touch("a")
+    find(tools, clock, "bc")
     for _ in range(3):
         tools.end_turn()
     find(tools, clock, "d")
@@ -98,6 +99,51 @@ def test_what_the_last_turn_found_or_called_goes_after_all_that_is_older(clock: 
     assert order(tools) == "be"
 
 
+def test_tools_go_by_turn_then_by_calls_then_by_use_and_running_ones_and_pins_never(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(), clock, pins={"pin"})
+    for name in ("pin", "running", "called long ago", "called now"):
+        tools.add({name: 10})
+        tools.touch(name)
+    tools.add({"called long ago": 10, "found again": 10})  # what is found again has been called all the same
+    for name in ("found long ago", "found again"):
+        clock.now_s += 1
+        tools.add({name: 10})
+    for name in ("found two turns ago", "found last turn"):
+        tools.end_turn()
+        clock.now_s += 1
+        tools.add({name: 10})
+    tools.end_turn()
+    tools.touch("called now")
+    clock.now_s += 1
+    tools.add({"found now": 10})
+    tools.begin_call("running")
+
+    assert [tools.keep_within(Budget(max_tools=most, low_water=1)) for most in range(8, 0, -1)] == [
+        ("found long ago",),
+        ("found again",),
+        ("found two turns ago",),
+        ("called long ago",),
+        ("found last turn",),
+        ("found now",),
+        ("called now",),
+        (),
+    ]
+    assert list(tools.tools) == ["pin", "running"]
+
+
+def test_what_is_idle_for_too_long_is_spared_while_it_runs(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(ttl_s=60), clock)
+    find(tools, clock, "ab")
+    tools.end_turn()
+    tools.begin_call("a")
+    clock.now_s += 100
+
+    assert tools.begin_turn() == ("b",)
+    tools.end_call("a")
+    clock.now_s += 60
+    assert tools.begin_turn() == ("a",)
+
+
 def test_ties_go_by_place(clock: Clock) -> None:
     tools = DiscoveredTools(Budget(max_tools=3, low_water=0.5), clock)
     tools.add({"c": 1, "a": 1, "b": 1})
@@ -117,6 +163,40 @@ def test_a_hard_limit_takes_also_what_this_turn_has_found_but_last(clock: Clock)
 
     assert tools.keep_within(Budget(max_sent_tools=2, low_water=1).sent) == ("a", "b")
     assert (order(tools), tools.evicted) == ("pc", 2)
+
+
+def test_what_has_been_idle_for_too_long_makes_room_so_that_less_has_to_go(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(max_tools=4, ttl_s=60, low_water=0.5), clock)
+    find(tools, clock, "ab")
+    tools.end_turn()
+    clock.now_s += 30
+    find(tools, clock, "cd")
+    tools.end_turn()
+    clock.now_s += 30
+    find(tools, clock, "e")
+
+    assert tools.end_turn() == ("a", "b")
+    assert order(tools) == "cde"
+
+
+def test_a_turn_that_has_lost_all_that_it_found_does_not_count(clock: Clock) -> None:
+    tools = DiscoveredTools(Budget(), clock)
+    find(tools, clock, "a")
+    tools.drop("a")
+    tools.begin_turn()
+
+    assert tools.turn == 0
+
+
+def test_of_two_processes_the_later_use_counts_and_a_call_in_either() -> None:
+    base = {"a": DiscoveredTool(10, 0.0), "b": DiscoveredTool(10, 0.0), "gone": DiscoveredTool(10, 0.0)}
+    tools = DiscoveredTools(Budget(), Clock(), tools={**base, "a": DiscoveredTool(10, 5.0, turn=2)})
+    tools.add({"gone": 10})
+    tools.merge(base, {"a": DiscoveredTool(12, 3.0, is_called=True, turn=1), "b": base["b"]})
+
+    assert tools.tools == {"a": DiscoveredTool(10, 5.0, is_called=True, turn=2), "b": base["b"]}
+    tools.begin_turn()
+    assert tools.turn == 0  # what this turn had found is gone
 
 
 def test_nothing_goes_within_a_turn(clock: Clock) -> None:

@@ -107,6 +107,36 @@ def test_the_settings_say_what_is_held_and_what_is_warned_of(tmp_path, trust, be
     assert [each.why for each in verdict.warnings] == warned
 
 
+def test_a_change_that_is_only_warned_of_is_warned_of_each_time(tmp_path):
+    gate = make_gate(config(tmp_path, {"changed": "warn"}))
+    judge(gate, PLAIN)
+
+    for _ in range(2):
+        assert [each.why for each in judge(gate, OTHER).warnings] == [ReviewReason.CHANGED]
+    assert PinStore.of(config(tmp_path)).approved("sums")["add"].pin == pin(PLAIN)
+
+
+def test_a_change_that_is_allowed_is_what_later_changes_are_compared_with(tmp_path):
+    allowing = make_gate(config(tmp_path, {"changed": "allow"}))
+    judge(allowing, PLAIN)
+    judge(allowing, OTHER)
+    judge(allowing, OTHER)
+
+    strict = make_gate(config(tmp_path))
+    assert why(judge(strict, OTHER)) == []
+    assert why(judge(strict, PLAIN)) == [ReviewReason.CHANGED]
+
+
+@pytest.mark.parametrize("changed", ["quarantine", "allow"])
+def test_a_gate_that_sees_what_somebody_has_approved_leaves_that_persons_name(tmp_path, changed):
+    gate = make_gate(config(tmp_path, {"firstSeen": "quarantine", "changed": changed}))
+    judge(gate, PLAIN)
+    assert PinStore.of(config(tmp_path)).approve("sums", "add", pin(PLAIN), "ann")
+
+    assert why(judge(gate, PLAIN)) == []
+    assert PinStore.of(config(tmp_path)).approved("sums")["add"].by == "ann"
+
+
 def test_a_gate_that_allows_everything_keeps_no_file(tmp_path):
     gate = make_gate(config(tmp_path / "state", dict.fromkeys(("firstSeen", "changed", "suspicious"), "allow")))
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.protocol import FloatArray
+from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.ranking import Sure, Sureness, rank, with_places_for
 from toolsearch_indexes.request import Request, read_request
@@ -197,3 +198,37 @@ def test_filler_finds_only_tools_whose_names_have_all_of_it(query: str, found: l
     assert len(index.search("turn lamp", strategy=strategy)) == 4
     for name in (document.name for document in documents):
         assert (index.explain(query, name, strategy=strategy).place == 1) == (name in found)
+
+
+SIX = (
+    ToolDocument("git_log", "Show the commit history of a repository"),
+    ToolDocument("git_status", "Show which files have changed"),
+    ToolDocument("send_mail", "Send an email message to a person"),
+    ToolDocument("create_event", "Add an event to a calendar"),
+    ToolDocument("translate_text", "Translate text into another language"),
+    ToolDocument("get_weather", "Get the weather forecast of a city"),
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "strategy"), [("book a table", "hybrid"), ("play a song", "hybrid"), ("a person of interest", "semantic")]
+)
+def test_what_is_near_enough_to_follow_the_best_is_no_answer_by_itself(query: str, strategy: str) -> None:
+    index = ToolSearchIndex(SIX, encoder=StaticEncoder())
+    space, request = read(index, query, strategy)
+
+    assert best_of_all(space, request)
+    assert index.search(query, strategy=strategy) == []
+
+
+@pytest.mark.parametrize("strategy", ["keyword", "semantic", "hybrid"])
+def test_what_use_favours_is_moved_up_however_few_tools_are_wanted(strategy: str) -> None:
+    twins = [ToolDocument(f"{letter}_mail", "Send an email message") for letter in "abcdefghij"]
+    index = ToolSearchIndex([*SIX, *twins], encoder=StaticEncoder())
+    favour = {"j_mail": 1.0}
+
+    wanted = [hit.name for hit in index.search("email message", strategy=strategy, limit=20, favour=favour)]
+    assert wanted[0] == "j_mail"
+    for limit in (1, 2, 3):
+        found = index.search("email message", strategy=strategy, limit=limit, favour=favour)
+        assert [hit.name for hit in found] == wanted[:limit]

@@ -41,6 +41,7 @@ class FakeServer:
         self._sinks = sinks
         self.called: list[tuple[str, Any]] = []
         self.woken = 0
+        self.lists_first: tuple[dict[str, Any], ...] = ()  # once it is connected for the next request
 
     def start(self) -> None: ...
 
@@ -48,6 +49,9 @@ class FakeServer:
         self.woken += 1
 
     async def request(self, request: UpstreamRequest) -> dict[str, Any]:
+        if self.lists_first:
+            await self.lists(*self.lists_first)
+        request.admit()
         self.called.append((request.params["name"], request.params["arguments"]))
         return {"content": []}
 

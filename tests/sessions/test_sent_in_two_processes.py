@@ -8,7 +8,7 @@ import pytest
 from tests.kit.clock import Clock
 from toolsearch import Budget, Session, SessionStore, ToolDefinition, ToolSearch
 from toolsearch.sessions.merging import merge
-from toolsearch.sessions.sent import Sent
+from toolsearch.sessions.sent import Sent, SentTools
 from toolsearch.sessions.state import SessionState
 from toolsearch.storage.memory import InMemorySessionPersistence
 from toolsearch.wire.capabilities import Endpoint, RevealMode
@@ -73,6 +73,15 @@ def test_of_two_lists_that_were_begun_at_once_the_one_goes_on_that_was_requested
     one, other = sent("append", A, begun_s=2.0, requested_s=2.0), sent("append", B, begun_s=3.0, requested_s=3.0)
     for ours, theirs in ((one, other), (other, one)):
         assert list(merged(ours, Sent(), theirs).listed) == ["b"]
+
+
+def test_a_list_that_begins_anew_for_the_same_model_is_another_one() -> None:
+    base = sent("append", A, requested_s=1.0)
+    ours, theirs = SentTools(base), SentTools(base)
+    ours.begin(OPENAI, "append", 5.0, [B])
+    theirs.append([C])
+
+    assert list(merged(ours.now, base, theirs.now).listed) == ["b"]
 
 
 @pytest.mark.parametrize("model", ["claude-opus-5", "claude-sonnet-4-5", ""])

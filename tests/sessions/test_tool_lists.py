@@ -323,6 +323,34 @@ def test_what_was_evicted_is_withdrawn_by_a_message_and_the_next_answer_can_name
     assert asyncio.run(session.call("mail")).error_code == "tool_failed"  # it is there, and has nothing to run it
 
 
+def test_what_messages_told_another_model_does_not_count_for_a_list_that_begins(clock: Clock) -> None:
+    session = engine_of(clock, budget=Budget(max_tools=1, low_water=0)).session("a")
+    sent_to(session, MESSAGES)
+    find(session, "mail")
+    session.end_turn()
+    find(session, "bill")
+    assert session.end_turn() == ["mail"]  # and no message has withdrawn it yet
+    assert openai_list(session) == [SEARCH, "bill"]
+
+    assert sent_to(session, MESSAGES) == [SEARCH, "bill"]
+    assert changes(find(session, "mail")) == (["mail"], [])
+
+
+def test_what_messages_have_withdrawn_is_there_again_in_a_list_that_begins_with_it(clock: Clock) -> None:
+    session = engine_of(clock, budget=Budget(max_tools=1, low_water=0)).session("a")
+    sent_to(session, MESSAGES)
+    find(session, "mail")
+    session.end_turn()
+    find(session, "bill")
+    session.end_turn()
+    assert changes(find(session, "song")) == (["song"], ["mail"])
+    openai_list(session)
+    session.search("select:mail")
+
+    assert "mail" in sent_to(session, MESSAGES)
+    assert changes(find(session, "trip"))[0] == ["trip"]
+
+
 # Figures
 
 
