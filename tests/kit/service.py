@@ -14,8 +14,11 @@ from fastapi import FastAPI
 from tests.kit.clock import Clock
 from toolsearch.access.scopes import SCOPES, Scope
 from toolsearch.service.app import make_app
+from toolsearch.service.callers import ServiceCaller
+from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.seal import Seal
 from toolsearch.service.service import Service
+from toolsearch.service.sessions import SessionPlan
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.postgres.storage import PostgresStorage
 from toolsearch.storage.sqlite.storage import SqliteStorage
@@ -53,6 +56,14 @@ class ServiceKit:
     def key(self, tenant: str, *scopes: Scope, **more: Any) -> str:
         """A new key of *tenant*, with all scopes unless some are named."""
         return self.service.keys.make(tenant, "a test's", scopes or SCOPES, **more)[0]
+
+    async def session_of(self, token: str) -> str:
+        """The id of a session over the catalog ``default`` that belongs to *token*, which need not have its scope."""
+        grant = await self.service.of_token(token)
+        assert grant is not None
+        caller = ServiceCaller.of(grant)
+        plan = SessionPlan(CorpusRef(caller.tenant, "catalog", "default"))
+        return (await self.service.sessions.create(caller, plan)).id
 
     async def catalog(self, token: str, name: str = "default", tools: Sequence[dict[str, Any]] = LISTING) -> None:
         """Make a catalog with *tools*."""

@@ -62,13 +62,14 @@ async def test_the_end_of_a_handed_back_call_is_reported_once(tmp_path: Path) ->
 async def test_what_is_out_of_reach_of_key_or_session_is_not_called(tmp_path: Path) -> None:
     async with agents(tmp_path) as (kit, client):
         session = await opened(client, deny=["double"])
-        narrow = kit.client(kit.key("default", "call", deny=["fail"]))
+        narrow = kit.client(kit.key("default", "search", "call", deny=["fail"]))
+        narrows = await opened(narrow)
         answers = [
             await client.post("/v1/calls", json={"name": "no_such"}),
             await client.post(f"/v1/sessions/{session}/calls", json={"name": "double", "arguments": {"n": 1}}),
             await client.post("/v1/calls", json={"session": session, "name": "double", "arguments": {"n": 1}}),
             await narrow.post("/v1/calls", json={"name": "fail", "arguments": {"n": 1}}),
-            await narrow.post(f"/v1/sessions/{session}/calls", json={"name": "fail", "arguments": {"n": 1}}),
+            await narrow.post(f"/v1/sessions/{narrows}/calls", json={"name": "fail", "arguments": {"n": 1}}),
         ]
         assert codes(answers) == [(404, "unknown_tool")] * 5
         assert (await done(client, f"sessions/{session}/calls", name="fail", arguments={"n": 1}))["is_error"]
@@ -109,8 +110,8 @@ async def test_calls_need_their_scope(tmp_path: Path) -> None:
 
 async def test_a_key_that_may_call_may_not_search_by_calling_the_search_tool(tmp_path: Path) -> None:
     async with agents(tmp_path) as (kit, client):
-        session = await opened(client)
-        caller = kit.client(kit.key("default", "call"))
+        key = kit.key("default", "call")
+        session, caller = await kit.session_of(key), kit.client(key)
         by_name = await caller.post(
             f"/v1/sessions/{session}/calls", json={"name": SEARCH, "arguments": {"queries": ["flight"]}}
         )

@@ -9,6 +9,7 @@ import pytest
 from tests.kit.service import NOW_S, ServiceKit, codes, serving
 from toolsearch.api.sessions import Exposure
 from toolsearch.errors import RecordStoreError, SessionStoreError
+from toolsearch.service import sessions as sessions_module
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.sql.records import SqlRecordStore
 from toolsearch.storage.sql.sessions import SqlSessionPersistence
@@ -199,8 +200,9 @@ async def test_a_compacted_conversation_begins_a_new_list(tmp_path: Path) -> Non
 async def test_a_key_sees_in_a_session_only_what_both_reach(tmp_path: Path) -> None:
     async with serving(tmp_path, **ALWAYS_SEARCH) as kit:
         client = await ready(kit)
-        session = await opened(client, deny=["convert_time"], pins=["pay_bill"])
         narrow = kit.client(kit.key("default", "search", deny=["pay_bill"]))
+        session = await opened(narrow, deny=["convert_time"])
+        assert (await do(client, session, "pin", "pay_bill"))["names"] == ["pay_bill"]
         assert await names(client, session) == [SEARCH, "pay_bill"]
         assert await names(narrow, session) == [SEARCH]
         for act in ("expand", "pin", "unpin", "evict"):
@@ -210,6 +212,72 @@ async def test_a_key_sees_in_a_session_only_what_both_reach(tmp_path: Path) -> N
         assert [
             tool["name"] for tool in (await narrow.get(f"/v1/sessions/{session}/deferred")).json()["items"]
         ] == ["list_events", "send_mail"]  # fmt: skip
+
+
+async def test_sessions_belong_to_the_key_that_has_opened_them(tmp_path: Path) -> None:
+    async with serving(tmp_path) as kit:
+        await ready(kit)
+        owner = kit.client(kit.key("default", "search", "call"))
+        other = kit.client(kit.key("default", "search", "call"))
+        narrow = kit.client(kit.key("default", "search", "call", "admin", deny=["pay_bill"]))
+        admin = kit.client(kit.key("default", "admin"))
+        session = await opened(owner)
+        theirs = await opened(other)
+        path = f"/v1/sessions/{session}"
+        asked: list[tuple[str, str, dict[str, Any]]] = [
+            ("GET", "", {}),
+            ("DELETE", "", {}),
+            ("GET", "/tools", {}),
+            ("GET", "/savings", {}),
+            ("POST", "/evict", {"names": ["send_mail"]}),
+            ("POST", "/end-turn", {}),
+            ("POST", "/search", {"queries": ["mail"]}),
+            ("POST", "/calls", {"name": "send_mail", "arguments": {}}),
+            ("POST", "/mcp", {}),
+        ]
+        refused = [
+            await client.request(method, f"{path}{act}", json=body)
+            for client in (other, narrow)
+            for method, act, body in asked
+        ]
+        listed = [
+            [each["id"] for each in (await client.get("/v1/sessions")).json()["items"]]
+            for client in (owner, other, narrow, admin)
+        ]
+        assert codes(refused) == [(404, "unknown_session")] * 18
+        assert listed == [[session], [theirs], [], sorted([session, theirs])]
+        assert (await admin.delete(f"/v1/sessions/{theirs}")).status_code == 204
+        assert (await owner.get(path)).status_code == 200
+
+
+async def test_a_list_of_ones_own_sessions_is_whole_among_those_of_others(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sessions_module, "_READ_AT_ONCE", 2)
+    async with serving(tmp_path) as kit:
+        await ready(kit)
+        owner, other = (kit.client(kit.key("default", "search")) for _ in range(2))
+        own = sorted([await opened(client) for client in (owner, other) * 6][::2])
+        first = (await owner.get("/v1/sessions?limit=4")).json()
+        rest = (await owner.get("/v1/sessions", params={"limit": 4, "after": first["next"]})).json()
+
+    assert [each["id"] for each in (*first["items"], *rest["items"])] == own
+    assert rest["next"] is None
+
+
+async def test_an_exchanged_key_keeps_its_sessions_and_the_calls_that_it_was_handed(tmp_path: Path) -> None:
+    async with serving(tmp_path) as kit:
+        admin = await ready(kit)
+        key = (await admin.post("/v1/keys", json={"name": "agent"})).json()
+        session = await opened(kit.client(key["key"]))
+        path = f"/v1/sessions/{session}"
+        call: dict[str, Any] = {"name": "send_mail", "arguments": {}}
+        handed = (await kit.client(key["key"]).post(f"{path}/calls", json=call)).json()
+        for _ in range(2):
+            key = (await admin.post(f"/v1/keys/{key['id']}/rotate", json={"overlap_s": 60})).json()
+            assert (await kit.client(key["key"]).get(path)).status_code == 200
+        other = kit.client(kit.key("default", "search", "call"))
+        report = f"/v1/calls/{handed['id']}/result"
+        assert codes([await other.post(report, json={})]) == [(404, "not_found")]
+        assert (await kit.client(key["key"]).post(report, json={})).status_code == 204
 
 
 async def test_unknown_expired_and_foreign_sessions_are_answered_with_the_same_bytes(tmp_path: Path) -> None:

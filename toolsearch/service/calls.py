@@ -29,10 +29,11 @@ from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.downstream import SilentDownstream
+from toolsearch.service.keys import is_same_owner
 from toolsearch.service.limits import Limits
 from toolsearch.service.sessions import OpenSession, Sessions
 from toolsearch.sessions.answering import Answered
-from toolsearch.storage.records import RecordStore
+from toolsearch.storage.records import Record, RecordStore
 from toolsearch.tools.calls import ToolResult
 from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import TOOL_NAME
@@ -108,13 +109,8 @@ class Calls:
 
         Raises UnknownRecordError if there is none that waits for it, whether it was handed to another key or reported.
         """
-        found = await asyncio.to_thread(self._records.get, caller.tenant, HANDED_BACK, call_id, at_s=self._clock())
-        is_own = found is not None and found.document.get("key") == caller.key_id
-        if (
-            found is None
-            or not is_own
-            or not await asyncio.to_thread(self._take, caller.tenant, call_id, found.version)
-        ):
+        found = await asyncio.to_thread(self._handed_to, caller, call_id)
+        if found is None or not await asyncio.to_thread(self._take, caller.tenant, call_id, found.version):
             raise UnknownRecordError(HANDED_BACK, call_id)
         document: Any = found.document
         ref = CorpusRef(caller.tenant, document["corpus"]["kind"], document["corpus"]["name"])
@@ -197,6 +193,12 @@ class Calls:
             expires_s=now_s + _REPORT_WITHIN_S,
         )
         return back
+
+    def _handed_to(self, caller: ServiceCaller, call_id: str) -> Record | None:
+        now_s = self._clock()
+        found = self._records.get(caller.tenant, HANDED_BACK, call_id, at_s=now_s)
+        key = str(found.document.get("key", "")) if found else ""
+        return found if is_same_owner(self._records, caller.tenant, key, caller.key_id, at_s=now_s) else None
 
     def _take(self, tenant: str, call_id: str, version: int) -> bool:
         try:

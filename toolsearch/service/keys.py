@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 FIRST_TENANT: Final = "default"
 TENANT: Final = "tenant"  # the kind of their records
+_FIRST: Final = "first key"  # the kind of the records that say of an exchanged key which one it was at first
 _START: Final = "ts_"  # so that scanners for leaked secrets know a key when they see one
 _SHOWN_CHARACTERS: Final = 10
 _SECRET_BYTES: Final = 32
@@ -143,8 +144,11 @@ class Keys:
         return min((end_s for end_s in ends_s if end_s is not None), default=None)
 
     async def rotate(self, old: StoredKey, *, overlap_s: float) -> tuple[str, StoredKey]:
-        """Return a new key that allows what *old* does; *old* is accepted for *overlap_s* seconds more."""
+        """Return a new key that allows what *old* does, and owns the same; *old* is accepted for *overlap_s* seconds
+        more.
+        """
         made = await asyncio.to_thread(self._add, old)
+        await asyncio.to_thread(self._note_first, old, made[1])
         await self.revoke(old.tenant, old.id, in_s=overlap_s)
         return made
 
@@ -190,6 +194,11 @@ class Keys:
         self._store.add(key)
         return token, key
 
+    def _note_first(self, old: StoredKey, new: StoredKey) -> None:
+        now_s = self._clock()
+        first = _first_key(self._records, old.tenant, old.id, at_s=now_s)
+        self._records.put(old.tenant, _FIRST, new.id, {"key": first}, over=0, at_s=now_s)
+
     def _keep(self, key: StoredKey, grant: Grant, now_s: float) -> None:
         self._fresh[key.sha256] = (key, grant, now_s)
         self._fresh.move_to_end(key.sha256)
@@ -212,6 +221,16 @@ class Keys:
             await asyncio.to_thread(self._store.note_use, key_id, at_s=at_s)
         except KeyStoreError as error:
             logger.warning("the last use of a key was not written down: %s", error)
+
+
+def is_same_owner(records: RecordStore, tenant: str, one: str, other: str, *, at_s: float) -> bool:
+    """Whether two keys own the same: they are one key, or were made by exchanging one key."""
+    return one == other or _first_key(records, tenant, one, at_s=at_s) == _first_key(records, tenant, other, at_s=at_s)
+
+
+def _first_key(records: RecordStore, tenant: str, key_id: str, *, at_s: float) -> str:
+    found = records.get(tenant, _FIRST, key_id, at_s=at_s)
+    return key_id if found is None else str(found.document["key"])
 
 
 def _granted(key: StoredKey | None, now_s: float) -> Grant | None:

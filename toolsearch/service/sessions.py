@@ -1,5 +1,8 @@
 """Sessions of agents: opened over one catalog or toolset, kept until they expire, and there again after a restart.
 
+A session belongs to the key that has opened it, and to those that it is exchanged for. Others find none, except who
+sees what all keys of the tenant do.
+
 A session is two things in the store: a record, which says whose it is, over what and until when, and the engine's own
 session under the same id, with what was discovered. Without the record there is no session. Both are read with each
 request and written with each step, so that any replica serves any session; what two of them find at once is merged.
@@ -22,6 +25,7 @@ from toolsearch.service.asked_reach import asked_reach
 from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
+from toolsearch.service.keys import is_same_owner
 from toolsearch.session import Session, note_searches
 from toolsearch.sessions.answering import Answered, answered_in
 from toolsearch.sessions.conversation import Conversation
@@ -35,6 +39,7 @@ from toolsearch.tools.naming import TOOL_NAME
 from toolsearch.wire.capabilities import RevealSetting
 
 SESSION: Final = "session"  # the kind of their records
+_READ_AT_ONCE: Final = 500
 
 
 class _EveryName(Collection[str]):
@@ -164,12 +169,11 @@ class Sessions:
 
     async def get(self, caller: ServiceCaller, session_id: str) -> KeptSession:
         """Raises UnknownSessionError, with the same words whether it is unknown, has expired, or is another's."""
-        record = await asyncio.to_thread(
-            self._storage.records.get, caller.tenant, SESSION, session_id, at_s=self._clock()
-        )
-        if record is None or caller.session not in ("", session_id):
-            raise UnknownSessionError(session_id)
-        return _kept(caller.tenant, record)
+        if caller.session in ("", session_id):
+            found = await asyncio.to_thread(self._find, caller, session_id)
+            if found is not None:
+                return found
+        raise UnknownSessionError(session_id)
 
     @asynccontextmanager
     async def using(self, caller: ServiceCaller, session_id: str) -> AsyncGenerator[OpenSession]:
@@ -178,12 +182,9 @@ class Sessions:
         async with self._corpora.using(kept.plan.corpus) as corpus:
             yield OpenSession(kept, corpus, Principal(caller.tenant, caller.principal.reach & kept.reach))
 
-    async def page(self, tenant: str, *, after: str, limit: int) -> list[KeptSession]:
-        """Those that have not expired, by id."""
-        records = await asyncio.to_thread(
-            self._storage.records.page, tenant, SESSION, after=after, limit=limit, at_s=self._clock()
-        )
-        return [_kept(tenant, record) for record in records]
+    async def page(self, caller: ServiceCaller, *, after: str, limit: int) -> list[KeptSession]:
+        """Those of *caller* that have not expired, by id."""
+        return await asyncio.to_thread(self._page, caller, after, limit)
 
     async def figures(self, caller: ServiceCaller, kept: KeptSession) -> SessionFigures | None:
         """None if the session cannot be opened any more, as when its catalog is gone."""
@@ -203,6 +204,39 @@ class Sessions:
             with suppress(UnknownRecordError):  # its catalog is gone, and with that the engine
                 async with self._corpora.using(kept.plan.corpus) as corpus:
                     await asyncio.to_thread(corpus.engine.sessions.forget, session_id)
+
+    def _find(self, caller: ServiceCaller, session_id: str) -> KeptSession | None:
+        record = self._storage.records.get(caller.tenant, SESSION, session_id, at_s=self._clock())
+        if record is None:
+            return None
+        kept = _kept(caller.tenant, record)
+        return kept if self._belonging_to(caller)(kept) else None
+
+    def _page(self, caller: ServiceCaller, after: str, limit: int) -> list[KeptSession]:
+        own: list[KeptSession] = []
+        is_own = self._belonging_to(caller)
+        while len(own) < limit:
+            records = self._storage.records.page(
+                caller.tenant, SESSION, after=after, limit=_READ_AT_ONCE, at_s=self._clock()
+            )
+            own += filter(is_own, (_kept(caller.tenant, record) for record in records))
+            if len(records) < _READ_AT_ONCE:
+                break
+            after = records[-1].id
+        return own[:limit]
+
+    def _belonging_to(self, caller: ServiceCaller) -> Callable[[KeptSession], bool]:
+        """Whether a session is one that *caller* may use; each key is looked up once."""
+        if caller.sees_all_keys:
+            return lambda _: True
+        records, known = self._storage.records, dict[str, bool]()
+
+        def is_own(kept: KeptSession) -> bool:
+            if kept.key not in known:
+                known[kept.key] = is_same_owner(records, caller.tenant, kept.key, caller.key_id, at_s=self._clock())
+            return known[kept.key]
+
+        return is_own
 
     def _add(self, kept: KeptSession, begun: str) -> None:
         """Write the record and the engine's session at once, so that nobody meets the one without the other."""

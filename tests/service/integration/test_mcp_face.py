@@ -82,8 +82,10 @@ async def test_a_tool_that_lives_with_the_caller_is_answered_as_not_callable_her
 
 @eras
 async def test_the_reach_of_the_session_and_that_of_the_key_hold(served: Served, era: str) -> None:
-    session = await served.session(allow=["pay_bill", "send_mail"], pins=["pay_bill", "send_mail"])
     narrow = served.kit.key("acme", "search", "call", allow=["send_mail", "list_events"])
+    session = await served.session(narrow, allow=["pay_bill", "send_mail"], pins=["send_mail"])
+    async with served.http() as admin:
+        await admin.post(f"/v1/sessions/{session['id']}/pin", json={"names": ["pay_bill"]})
     async with served.mcp(session["mcp_url"], era, narrow) as client:
         assert await names(client) == [*OWN, "send_mail"]
         found = await client.call_tool(TOOL_NAME, {"query": "select:pay_bill,list_events,send_mail"})
@@ -163,8 +165,9 @@ async def test_searches_and_calls_need_their_scopes(
     may_search: bool,
     may_call: bool,
 ) -> None:
-    session = await served.session()
-    async with served.mcp(session["mcp_url"], token=served.kit.key("acme", *scopes)) as client:
+    key = served.kit.key("acme", *scopes)
+    session = await served.kit.session_of(key)
+    async with served.mcp(f"{served.url}/v1/sessions/{session}/mcp", token=key) as client:
         codes = [
             (result.meta or {}).get("toolsearch/error")
             for result in (
@@ -247,8 +250,8 @@ async def test_a_client_that_only_listens_is_disconnected_when_nothing_holds_any
     served: Served, what: str
 ) -> None:
     """Its session or its key has expired, its catalog is gone, or it has asked nothing for too long."""
-    session = await served.session(ttl_s=600 if what == "session" else 7_200)
     key = served.kit.key("acme", "search", expires_s=NOW_S + (600 if what == "key" else 7_200))
+    session = await served.session(key, ttl_s=600 if what == "session" else 7_200)
     path = f"/v1/sessions/{session['id']}/mcp"
     async with served.http(key) as http:
         connection = (await http.post(path, headers=RPC, json=INITIALIZE)).headers["mcp-session-id"]

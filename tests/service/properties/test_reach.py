@@ -27,7 +27,7 @@ TOOLS: list[dict[str, Any]] = [
     },
 ]
 OWN_RULE = "zebra_w*"  # a key is shown its own rules, and those of the keys that it makes
-OTHERS = ("audit", "figures", "sessions")  # what else may change
+OTHERS = ("audit", "figures")  # what else may change
 RULES: list[dict[str, Any]] = [
     {"allow": ["horse_*"]},
     {"deny": [OWN_RULE]},
@@ -115,7 +115,9 @@ async def world(folder: Path) -> AsyncGenerator[World]:
                 "/v1/catalogs/default/sources", json={"kind": "listing", "name": "other", "document": [refused]}
             ),
             key := await whole.post("/v1/keys", json={"name": "theirs", "allow": ["zebra_*"]}),
-            session := await whole.post("/v1/sessions", json={"catalog": "default", "pins": [HIDDEN]}),
+            session := await whole.post(
+                "/v1/sessions", json={"catalog": "default", "pins": [HIDDEN], "deny": ["zebra_x"]}
+            ),
             await whole.post("/v1/toolsets", json={"name": "team", "tools": members, "rules": rules}),
             handed := await whole.post("/v1/calls", json=call),
             await whole.patch(f"/v1/catalogs/default/tools/{HIDDEN}", json={"title": "Wipe"}),

@@ -105,7 +105,7 @@ def world(tmp_path: Path, postgres: PostgresServer) -> Iterator[World]:
 
 
 async def _begun(world: World) -> Life:
-    answer = await world.clients[0][False].post("/v1/sessions", json={"deny": sorted(OUT_OF_SESSION)})
+    answer = await world.clients[0][True].post("/v1/sessions", json={"deny": sorted(OUT_OF_SESSION)})
     return Life(world, answer.json()["id"])
 
 

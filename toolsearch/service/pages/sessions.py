@@ -58,7 +58,7 @@ class SessionContents:
 async def sessions(
     request: Request, service: _Service, visit: _Searcher, after: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
-    page = await service.sessions.page(visit.caller.tenant, after=after, limit=_SESSIONS)
+    page = await service.sessions.page(visit.caller, after=after, limit=_SESSIONS)
     rows = [SessionRow(kept, await service.sessions.figures(visit.caller, kept)) for kept in page]
     return frame.page(
         request, "sessions.html", visit=visit, rows=rows, next=page[-1].id if len(page) == _SESSIONS else ""
