@@ -16,6 +16,7 @@ from toolsearch.access.scopes import Scope
 from toolsearch.access.token_hashes import token_sha256
 from toolsearch.errors import BadSettingError, KeyStoreError, UnknownRecordError
 from toolsearch.storage.keys import StoredKey
+from toolsearch.storage.records import RecordStore
 from toolsearch.storage.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -196,8 +197,8 @@ class Keys:
 
     def _note_first(self, old: StoredKey, new: StoredKey) -> None:
         now_s = self._clock()
-        first = _first_key(self._records, old.tenant, old.id, at_s=now_s)
-        self._records.put(old.tenant, _FIRST, new.id, {"key": first}, over=0, at_s=now_s)
+        first = _first_key(self._storage.records, old.tenant, old.id, at_s=now_s)
+        self._storage.records.put(old.tenant, _FIRST, new.id, {"key": first}, over=0, at_s=now_s)
 
     def _keep(self, key: StoredKey, grant: Grant, now_s: float) -> None:
         self._fresh[key.sha256] = (key, grant, now_s)
