@@ -141,7 +141,7 @@ async def importing_into(
         require_room,
     )
     lease = ReplicaLease(storage.leases, replica, lasts_s=lease_s)
-    jobs = Jobs(JobRecords(storage, clock, retention_s=1_000), lease, most_at_once=2, look_every_s=0.02)
+    jobs = Jobs(JobRecords(storage, clock, retention_s=1_000), lease, most_at_once=2, timeout_s=60, look_every_s=0.02)
     imports = Imports(parts, Connecting(directory, noting, corpora), jobs)
     catalogs.stopping.append(imports.stop_catalog)
     catalogs.dropping.append(imports.drop_catalog)

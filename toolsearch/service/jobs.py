@@ -7,12 +7,13 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
+from weakref import WeakValueDictionary
 
-from toolsearch.errors import StillRunningError, StorageError, ToolSearchError, UnknownRecordError
+from toolsearch.errors import SourceError, StillRunningError, StorageError, ToolSearchError, UnknownRecordError
 from toolsearch.service.job_records import INTERRUPTED, Job, JobEndedError, JobRecords, JobState, JobStep
 from toolsearch.service.owed_writes import OwedWrites
 from toolsearch.service.replica_lease import ReplicaLease
@@ -37,9 +38,12 @@ def _nothing() -> None:
 class Progress:
     """What the work of a job tells of itself, in the event loop; and how it writes, in a thread."""
 
-    def __init__(self, running: _Running, records: JobRecords) -> None:
+    def __init__(self, running: _Running, records: JobRecords, turns: asyncio.Semaphore, timeout_s: float) -> None:
         self._running = running
         self._records = records
+        self._turns = turns
+        self._timeout_s = timeout_s
+        self._limit: asyncio.Timeout | None = None
 
     def at(self, stage: str, *, done: int = 0, total: int | None = None, refused: int = 0) -> None:
         self._running.tell(JobStep(stage, done, total, refused))
@@ -47,6 +51,27 @@ class Progress:
     def is_final(self) -> None:
         """From now on this replica does not cancel the job, since it begins to change what others see."""
         self._running.is_final = True
+        if self._limit is not None:
+            self._limit.reschedule(None)
+
+    @asynccontextmanager
+    async def within_time(self) -> AsyncGenerator[None]:
+        """For the whole work. Raises SourceError if it is not final by the end of its time."""
+        try:
+            async with asyncio.timeout(self._timeout_s) as self._limit:
+                yield
+        except TimeoutError:
+            if self._limit is None or not self._limit.expired():
+                raise
+            raise SourceError(
+                f"given up, since it was not done within {self._timeout_s:g} s; see whether what it reads from is slow"
+            ) from None
+
+    @asynccontextmanager
+    async def computing(self) -> AsyncGenerator[None]:
+        """For what takes this machine's time, and waits for nobody outside: others wait for their turn meanwhile."""
+        async with self._turns:
+            yield
 
     def require_running(self) -> None:
         """Call it within a transaction before whatever is written there. Raises JobEndedError, which undoes all, if the
@@ -60,6 +85,7 @@ class Progress:
 
 
 Work: TypeAlias = Callable[[Progress], Awaitable[JsonObject]]
+OnFailure: TypeAlias = Callable[[ToolSearchError, Progress], Awaitable[None]]
 
 
 @dataclass(eq=False, slots=True)
@@ -98,17 +124,28 @@ class Jobs:
     A job is run by one of the replicas that share a store, and can be read, followed and cancelled from each. Others
     than the one that runs it see its progress with about a second's delay.
 
-    most_at_once  how many this process runs at the same time; the others wait for their turn
+    most_at_once  how many of one tenant this process runs at the same time, and how many of all tenants compute at the
+                  same time; the others wait for their turn
+    timeout_s     how long one may take once it has its turn
     look_every_s  how often progress is written, and jobs of other replicas are looked at
     """
 
     def __init__(
-        self, records: JobRecords, lease: ReplicaLease, *, most_at_once: int, look_every_s: float = _LOOK_EVERY_S
+        self,
+        records: JobRecords,
+        lease: ReplicaLease,
+        *,
+        most_at_once: int,
+        timeout_s: float,
+        look_every_s: float = _LOOK_EVERY_S,
     ) -> None:
         self._records = records
         self._lease = lease
         self._look_every_s = look_every_s
+        self._most_at_once = most_at_once
+        self._timeout_s = timeout_s
         self._turns = asyncio.Semaphore(most_at_once)
+        self._turns_of_tenants = WeakValueDictionary[str, asyncio.Semaphore]()
         self._running: dict[str, _Running] = {}
         self._starting: set[asyncio.Task[Job]] = set()
         self._owed = OwedWrites("how a job has ended", pause_s=look_every_s)  # else it would count as running for ever
@@ -117,13 +154,21 @@ class Jobs:
         self.ended_by_state = Counter[str]()  # of this process, since its start
 
     async def start(
-        self, tenant: str, job_id: str, subject: str, work: Work, *, also: Callable[[], object] = _nothing
+        self,
+        tenant: str,
+        job_id: str,
+        subject: str,
+        work: Work,
+        *,
+        also: Callable[[], object] = _nothing,
+        on_failure: OnFailure | None = None,
     ) -> Job:
         """Write the job down, under an id of `new_job_id`, and begin *work*; returns at once.
 
-        *also* writes in the same transaction, in a thread; there is no job if it raises.
+        *also* writes in the same transaction, in a thread; there is no job if it raises. *on_failure* notes elsewhere
+        why the work has failed, before the job ends.
         """
-        starting = asyncio.create_task(self._start(tenant, job_id, subject, work, also))
+        starting = asyncio.create_task(self._start(tenant, job_id, subject, work, also, on_failure))
         self._starting.add(starting)
         starting.add_done_callback(self._has_started)
         return await asyncio.shield(starting)  # nobody would run what was written if this was cancelled half-way
@@ -206,7 +251,15 @@ class Jobs:
         if not starting.cancelled():
             starting.exception()  # so that it counts as seen, if whoever waited for it has gone
 
-    async def _start(self, tenant: str, job_id: str, subject: str, work: Work, also: Callable[[], object]) -> Job:
+    async def _start(
+        self,
+        tenant: str,
+        job_id: str,
+        subject: str,
+        work: Work,
+        also: Callable[[], object],
+        on_failure: OnFailure | None,
+    ) -> Job:
         lease = await self._lease.current()
         job = Job(job_id, tenant, subject, "running", self._records.clock(), lease=lease)
         try:
@@ -216,7 +269,7 @@ class Jobs:
             self._owed.owe((tenant, job.id), partial(self._end, interrupted), error)
             raise
         self._running[job.id] = running
-        running.task = asyncio.create_task(self._run(running, work), name=job.id)
+        running.task = asyncio.create_task(self._run(running, work, on_failure), name=job.id)
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._keep_looking(), name="jobs")
         return job
@@ -227,12 +280,20 @@ class Jobs:
             also()
             return version
 
-    async def _run(self, running: _Running, work: Work) -> None:
+    async def _run(self, running: _Running, work: Work, on_failure: OnFailure | None) -> None:
         clock = self._records.clock
         try:
             running.tell(JobStep("waiting"))
-            async with self._turns:
-                outcome = await work(Progress(running, self._records))
+            of_tenant = self._turns_of_tenants.setdefault(running.job.tenant, asyncio.Semaphore(self._most_at_once))
+            async with of_tenant:
+                progress = Progress(running, self._records, self._turns, self._timeout_s)
+                try:
+                    async with progress.within_time():
+                        outcome = await work(progress)
+                except ToolSearchError as error:
+                    if on_failure is not None:
+                        await on_failure(error, progress)
+                    raise
             ended = running.ended("done", clock(), outcome=outcome)
         except asyncio.CancelledError:
             ended = running.ended("cancelled", clock())

@@ -134,7 +134,12 @@ class ImportSettings(SettingsSection):
 
     max_document_bytes: Count = Field(default=64 * 1024 * 1024, description="Bytes of a document behind a URL.")
     fetch_timeout_s: Seconds = Field(default=60.0, description="How long its server may be silent.")
-    at_once: Count = Field(default=2, description="Imports that one replica runs at the same time; the others wait.")
+    timeout_s: Seconds = Field(default=600.0, description="How long one import may take, however its server answers.")
+    at_once: Count = Field(
+        default=2,
+        description="Imports of one tenant that one replica runs at the same time, and imports of all tenants that it "
+        "reads and writes at the same time; the others wait.",
+    )
 
 
 class HttpToolSettings(SettingsSection):

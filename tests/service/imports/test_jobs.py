@@ -12,7 +12,7 @@ from tests.kit.outage import outage
 from toolsearch.documents.json_values import as_list
 from toolsearch.errors import RecordStoreError, SourceError, StillRunningError, UnknownRecordError
 from toolsearch.service.job_records import JOB, Job, JobRecords, JobStep
-from toolsearch.service.jobs import Jobs, Progress, new_job_id
+from toolsearch.service.jobs import Jobs, Progress, Work, new_job_id
 from toolsearch.service.replica_lease import ReplicaLease
 from toolsearch.storage.records import Record
 from toolsearch.storage.sql.database import Connection
@@ -51,10 +51,12 @@ def storage(tmp_path: Path) -> Storage:
     return SqliteStorage(tmp_path / "records.db")
 
 
-def jobs_in(storage: Storage, clock: Clock, *, at_once: int = 2, look_every_s: float = 1) -> Jobs:
+def jobs_in(
+    storage: Storage, clock: Clock, *, at_once: int = 2, timeout_s: float = 60, look_every_s: float = 1
+) -> Jobs:
     records = JobRecords(storage, clock, retention_s=100)
     lease = ReplicaLease(storage.leases, "only")
-    return Jobs(records, lease, most_at_once=at_once, look_every_s=look_every_s)
+    return Jobs(records, lease, most_at_once=at_once, timeout_s=timeout_s, look_every_s=look_every_s)
 
 
 async def started(jobs: Jobs, work: Steered, tenant: str = "acme") -> Job:
@@ -248,3 +250,69 @@ async def test_jobs_are_forgotten_after_their_time(storage: Storage, clock: Cloc
 
     with pytest.raises(UnknownRecordError):
         await jobs.get("acme", job.id)
+
+
+# One tenant beside others
+
+
+async def test_what_one_tenants_jobs_wait_for_holds_up_no_other_tenant(storage: Storage, clock: Clock) -> None:
+    jobs, slow, quick = jobs_in(storage, clock, at_once=1), Steered(), Steered()
+    await started(jobs, slow, "acme")
+    waiting = await jobs.start("acme", new_job_id(), "catalog/default/second", Steered())
+    quick.may_go_on.set()
+    async with asyncio.timeout(30):
+        ended = await jobs.ended("other", (await started(jobs, quick, "other")).id)
+
+    assert ended.state == "done"
+    assert (await jobs.get("acme", waiting.id)).steps == (JobStep("waiting"),)
+    await jobs.aclose()
+
+
+async def test_no_more_jobs_than_the_most_compute_at_once_whoever_they_belong_to(
+    storage: Storage, clock: Clock
+) -> None:
+    jobs, computing, may_end = jobs_in(storage, clock, at_once=2), list[int](), asyncio.Event()
+
+    def work_of(number: int, asked: asyncio.Event) -> Work:
+        async def work(progress: Progress) -> JsonObject:
+            asked.set()
+            async with progress.computing():
+                computing.append(number)
+                await may_end.wait()
+            return {}
+
+        return work
+
+    begun: list[Job] = []
+    for number in range(3):
+        asked = asyncio.Event()
+        begun.append(await jobs.start(f"tenant {number}", new_job_id(), "catalog/default/x", work_of(number, asked)))
+        await asked.wait()
+    before = list(computing)
+    may_end.set()
+    states = [(await jobs.ended(job.tenant, job.id)).state for job in begun]
+
+    assert (before, computing, states) == ([0, 1], [0, 1, 2], ["done"] * 3)
+
+
+async def test_a_job_that_takes_too_long_fails_and_whoever_keeps_note_is_told(storage: Storage, clock: Clock) -> None:
+    jobs, noted = jobs_in(storage, clock, timeout_s=0.05), list[str]()
+
+    async def note(error: Exception, _: Progress) -> None:
+        noted.append(str(error))
+
+    job = await jobs.start("acme", new_job_id(), "catalog/default/x", Steered(), on_failure=note)
+    ended = await jobs.ended("acme", job.id)
+
+    assert (ended.state, ended.code, noted) == ("failed", "source_error", [ended.error])
+    assert "within 0.05 s" in ended.error
+
+
+async def test_a_job_that_writes_already_is_not_given_up_for_its_time(storage: Storage, clock: Clock) -> None:
+    jobs, work = jobs_in(storage, clock, timeout_s=0.05), Steered()
+    work.is_final = True
+    job = await started(jobs, work)
+    await asyncio.sleep(0.1)
+    work.may_go_on.set()
+
+    assert (await jobs.ended("acme", job.id)).state == "done"

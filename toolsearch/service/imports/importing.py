@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from toolsearch.documents.texts import parse_document
-from toolsearch.errors import SourceError, ToolSearchError
+from toolsearch.errors import SourceError
 from toolsearch.service.imports.exchange import Exchange, Exchanger
 from toolsearch.service.imports.fetching import Fetcher
 from toolsearch.service.imports.noting import Noting
@@ -38,11 +38,14 @@ class Importing:
 
     async def run(self, source: CatalogSource, document: Json, progress: Progress) -> JsonObject:
         """Import *document*, or what the URL of *source* gives if that is None, and note the outcome."""
-        try:
-            return await self._run(source, document, progress)
-        except ToolSearchError as error:
-            await self.noting.failed(source, error, progress)
-            raise
+        url = ""
+        if document is None:
+            progress.at("fetching")
+            secrets = self.noting.sources.secrets_of(source)
+            fetched = await self.fetcher.fetch(secrets.url, secrets.document_headers)
+            document, url = fetched.text, fetched.url
+        async with progress.computing():
+            return await self._import(source, document, url, progress)
 
     async def delete(self, source: CatalogSource) -> int:
         """Delete it with its tools, all or nothing; return how many these were.
@@ -54,8 +57,9 @@ class Importing:
         )
         return len(done.remove)
 
-    async def _run(self, source: CatalogSource, document: Json, progress: Progress) -> JsonObject:
-        read = await self._read(source, document, progress)
+    async def _import(self, source: CatalogSource, document: Json, url: str, progress: Progress) -> JsonObject:
+        progress.at("reading")
+        read = await asyncio.to_thread(_read, source, document, url)
         source = _with_origin(source, read)
         tokens = await self._tokens(read, progress)
         progress.at("checking", total=len(read.rows), refused=len(read.refused))
@@ -74,16 +78,6 @@ class Importing:
             *(source.tenant, source.catalog, source.name), read.rows, planned=plan, also=settle
         )
         return _outcome(written, len(read.refused) + len(written.refused))
-
-    async def _read(self, source: CatalogSource, document: Json, progress: Progress) -> ReadDocument:
-        url = ""
-        if document is None:
-            progress.at("fetching")
-            secrets = self.noting.sources.secrets_of(source)
-            fetched = await self.fetcher.fetch(secrets.url, secrets.document_headers)
-            document, url = fetched.text, fetched.url
-        progress.at("reading")
-        return await asyncio.to_thread(_read, source, document, url)
 
     async def _tokens(self, read: ReadDocument, progress: Progress) -> int:
         """What the definitions cost a model. Thousands of them take seconds."""

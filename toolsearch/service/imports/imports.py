@@ -6,7 +6,13 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from toolsearch.errors import BadSettingError, RecordConflictError, StillRunningError, UnknownRecordError
+from toolsearch.errors import (
+    BadSettingError,
+    RecordConflictError,
+    StillRunningError,
+    ToolSearchError,
+    UnknownRecordError,
+)
 from toolsearch.service.catalogs import CATALOG
 from toolsearch.service.imports.importing import Importing
 from toolsearch.service.imports.noting import Noting
@@ -146,8 +152,11 @@ class Imports:
             nonlocal begun
             begun = self.sources.write(begun)
 
+        async def note(error: ToolSearchError, progress: Progress) -> None:
+            await self._noting.failed(begun, error, progress)
+
         subject = f"catalog/{begun.catalog}/{begun.name}"
-        job = await self.jobs.start(begun.tenant, begun.job, subject, work, also=write)
+        job = await self.jobs.start(begun.tenant, begun.job, subject, work, also=write, on_failure=note)
         return begun, job
 
     async def _stop(self, source: CatalogSource) -> None:

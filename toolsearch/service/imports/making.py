@@ -47,5 +47,10 @@ def make_imports(
         default_counter(),
         require_catalog_with_room,
     )
-    jobs = Jobs(JobRecords(storage, clock, settings.retention.jobs_s), lease, most_at_once=settings.imports.at_once)
+    jobs = Jobs(
+        JobRecords(storage, clock, settings.retention.jobs_s),
+        lease,
+        most_at_once=settings.imports.at_once,
+        timeout_s=settings.imports.timeout_s,
+    )
     return Imports(importing, Connecting(directory, noting, corpora), jobs)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.errors import BadSettingError, SealError, ToolSearchError, UnknownRecordError
+from toolsearch.errors import BadSettingError, SealError, UnknownRecordError
 from toolsearch.gateway.status.snapshot import ServerRow
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
@@ -95,11 +95,7 @@ class Connecting:
             raise
 
     async def _run(self, source: CatalogSource, progress: Progress) -> JsonObject:
-        try:
-            row = await self._listed(source, progress)
-        except ToolSearchError as error:
-            await self.noting.failed(source, error, progress)
-            raise
+        row = await self._listed(source, progress)
         last = LastImport(self.noting.clock(), row.tools, row.tokens, len(row.refused))
         outcome: Mapping[str, Any] = {"tools": row.tools, "held": len(row.held), "refused": len(row.refused)}
         saved = await in_thread(self.noting.done, source, last, row.refused, outcome, progress)
