@@ -181,10 +181,12 @@ async def test_a_jwt_that_is_not_for_us_now_is_refused(claims):
     assert await Issuer(jwk(CURVE, "k1")).verifier().verify(signed(**claims)) is None
 
 
-async def test_clocks_may_differ_by_half_a_minute():
-    verifier = Issuer(jwk(CURVE, "k1")).verifier()
+@pytest.mark.parametrize(("leeway_s", "expected"), [(0, None), (30, "alice")])
+async def test_clocks_may_differ_by_what_a_setting_says(leeway_s, expected):
+    verifier = Issuer(jwk(CURVE, "k1")).verifier(leeway_s=leeway_s)
 
-    assert await subject(verifier, signed(exp=time.time() - 10, nbf=time.time() + 10)) == "alice"
+    for claims in ({"exp": time.time() - 10}, {"nbf": time.time() + 10}):
+        assert await subject(verifier, signed(**claims)) == expected
 
 
 async def test_an_issuer_is_the_same_with_and_without_a_slash():

@@ -1,7 +1,9 @@
 """Callers that an identity provider vouches for."""
 
 import json
+import time
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,33 @@ async def test_a_token_ends_with_its_tenant(kit: ServiceKit, key: ec.EllipticCur
     await kit.service.tenants.delete("acme")
 
     assert (await kit.client(token(key)).get("/v1/me")).status_code == 401
+
+
+async def test_a_key_lasts_no_longer_than_the_token_that_it_is_made_with(
+    kit: ServiceKit, key: ec.EllipticCurvePrivateKey
+) -> None:
+    end_s = int(time.time()) + 60
+    kit.clock.now_s = end_s - 60.0
+    admin = kit.client(token(key, scope="admin", exp=end_s))
+    made = [(await admin.post("/v1/keys", json={"name": "a", **more})).json() for more in ({}, {"expires_in_s": 999})]
+    kit.key("acme", "search")
+    ids = [each.id for each in kit.service.storage.keys.page("acme", limit=9) if each.expires_s is None]
+    rotated = await admin.post(f"/v1/keys/{ids[0]}/rotate", json={})
+    kit.clock.now_s = float(end_s)
+    statuses = [(await kit.client(each["key"]).get("/v1/me")).status_code for each in made]
+
+    assert {datetime.fromisoformat(each["expires_at"]).timestamp() for each in made} == {end_s}
+    assert (rotated.status_code, rotated.json()["code"]) == (403, "more_than_own")
+    assert statuses == [401, 401]
+
+
+@pytest.mark.parametrize(("leeway_s", "status"), [(0, 401), (30, 200)])
+async def test_a_token_ends_at_its_time_unless_a_setting_allows_for_differing_clocks(
+    tmp_path: Path, issued: None, key: ec.EllipticCurvePrivateKey, leeway_s: float, status: int
+) -> None:
+    async with serving(tmp_path, jwt={**SETTINGS, "leeway_s": leeway_s}) as kit:
+        expired = token(key, tenant="default", exp=int(time.time()) - 5)
+        assert (await kit.client(expired).get("/v1/me")).status_code == status
 
 
 async def test_keys_are_accepted_beside_tokens(kit: ServiceKit) -> None:

@@ -15,7 +15,6 @@ from toolsearch.documents.json_values import is_list
 
 logger = logging.getLogger(__name__)
 
-_LEEWAY_S = 30
 _MAX_TOKEN_CHARACTERS = 16_384
 _MAX_SUBJECT_CHARACTERS = 256
 _REQUIRED = ("exp", "iss", "aud", "sub")
@@ -23,15 +22,16 @@ _REQUIRED = ("exp", "iss", "aud", "sub")
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What an accepted JWT says: its subject and its scopes, and all of its claims."""
+    """What an accepted JWT says: its subject and scopes, when it ends in seconds since 1970, and all its claims."""
 
     subject: str
     scopes: tuple[str, ...]
+    end_s: float
     values: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False, compare=False)
 
 
 class JwtVerifier:
-    """Accepts JWTs as *settings* say. Clocks may differ by 30 s. *keys* are the issuer's."""
+    """Accepts JWTs as *settings* say. *keys* are the issuer's."""
 
     def __init__(self, settings: JwtSettings, keys: IssuerKeys | None = None) -> None:
         self._settings = settings
@@ -61,7 +61,7 @@ class JwtVerifier:
             key.key,  # without its "alg", which issuers often leave out; the settings name the algorithms
             algorithms=list(self._settings.algorithms),
             audience=self._settings.audience,
-            leeway=_LEEWAY_S,
+            leeway=self._settings.leeway_s,
             options={"require": list(_REQUIRED)},
         )
         return claims
@@ -72,7 +72,7 @@ class JwtVerifier:
             raise _RefusedError("it is of another issuer")
         if not isinstance(subject, str) or not 0 < len(subject) <= _MAX_SUBJECT_CHARACTERS or not subject.isprintable():
             raise _RefusedError("its subject cannot be used")
-        return Claims(subject, claimed_texts(claims.get("scope", claims.get("scp", ""))), claims)
+        return Claims(subject, claimed_texts(claims.get("scope", claims.get("scp", ""))), float(claims["exp"]), claims)
 
 
 class _RefusedError(Exception):

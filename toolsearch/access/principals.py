@@ -45,6 +45,7 @@ class Grant:
 
     key_id   of an API key, or ``jwt:`` and the subject; "" of a token of the configuration
     session  the only session that it is good for; "": it is not bound to one
+    end_s    when it is not accepted any more, in seconds since 1970; None: never
     """
 
     principal: Principal
@@ -52,6 +53,7 @@ class Grant:
     is_operator: bool = False
     key_id: str = ""
     session: str = ""
+    end_s: float | None = None
 
 
 class PrincipalDirectory(Protocol):

@@ -63,6 +63,9 @@ class JwtSettings(SettingsSection):
     algorithms: tuple[SignatureAlgorithm, ...] = Field(
         default=("RS256", "ES256"), min_length=1, description="Algorithms that a token may be signed with."
     )
+    leeway_s: float = Field(
+        default=0.0, ge=0, le=300, description="Seconds by which the issuer's clock and this one may differ."
+    )
     required_scopes: tuple[str, ...] = Field(default=(), description="Scopes that a token must have.")
     resource: str | None = Field(default=None, description="The URL that clients reach us by; none: the audience.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from fastapi import Request
@@ -24,6 +24,7 @@ class ServiceCaller:
     is_operator: bool = False
     session: str = ""  # the only session that the credential is good for; "": it is not bound to one
     request_id: str = ""
+    end_s: float | None = field(default=None, compare=False)  # as in `Grant`; a renewed token is the same caller
 
     @property
     def tenant(self) -> str:
@@ -31,7 +32,8 @@ class ServiceCaller:
 
     @classmethod
     def of(cls, grant: Grant, request_id: str = "") -> ServiceCaller:
-        return cls(grant.principal, frozenset(grant.scopes), grant.key_id, grant.is_operator, grant.session, request_id)
+        scopes = frozenset(grant.scopes)
+        return cls(grant.principal, scopes, grant.key_id, grant.is_operator, grant.session, request_id, grant.end_s)
 
     def require(self, scope: Scope) -> None:
         """Raises NotPermittedError."""

@@ -37,6 +37,7 @@ class IssuedTokens:
             audience=settings.audience,
             jwks_url=settings.jwks_url,
             algorithms=settings.algorithms,
+            leeway_s=settings.leeway_s,
         )
         return cls(JwtVerifier(verified), settings, tenants)
 
@@ -46,7 +47,7 @@ class IssuedTokens:
         tenant = _at(claims.values, self.settings.tenant_claim) if claims else None
         if claims is None or not isinstance(tenant, str) or not await self.tenants.exists(tenant):
             return None
-        return Grant(Principal(tenant), self._scopes(claims), key_id=f"{_BY_JWT}{claims.subject}")
+        return Grant(Principal(tenant), self._scopes(claims), key_id=f"{_BY_JWT}{claims.subject}", end_s=claims.end_s)
 
     def _scopes(self, claims: Claims) -> tuple[str, ...]:
         start = self.settings.scope_prefix

@@ -138,12 +138,6 @@ class Keys:
             self.make, tenant, name, scopes, allow=allow, deny=deny, expires_s=expires_s, is_operator=is_operator
         )
 
-    async def end_s(self, tenant: str, key_id: str) -> float | None:
-        """When that key will not be accepted any more; None: never, or it is no key but a token of an issuer."""
-        key = await asyncio.to_thread(self._store.get, tenant, key_id)
-        ends_s = (key.expires_s, key.revoked_s) if key else ()
-        return min((end_s for end_s in ends_s if end_s is not None), default=None)
-
     async def rotate(self, old: StoredKey, *, overlap_s: float) -> tuple[str, StoredKey]:
         """Return a new key that allows what *old* does, and owns the same; *old* is accepted for *overlap_s* seconds
         more.
@@ -237,4 +231,6 @@ def _first_key(records: RecordStore, tenant: str, key_id: str, *, at_s: float) -
 def _granted(key: StoredKey | None, now_s: float) -> Grant | None:
     if key is None or not key.is_accepted(now_s):
         return None
-    return Grant(Principal(key.tenant, Reach.parse(key.allow, key.deny)), key.scopes, key.is_operator, key.id)
+    principal = Principal(key.tenant, Reach.parse(key.allow, key.deny))
+    end_s = min((each for each in (key.expires_s, key.revoked_s) if each is not None), default=None)
+    return Grant(principal, key.scopes, key.is_operator, key.id, end_s=end_s)

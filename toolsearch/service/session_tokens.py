@@ -61,7 +61,7 @@ class SessionTokens:
         if grant is None:
             return None
         scopes = tuple(scope for scope in _SCOPES if includes(frozenset(grant.scopes), scope))
-        return Grant(grant.principal, scopes, key_id=grant.key_id, session=claims["sub"])
+        return Grant(grant.principal, scopes, key_id=grant.key_id, session=claims["sub"], end_s=float(claims["exp"]))
 
     def _claims(self, token: str) -> dict[str, Any] | None:
         if len(token) > _MAX_CHARACTERS:

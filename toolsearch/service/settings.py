@@ -113,6 +113,9 @@ class ServiceJwtSettings(SettingsSection):
     algorithms: Annotated[tuple[SignatureAlgorithm, ...], Field(min_length=1)] = Field(
         default=("RS256", "ES256"), description="Algorithms that a token may be signed with."
     )
+    leeway_s: float = Field(
+        default=0.0, ge=0, le=300, description="Seconds by which the issuer's clock and this one may differ."
+    )
     tenant_claim: str = Field(default="tenant", min_length=1, description="The claim with the name of the tenant.")
     scopes_claim: str = Field(default="scope", min_length=1, description="The claim with the scopes.")
     scope_prefix: str = Field(default="", description="How scopes of this service begin there, such as toolsearch:.")

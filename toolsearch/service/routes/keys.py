@@ -69,7 +69,7 @@ async def get(key_id: str, service: _Service, caller: _Admin) -> KeyBody:
 async def rotate(key_id: str, body: Rotation, service: _Service, caller: _Admin) -> KeyMade:
     """The new key allows the same. The old one is accepted for *overlap_s* seconds more."""
     old = await service.keys.get(caller.tenant, key_id)
-    require_no_more(caller, await _own_end_s(service, caller), old)
+    require_no_more(caller, caller.end_s, old)
     await service.limits.require_room(caller.tenant, "keys")
     return key_made(*await service.keys.rotate(old, overlap_s=body.overlap_s))
 
@@ -97,17 +97,12 @@ async def make_key(
     require_scopes(caller, body.scopes)
     allow, deny = bounded_rules(caller.principal.reach, body.allow, body.deny)
     end_s = service.clock() + body.expires_in_s if body.expires_in_s is not None else None
-    expires_s = bounded_end_s(await _own_end_s(service, caller), end_s)
+    expires_s = bounded_end_s(caller.end_s, end_s)
     await service.limits.require_room(tenant, "keys")
     made = await service.keys.issue(
         tenant, body.name, body.scopes, allow=allow, deny=deny, expires_s=expires_s, is_operator=is_operator
     )
     return key_made(*made)
-
-
-async def _own_end_s(service: Service, caller: ServiceCaller) -> float | None:
-    """When the caller's own key expires; None: never, or it is no key but a token of an issuer."""
-    return await service.keys.end_s(caller.tenant, caller.key_id)
 
 
 def key_body(key: StoredKey) -> KeyBody:
