@@ -9,6 +9,7 @@ from typing import Final
 
 from toolsearch.errors import StorageError
 from toolsearch.storage.records import THE_SERVICE, RecordStore
+from toolsearch.tools.json_types import Json
 
 READINESS: Final = "readiness"  # the kind of the record that is written, one for each replica
 _KEPT_S: Final = 60.0
@@ -40,10 +41,10 @@ class Readiness:
             return self._status
 
     def _look(self) -> str:
-        now_s = self._clock()
+        now_s, document = self._clock(), dict[str, Json]()
         try:
             self._records.put(
-                *(THE_SERVICE, READINESS, self._replica, {}), over=None, at_s=now_s, expires_s=now_s + _KEPT_S
+                *(THE_SERVICE, READINESS, self._replica, document), over=None, at_s=now_s, expires_s=now_s + _KEPT_S
             )
         except StorageError as error:
             if error.retry_after_s is not None:
