@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks import gateway_faults, growth, large, pgvector, prompt_cache
 from benchmarks.figure_tables import markdown_table
 from benchmarks.pages.quality import Tables
+from toolsearch.wire.formats import TOOL_FORMATS
 
 Row = Mapping[str, Any]
 
@@ -104,6 +105,32 @@ def clients_search(figures: Mapping[str, Mapping[str, float]]) -> Tables:
     columns = ["", "servers attached directly", "`whole`", "the gateway's search"]
     rows = [[name, *(f"{found[way]:.3f}" for way in ("direct", "whole", "fixed"))] for name, found in figures.items()]
     return {"clients, search": markdown_table(columns, rows)}
+
+
+def wild(figures: Mapping[str, Row]) -> Tables:
+    """The sums: of a list of which nobody is to look at single servers, they are all that is told."""
+    columns = ["", "loaded", "tools", "refused", "cut names", *TOOL_FORMATS, "held by the scan", "get requests"]
+    rows = [
+        [
+            name,
+            found["sum"]["name"],
+            *(f"{found['sum'][what]:,}" for what in ("tools", "refused", "cut")),
+            *(f"{found['sum']['listed'][wire]:,} / {found['sum']['sent'][wire]:,}" for wire in TOOL_FORMATS),
+            *(f"{found['sum'][what]:,}" for what in ("held", "found")),
+        ]
+        for name, found in figures.items()
+    ]
+    return {"wild": markdown_table(columns, rows)}
+
+
+def scanning(figures: Mapping[str, Row]) -> Tables:
+    columns = ["", "poisoned texts", "held", "harmless texts", "held"]
+    rows = [[name, *_held(found["poisoned"]), *_held(found["harmless"])] for name, found in figures.items()]
+    return {"scanning": markdown_table(columns, [row for row in rows if not row[0].startswith("technique")])}
+
+
+def _held(texts: Row) -> list[str]:
+    return [f"{texts['texts']:,}", f"{100 * texts['held']:.0f}%"] if texts["texts"] else ["", ""]
 
 
 def gateway_start(figures: Mapping[str, Mapping[str, float]]) -> Tables:

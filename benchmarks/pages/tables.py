@@ -43,6 +43,8 @@ OF_FILE: Final[Mapping[str, Callable[[Any], Tables]]] = {
     "gateway_faults": costs.faults,
     "clients": costs.clients,
     "clients_search": costs.clients_search,
+    "wild": costs.wild,
+    "scanning": costs.scanning,
     "gateway_start": costs.gateway_start,
     "gateway_load": costs.gateway_load,
     "service_stores": service_load.stored_tables,

@@ -240,6 +240,29 @@ QUESTIONS: Final[Sequence[Question]] = (
         compared=(Compared("*", "higher", is_exact=True),),
     ),
     Question(
+        "wild",
+        "What becomes of real MCP servers and OpenAPI documents that nobody has prepared?",
+        cpu_minutes=15,
+        needs=(_TESTS, _GATEWAY, program("npm")),
+        arguments=("--lists", "servers,documents,report"),
+        compared=(
+            Compared("*/sum/refused", is_exact=True),
+            Compared("*/sum/cut", is_exact=True),
+            Compared("*/sum/held", is_exact=True),
+            Compared("*/sum/sent/*", "higher", is_exact=True),
+            Compared("*/sum/found", "higher", is_exact=True),
+        ),
+    ),
+    Question(
+        "scanning",
+        "How many texts of attackers does the scan hold, and how many harmless ones? 1,320 texts in 20 languages",
+        cpu_minutes=0.1,
+        compared=(
+            Compared("*/poisoned/held", "higher", is_exact=True),
+            Compared("*/harmless/held", is_exact=True),
+        ),
+    ),
+    Question(
         "gateway_start",
         "How long does a client wait for its first list? Wall time from the start of the process, over stdio",
         cpu_minutes=2,
