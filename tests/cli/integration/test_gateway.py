@@ -227,10 +227,11 @@ def test_where_nobody_can_answer_approve_says_what_to_do_and_decides_nothing(run
 
 
 def test_ctrl_c_at_the_question_is_told_as_that(run, held, monkeypatch):
-    def interrupted(prompt: str) -> str:
-        raise KeyboardInterrupt
+    class Interrupted(io.StringIO):
+        def readline(self, _: int | None = -1) -> str:
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr("builtins.input", interrupted)
+    monkeypatch.setattr("sys.stdin", Interrupted())
 
     ran = run("approve", "sums__add", "--config", held)
 
