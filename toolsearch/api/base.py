@@ -15,7 +15,7 @@ def _number(value: object) -> object:
     return value
 
 
-SearchLimit = Annotated[int, BeforeValidator(_number), Field(ge=1, le=100)]
+SearchLimit = Annotated[int, Field(ge=1, le=100), BeforeValidator(_number)]
 
 
 class RequestBody(BaseModel):
