@@ -201,7 +201,7 @@ def test_nothing_found_is_exit_code_1_and_says_so_on_stderr(indexed):
         (
             ["call", "statistics__mean", '{"data": []}'],
             1,
-            "error [tool_failed]: StatisticsError: mean requires at least one data point",
+            "error [tool_failed]: mean requires at least one data point",
         ),
         (["call", "forecast"], 1, "error [tool_failed]: the tool 'forecast' can be found, but not called"),
         (["serach"], 2, "error [usage]: No such command 'serach'. Did you mean 'search'"),
