@@ -18,19 +18,11 @@ from tests.kit.loopback.prompt_cache import PromptCache
 from tests.kit.loopback.script import Failure, Raw, RefusedError, Reply
 from tests.kit.loopback.seen import Seen, seen_in
 from tests.kit.loopback.sse import event
-from tests.kit.strict import anthropic_messages as strict_messages
-from tests.kit.strict import openai_chat as strict_chat
-from tests.kit.strict import openai_responses as strict_responses
 
 DIALECTS: dict[str, ModuleType] = {
     "/v1/chat/completions": openai_chat,
     "/v1/responses": openai_responses,
     "/v1/messages": anthropic_messages,
-}
-JUDGES: dict[str, ModuleType] = {
-    "/v1/chat/completions": strict_chat,
-    "/v1/responses": strict_responses,
-    "/v1/messages": strict_messages,
 }
 _COUNTED = {"input_tokens": 10, "totalTokens": 10}  # to whoever wants to know before it asks, in either dialect
 _MODELS = {"object": "list", "data": [{"id": "m", "object": "model", "type": "model", "display_name": "m"}]}
@@ -116,11 +108,6 @@ def _name(tool: dict[str, Any]) -> str:
     return tool.get("name") or tool.get("function", {}).get("name") or tool["type"]
 
 
-def _judge(path: str, body: dict[str, Any]) -> None:
-    if wrong := JUDGES[path].problems(body):
-        raise RefusedError("; ".join(wrong))
-
-
 class _Handler(BaseHTTPRequestHandler):
     server: LoopbackApi
     protocol_version = "HTTP/1.1"
@@ -147,8 +134,6 @@ class _Handler(BaseHTTPRequestHandler):
             with self.server.lock:
                 request = Request(path, headers, body, time.monotonic())
                 self.server.requests.append(request)
-                if self.server.is_strict:
-                    _judge(path, body)
                 reply, message = self._answer(dialect, request)
         except RefusedError as refused:
             self.server.refusals.append(refused.message)
