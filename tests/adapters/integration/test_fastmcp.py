@@ -6,7 +6,7 @@ from tests.adapters.inside.toolbox import LOST, WISHES
 from tests.kit.adapter_pages import PAGES, assert_runs
 
 SEARCH, CALL = "toolSearchTool", "callTool"
-FAILED = ["ToolError: Error calling tool 'schedule_exam': there is no exam 'lost'", True]
+FAILED = ["Error calling tool 'schedule_exam': there is no exam 'lost'", True]
 TOLD = {
     user: [FAILED if wish.id == LOST else [f"{wish.name} has run for 7", False] for wish in wishes]
     for user, wishes in WISHES.items()
