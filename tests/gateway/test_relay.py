@@ -104,14 +104,13 @@ async def test_an_older_client_cannot_hand_a_server_answers_that_it_has_not_aske
     assert server.sent == [CALL]
 
 
-async def test_a_refusal_keeps_its_code_and_data_but_for_the_servers_own_secrets():
-    refusal = MCPError(-32099, 'the key p"w is bad', {"keys": ['p"w', 1, None]})
+async def test_a_refusal_keeps_its_code_and_data():
     with pytest.raises(MCPError) as refused:
-        await relay(Server(refusal), secrets={"it": ['p"w']}).send(
+        await relay(Server(MCPError(-32099, "the key is bad", {"keys": [1, None]}))).send(
             Caller(LOCAL, Era.MODERN), "it", "tools/call", CALL, Client(), admitted
         )
     error = refused.value.error
-    assert (error.code, error.message, error.data) == (-32099, "the key *** is bad", {"keys": ["***", 1, None]})
+    assert (error.code, error.message, error.data) == (-32099, "the key is bad", {"keys": [1, None]})
 
 
 def test_an_older_client_gets_all_but_what_its_versions_do_not_have():

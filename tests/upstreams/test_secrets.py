@@ -57,6 +57,23 @@ def test_ordinary_arguments_can_be_read_in_messages(args):
     assert redacted(text, hidden(*args)) == text
 
 
+def test_results_hide_what_has_a_telling_name_or_look_and_keep_folders_names_and_modes():
+    local = server(
+        command="x",
+        args=["--token", "blue-sky", "postgres://ann:red-sky@db/x?sslmode=require"],
+        env={"GITHUB_TOKEN": "green-sky", "GIT_AUTHOR_NAME": "Ann Smith", "KEYBOARD": "qwertz", "FOLDER": "/home/ann"},
+    )
+    web = server(
+        url="https://h/mcp?project=sunrise&api_key=grey-sky",
+        headers={"Authorization": "Bearer pink-sky", "X-Team": "sunset", "X-Id": "0123456789abcdef01234567"},
+    )
+
+    assert {"blue-sky", "red-sky", "green-sky"} <= local.certain_secrets <= local.secrets
+    assert {"grey-sky", "pink-sky", "0123456789abcdef01234567"} <= web.certain_secrets <= web.secrets
+    shown = "require Ann Smith qwertz /home/ann sunrise sunset"
+    assert redacted(shown, local.certain_secrets | web.certain_secrets) == shown
+
+
 def test_a_command_line_in_place_of_a_command_hides_its_secrets_too():
     assert server(command="npx -y server --api-key blue-sky").secrets == {"blue-sky"}
 

@@ -5,9 +5,10 @@ from typing import Any
 import anyio
 import pytest
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+from mcp.types import ErrorData, JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from tests.kit.clock import Clock
+from toolsearch.upstreams.config import read_mcp_config
 from toolsearch.upstreams.streams import PacedReading
 
 ANSWER = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
@@ -47,9 +48,10 @@ class Arriving:
         return item
 
 
-def paced(*items: SessionMessage | Exception) -> PacedReading:
+def paced(*items: SessionMessage | Exception, **entry: object) -> PacedReading:
+    (server,) = read_mcp_config({"mcpServers": {"s": {"command": "x", **entry}}}, {}).servers
     reading: Any = Arriving(*items)
-    return PacedReading(reading)
+    return PacedReading(reading, server)
 
 
 def told(method: str, **params: Any) -> SessionMessage:
@@ -112,3 +114,30 @@ async def test_requests_without_end_are_held_only_so_far_and_are_handed_on_in_or
     assert clock.slept == [1.0]
     received += [await reading.receive() for _ in range(999)]
     assert received == requests[:1_500]
+
+
+def answered(**result: Any) -> SessionMessage:
+    return SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result=result))
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        (answered(text='key p"w-123', keys={'p"w-123': [7]}), answered(text="key ***", keys={"***": [7]})),
+        (told("message", data=['p"w-123']), told("message", data=["***"])),
+    ],
+)
+async def test_a_secret_is_shown_in_nothing_that_its_server_sends(said, heard):
+    """By the keys of objects neither; and what is no certain secret, such as a folder or a number, stays."""
+    assert await all_of(paced(said, env={"API_KEY": 'p"w-123'})) == [heard]
+    assert await all_of(paced(said, env={"FOLDER": 'p"w-123', "AUTHOR": "key p", "KEY": "7"})) == [said]
+
+
+async def test_a_refusal_shows_nothing_of_its_servers_settings():
+    """It is a text for people, in which a word too many is no loss."""
+
+    def refused(message: str, data: Any) -> SessionMessage:
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=1, error=ErrorData(code=-1, message=message, data=data)))
+
+    said = refused("blue-sky is bad", {"keys": ["blue-sky", 1, None]})
+    assert await all_of(paced(said, env={"PLACE": "blue-sky"})) == [refused("*** is bad", {"keys": ["***", 1, None]})]

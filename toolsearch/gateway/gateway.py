@@ -127,7 +127,6 @@ class Gateway:
             self.upstreams,
             StateSeal(os.urandom(32), clock),  # so only this process accepts the states that it has sealed
             links,
-            secrets=self._servers.secrets,
             inspect=marked if settings.trust.results == "flag" else None,
             before=self._servers.follow_decisions if asks_gate else None,
         )

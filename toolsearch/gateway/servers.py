@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 from toolsearch.errors import BadSettingError, ToolSearchError
@@ -24,7 +24,7 @@ UpstreamFactory: TypeAlias = Callable[[UpstreamSettings, UpstreamSinks], Upstrea
 
 
 class Servers:
-    """To be used from one event loop. `upstreams` and `secrets` may be held: they change in place.
+    """To be used from one event loop. `upstreams` may be held: it changes in place.
 
     on_listed   awaited with the name of a server when its tools have been judged, or judged again
     on_updated  called with a server and the URI of a subscribed resource that has changed
@@ -53,7 +53,6 @@ class Servers:
         self._sinks = UpstreamSinks(self._listed, self._state_changed, on_updated)
         self._settings: dict[str, UpstreamSettings] = {}
         self.upstreams: dict[str, Upstream] = {}
-        self.secrets: dict[str, Collection[str]] = {}  # of each server, its credentials among them
         self._log_guard = LogGuard(())
         self._following: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
@@ -130,12 +129,11 @@ class Servers:
         await self._registry.withdraw(name)
         self._on_removed(name)
         await upstream.aclose()
-        self.secrets.pop(name, None)
 
     def _take(self, settings: UpstreamSettings) -> Upstream:
-        name, secrets = settings.name, settings.server.secrets
-        self._log_guard.hide(secrets)
-        self._settings[name], self.secrets[name] = settings, secrets
+        name = settings.name
+        self._log_guard.hide(settings.server.secrets)
+        self._settings[name] = settings
         upstream = self.upstreams[name] = self._make(settings, self._sinks)
         return upstream
 

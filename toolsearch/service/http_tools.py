@@ -23,7 +23,7 @@ from toolsearch.tools.blocks import text_block
 from toolsearch.tools.definition import ToolCallback
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.output import ToolOutput
-from toolsearch.upstreams.secrets import redacted
+from toolsearch.upstreams.secrets import redacted, redacted_json
 
 _MOST_REDIRECTS: Final = 3
 _FOLLOWED: Final = ("GET", "HEAD")  # a redirected POST may have had its effect
@@ -113,10 +113,11 @@ def read_answer(status: int, media_type: str, body: bytes, hidden: frozenset[str
     is_text = kind.startswith("text/") or kind.endswith(("json", "xml")) or not kind
     if not is_text and status < HTTPStatus.BAD_REQUEST:
         return body or _said(status, "")
-    text = redacted(body.decode("utf-8", "replace"), hidden)
+    plain = body.decode("utf-8", "replace")
+    text = redacted(plain, hidden)
     if status >= HTTPStatus.MULTIPLE_CHOICES:
         return ToolOutput((text_block(_said(status, text)),), is_error=True)
-    structured = _json(text) if kind.endswith("json") else None
+    structured = redacted_json(_json(plain), hidden) if kind.endswith("json") else None
     if structured is not None and status == HTTPStatus.OK:
         return structured
     return ToolOutput((text_block(text if status == HTTPStatus.OK and text else _said(status, text)),), structured)

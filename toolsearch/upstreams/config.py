@@ -19,6 +19,7 @@ from toolsearch.tools.naming import did_you_mean
 from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.secrets import (
     as_secrets,
+    certain_secrets,
     keys_in,
     secrets_of_arguments,
     secrets_of_headers,
@@ -43,8 +44,9 @@ _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTAL
 class StdioServer:
     """A server that is a child process. *env* comes on top of a small safe default, not of our whole environment.
 
-    credentials  what may change without making this another server: the values of *env* and what came from ours
-    secrets      what no message may show; also what looks like a secret in *args*
+    credentials      what may change without making this another server: the values of *env* and what came from ours
+    secrets          what no message may show; also what looks like a secret in *args*
+    certain_secrets  those that nothing it sends may show either: they are secret by their name or look
     """
 
     name: str
@@ -55,6 +57,7 @@ class StdioServer:
     mode: Mode = "auto"
     credentials: frozenset[str] = field(default=frozenset(), repr=False)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    certain_secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
     transport = "stdio"
 
@@ -63,9 +66,10 @@ class StdioServer:
 class HttpServer:
     """A server behind a URL that speaks streamable HTTP, or the older HTTP with server-sent events.
 
-    credentials    what may change without making this another server
-    secrets        what no message may show; also what looks like a secret in *url*
-    kind_is_given  by the configuration; if not, a server that takes no POST is tried with the older one
+    credentials      what may change without making this another server
+    secrets          what no message may show; also what looks like a secret in *url*
+    certain_secrets  those that nothing it sends may show either: they are secret by their name or look
+    kind_is_given    by the configuration; if not, a server that takes no POST is tried with the older one
     """
 
     name: str
@@ -74,6 +78,7 @@ class HttpServer:
     mode: Mode = "auto"
     credentials: frozenset[str] = field(default=frozenset(), repr=False)
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    certain_secrets: frozenset[str] = field(default=frozenset(), repr=False)
     kind: HttpKind = "http"
     kind_is_given: bool = False
 
@@ -207,6 +212,8 @@ def _read_stdio(name: str, fields: JsonObject, expand: _Expansion) -> StdioServe
     env = _texts(fields, "env", expand)
     args = tuple(expand(arg) for arg in args)
     credentials = as_secrets(env.values(), expand.used)
+    words = [*command.split(), *args]
+    certain = as_secrets(certain_secrets(words, env))
     return StdioServer(
         name,
         command,
@@ -215,7 +222,8 @@ def _read_stdio(name: str, fields: JsonObject, expand: _Expansion) -> StdioServe
         cwd=_text(fields, "cwd", expand) if fields.get("cwd") is not None else None,
         mode=_mode(fields),
         credentials=credentials,
-        secrets=credentials | as_secrets(secrets_of_arguments([*command.split(), *args])),
+        secrets=credentials | certain | as_secrets(secrets_of_arguments(words)),
+        certain_secrets=certain,
     )
 
 
@@ -230,13 +238,15 @@ def _read_http(name: str, fields: JsonObject, expand: _Expansion) -> HttpServer:
         raise _UnusableServerError(f"{key!r} must start with http:// or https:// and name a host")
     headers = _texts(fields, "headers", expand)
     credentials = as_secrets(secrets_of_headers(headers), secrets_of_url(url), expand.used)
+    certain = as_secrets(certain_secrets([url], headers))
     return HttpServer(
         name,
         url,
         headers=headers,
         mode=_mode(fields),
         credentials=credentials,
-        secrets=credentials | as_secrets(keys_in(parts.path)),
+        secrets=credentials | certain | as_secrets(keys_in(parts.path)),
+        certain_secrets=certain,
         kind="sse" if fields.get("type") == "sse" else "http",
         kind_is_given="type" in fields or key == _GEMINI_URL,
     )

@@ -16,7 +16,6 @@ from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.output import ToolOutput
 from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.interface import UpstreamRequest, UpstreamSinks
-from toolsearch.upstreams.secrets import redacted
 from toolsearch.upstreams.settings import UpstreamSettings
 from toolsearch.wire.mcp.envelope import asks_for_input
 from toolsearch.wire.mcp.methods import CALL_TOOL
@@ -38,7 +37,6 @@ class UpstreamPool:
     def __init__(self, settings: Sequence[UpstreamSettings], sinks: UpstreamSinks) -> None:
         self._settings = settings
         self._sinks = sinks
-        self._secrets = {each.name: each.server.secrets for each in settings}
         self._starting = threading.Lock()
         self._prepare()
         self._thread.start()
@@ -76,8 +74,7 @@ class UpstreamPool:
         try:
             raw = await asyncio.wrap_future(self.submit(self.upstreams[server].request(request)))
         except MCPError as error:
-            text = redacted(error.message, self._secrets[server])
-            raise ToolExecutionError(f"MCP server {server!r} refused the call of {tool!r}: {text}") from error
+            raise ToolExecutionError(f"MCP server {server!r} refused the call of {tool!r}: {error.message}") from error
         if asks_for_input(raw):
             text = f"{tool!r} of MCP server {server!r} wants to ask the user, which is not possible here"
             raise ToolExecutionError(text)

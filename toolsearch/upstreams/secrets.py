@@ -1,25 +1,34 @@
 """Finds the secrets in a server's entry, which no message may show. Many are written into arguments and addresses.
 
 What is meant as a secret is told by where it stands (``--api-key X``, ``PASSWORD=X``, ``Authorization: X``, in an
-address), or, elsewhere, by how it looks. A word too many is a ``***`` too many; a word too few is a leak.
+address), or, elsewhere, by how it looks. In a message a word too many is a ``***`` too many; a word too few is a leak.
+In a result a word too many is lost data, so only what is certainly a secret is taken out of results.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.tools.json_types import Json
 
 _SHORTEST = 6  # shorter values, such as "1" or "true", would tear up every message they are cut out of
 _SHORTEST_KEY = 20  # characters of a word that looks like a key by itself
 _TELLING = re.compile(
-    r"token|key|secret|passw|passphrase|pwd|credential|auth|bearer|cookie|header|dsn|(^|[-_])pat$|^H$", re.IGNORECASE
+    r"token(?!i[sz])|key(?!board|cloak|word|note|space|frame)|secret|passw|passphrase|pwd|credential|auth(?!or(?!i))"
+    r"|bearer|cookie|header|dsn|(^|[-_])pat$|^H$",
+    re.IGNORECASE,
 )
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _PREFIXES = re.compile(  # of keys that their makers have given a look of their own
     r"(sk|pk|rk)[-_]|gh[opusr]_|github_pat_|glpat-|xox[a-z]-|AKIA|ASIA|AIza|hf_|npm_|pypi-|eyJ|ya29\.|dop_v1_|shpat_"
 )
+_OfUrl: TypeAlias = Callable[[str], list[str]]
 _BETWEEN_WORDS = re.compile(r"[^A-Za-z0-9_+~-]+")
 
 
@@ -31,13 +40,28 @@ def as_secrets(*groups: Iterable[str]) -> frozenset[str]:
 
 
 def secrets_of_arguments(arguments: Iterable[str]) -> list[str]:
-    """What stands after a telling option, or after a telling name in the same argument, and what looks like a key."""
+    """What stands after a telling option, or after a telling name in the same argument, what an address asks for, and
+    what looks like a key.
+    """
+    return _in_arguments(arguments, secrets_of_url)
+
+
+def certain_secrets(arguments: Iterable[str], *named: Mapping[str, str]) -> list[str]:
+    """The same of *arguments*, and of *named*, such as headers or variables; of what an address asks for only what has
+    a telling name. A folder or the name of a project is not among these.
+    """
+    return _in_arguments(
+        [*arguments, *(f"{key}={value}" for each in named for key, value in each.items())], _sure_of_url
+    )
+
+
+def _in_arguments(arguments: Iterable[str], of_url: _OfUrl) -> list[str]:
     found: list[str] = []
     option = ""
     for argument in arguments:
         if is_telling(option) and not argument.startswith("-"):
             found += _with_words(argument)
-        found += _in_text(argument)
+        found += _in_text(argument, of_url)
         option = argument.lstrip("-") if argument.startswith("-") and "=" not in argument else ""
     return found
 
@@ -54,6 +78,12 @@ def secrets_of_url(url: str) -> list[str]:
     return [value for _, value in parse_qsl(parts.query)] + [password, unquote(password)]
 
 
+def _sure_of_url(url: str) -> list[str]:
+    parts = urlsplit(url)
+    password = parts.password or ""
+    return [value for name, value in parse_qsl(parts.query) if is_telling(name)] + [password, unquote(password)]
+
+
 def keys_in(text: str) -> list[str]:
     """The words of *text* that look as if a machine had made them, wherever they stand."""
     return list(filter(_looks_like_key, _BETWEEN_WORDS.split(text)))
@@ -64,11 +94,11 @@ def is_telling(name: str) -> bool:
     return _TELLING.search(name.strip().lstrip("-")) is not None
 
 
-def _in_text(text: str) -> Iterator[str]:
+def _in_text(text: str, of_url: _OfUrl) -> Iterator[str]:
     """What one argument has of secrets: ``--token=X``, ``KEY=X``, ``Header: X``, in an address, or by its looks."""
     for url in _URL.findall(text):
         with suppress(ValueError):  # no address, for all its looks
-            yield from secrets_of_url(url)
+            yield from of_url(url)
     for sign in ("=", ":"):
         name, found, value = text.partition(sign)
         if found and is_telling(name):
@@ -96,3 +126,23 @@ def redacted(text: str, secrets: Collection[str]) -> str:
     for secret in sorted(secrets, key=lambda value: (-len(value), value)):
         text = text.replace(secret, "***")
     return text
+
+
+def redacted_json(value: Json, secrets: Collection[str]) -> Json:
+    """Return *value* with every secret in its texts and keys made ``***``; numbers stay as they are."""
+    if not secrets:
+        return value
+    written = json.dumps(value, ensure_ascii=False)
+    if not any(json.dumps(secret, ensure_ascii=False)[1:-1] in written for secret in secrets):
+        return value
+    return _redacted_within(value, secrets)
+
+
+def _redacted_within(value: Json, secrets: Collection[str]) -> Json:
+    if isinstance(value, str):
+        return redacted(value, secrets)
+    if is_object(value):
+        return {redacted(key, secrets): _redacted_within(each, secrets) for key, each in value.items()}
+    if is_list(value):
+        return [_redacted_within(each, secrets) for each in value]
+    return value

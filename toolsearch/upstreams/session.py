@@ -164,7 +164,7 @@ async def open_session(
     """
     async with AsyncExitStack() as stack:
         reading, writing = await stack.enter_async_context(_streams(server, stderr, auth, open_transport))
-        dispatcher = _RawResultsDispatcher(PacedReading(reading), writing, parameter_headers)
+        dispatcher = _RawResultsDispatcher(PacedReading(reading, server), writing, parameter_headers)
         peer = peer or SessionPeer()
         client_session = ClientSession(
             dispatcher=dispatcher,

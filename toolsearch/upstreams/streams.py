@@ -1,8 +1,11 @@
-"""The two streams of messages that a transport gives a session, with a limit on unrequested messages."""
+"""The two streams of messages that a transport gives a session. What a server sends is limited, and shows none of the
+secrets that it was given.
+"""
 
 from __future__ import annotations
 
 from contextvars import Context
+from dataclasses import replace
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -10,6 +13,9 @@ import anyio
 from mcp.client._transport import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
+
+from toolsearch.upstreams.config import McpServer
+from toolsearch.upstreams.secrets import redacted, redacted_json
 
 Reading: TypeAlias = ReadStream[SessionMessage | Exception]
 Streams: TypeAlias = tuple[Reading, WriteStream[SessionMessage]]
@@ -26,10 +32,13 @@ class PacedReading:
     Answers are never delayed by these. Beyond the limit, log messages, progress and junk are dropped; the rest is
     passed on in the next second, equal notifications once. Reading stops at 5,000 messages a second, so that the server
     has to wait; this delays its own answers and no other server's.
+
+    Whatever *server* sends has its secrets made ``***``: results, listings, questions, notifications and errors.
     """
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Reading, server: McpServer) -> None:
         self._reading = reading
+        self._server = server
         self._second_ends_at = 0.0
         self._read = 0  # in this second, as is the next
         self._handed_on = 0
@@ -58,10 +67,26 @@ class PacedReading:
     async def _arriving(self) -> SessionMessage | Exception | None:
         """The next message, or None when it is time for one that was held back."""
         if not self._held:
-            return await self._reading.receive()
+            return self._without_secrets(await self._reading.receive())
         with anyio.move_on_after(self._left_s):
-            return await self._reading.receive()
+            return self._without_secrets(await self._reading.receive())
         return None
+
+    def _without_secrets(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        secrets = self._server.certain_secrets
+        if isinstance(item, Exception) or not self._server.secrets:
+            return item
+        message = item.message
+        if isinstance(message, JSONRPCError):  # a text for people, in which a word too many is no loss
+            text, data = redacted(message.error.message, self._server.secrets), message.error.data
+            error = message.error.model_copy(
+                update={"message": text, "data": redacted_json(data, self._server.secrets)}
+            )
+            return replace(item, message=message.model_copy(update={"error": error}))
+        part = "result" if isinstance(message, JSONRPCResponse) else "params"
+        sent = getattr(message, part)
+        shown = redacted_json(sent, secrets)
+        return item if shown is sent else replace(item, message=message.model_copy(update={part: shown}))
 
     def _may_pass(self, item: SessionMessage | Exception) -> bool:
         """Whether *item* is within this second's limit. Otherwise it is held back or dropped."""

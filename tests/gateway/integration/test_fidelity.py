@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -109,13 +110,15 @@ async def test_refusals_are_what_the_server_said(behind, era, upstream_era):
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_server_that_repeats_its_key_in_a_refusal_does_not_give_it_away(tmp_path, era):
-    entry = {**raw_server(), "env": {"API_KEY": "s3cr3t-t0ken"}}
+async def test_a_server_that_repeats_its_key_does_not_give_it_away(tmp_path, era):
+    entry = {**raw_server(), "env": {"API_KEY": "s3cr3t-t0ken", "PLACE": "Vienna"}}
     config = {"mcpServers": {"raw": entry}, "toolsearch": {"stateDir": str(tmp_path)}}
     async with served(config) as (_, url), Client(url, mode=era) as client:
         with pytest.raises(MCPError) as refused:
             await client.call_tool("raw__refuse")
+        told = json.loads((await client.call_tool("raw__env")).content[0].text)
     assert refused.value.error.message == "key *** is not accepted"
+    assert (told["API_KEY"], told["PLACE"]) == ("***", "Vienna")
 
 
 @both_eras

@@ -12,8 +12,7 @@ Each of the two protocol eras has its own way to ask:
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -27,7 +26,6 @@ from toolsearch.gateway.proxy.log_levels import ServerLevels
 from toolsearch.gateway.proxy.sealed_state import Binding, StateSeal
 from toolsearch.gateway.proxy.suspended_calls import Pending, SuspendedCalls
 from toolsearch.upstreams.interface import Downstream, Upstream, UpstreamRequest
-from toolsearch.upstreams.secrets import redacted
 from toolsearch.wire.mcp.envelope import asks_for_input, with_meta
 from toolsearch.wire.mcp.eras import Era, result_for
 from toolsearch.wire.mcp.questions import (
@@ -61,20 +59,17 @@ class Relay:
         seal: StateSeal,
         links: SeenLinks,
         *,
-        secrets: Mapping[str, Collection[str]] | None = None,
         inspect: Inspect | None = None,
         suspended: SuspendedCalls | None = None,
         before: Callable[[], Awaitable[None]] | None = None,
         backoff_s: float = _ROUND_BACKOFF_S,
     ) -> None:
-        """*links* remembers the links in all results. *secrets* holds each server's credentials, which are removed from
-        its error messages. *inspect* gets the server, the method and the result, and returns the result to pass on.
-        *before* is awaited before a request is admitted.
+        """*links* remembers the links in all results. *inspect* gets the server, the method and the result, and returns
+        the result to pass on. *before* is awaited before a request is admitted.
         """
         self._upstreams = upstreams
         self._seal = seal
         self._links = links
-        self._secrets = secrets or {}
         self._inspect = inspect
         self._suspended = suspended or SuspendedCalls()
         self._before = before
@@ -105,11 +100,7 @@ class Relay:
         if downstream.log_level is not None and not upstream.is_modern:
             await self._levels.ask_for(upstream, downstream.log_level)
         binding = Binding(caller.owner, server, method, target_of(params))
-        result: Mapping[str, Any]
-        try:
-            result = await self._sent(caller, upstream, binding, params, downstream, admit)
-        except MCPError as error:
-            raise _without_secrets(error, self._secrets.get(server, ())) from error
+        result: Mapping[str, Any] = await self._sent(caller, upstream, binding, params, downstream, admit)
         self._links.note(caller.owner, server, result)
         if self._inspect is not None:
             result = await self._inspect(server, method, result)
@@ -198,14 +189,3 @@ def _meta(caller: Caller, upstream: Upstream, params: Mapping[str, Any], downstr
     if downstream.log_level is not None and (caller.era is Era.MODERN or upstream.is_modern):
         meta[LOG_LEVEL_META_KEY] = downstream.log_level
     return meta
-
-
-def _without_secrets(error: MCPError, secrets: Collection[str]) -> MCPError:
-    """The same refusal, with a server's own credentials, should it repeat them, made illegible."""
-    if not secrets:
-        return error
-    data = error.data
-    if data is not None:
-        hidden = [json.dumps(secret)[1:-1] for secret in secrets]
-        data = json.loads(redacted(json.dumps(data), hidden))
-    return MCPError(error.code, redacted(error.message, secrets), data)
