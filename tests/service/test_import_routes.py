@@ -43,7 +43,7 @@ async def test_an_import_is_followed_to_its_outcome_and_its_tools_are_found(kit:
     async with kit.client(kit.operator) as client:
         told = await imported(client, {"kind": "openapi", "name": "pets", "document": petstore("cats", "dogs")})
         assert [data["stage"] for event, data in told if event == "progress"] == [
-            *("waiting", "reading", "counting", "checking", "writing")
+            *("waiting", "reading", "counting", "checking", "writing", "indexing")
         ]
         event, job = told[-1]
         assert (event, job["state"], job["outcome"]["written"]) == ("ended", "done", 2)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 from toolsearch.catalog.changes import CatalogChange, ChangeFeed, Listener
 from toolsearch.catalog.enrichment.writer import CALLS_AT_ONCE, TOOLS_PER_CALL, RequestWriter
 from toolsearch.catalog.following import ReportFollower
-from toolsearch.catalog.lazy_tools import KnowsFingerprints
+from toolsearch.catalog.lazy_tools import KnowsFingerprints, ReadsOnce
 from toolsearch.catalog.loading import open_source, portable_spec
 from toolsearch.catalog.snapshot import CatalogSnapshot, FingerprintCache
 from toolsearch.catalog.source import LiveSource, LoadReport, Source
@@ -287,8 +287,9 @@ class Catalog:
             if self._snapshot is None:
                 tools = self._tools.copy()
                 known = tools.known_fingerprints if isinstance(tools, KnowsFingerprints) else dict[str, str]
+                read_once = tools.read_once if isinstance(tools, ReadsOnce) else None
                 self._snapshot = CatalogSnapshot(
-                    MappingProxyType(tools), self._version, self._fingerprints, self._all_purposes(), known
+                    MappingProxyType(tools), self._version, self._fingerprints, self._all_purposes(), known, read_once
                 )
             return self._snapshot
 

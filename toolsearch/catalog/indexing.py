@@ -49,7 +49,8 @@ def bring_up_to_date(
     """
     prints, names = snapshot.tool_fingerprints(), list(index.names())
     current = {name for name in names if indexed.get(name, "") == prints.get(name)}
-    changed = [document_of(snapshot.tools[name].definition, requests) for name in prints if name not in current]
+    others = (name for name in prints if name not in current)
+    changed = [document_of(definition, requests) for definition in snapshot.definitions_once(others)]
     gone = [name for name in names if name not in prints]
     if changed or gone:
         index.update(changed, gone)
@@ -133,7 +134,8 @@ class CatalogIndex:
     def _catch_up(self, snapshot: CatalogSnapshot) -> None:
         if snapshot.version != self._version or self._outdated:
             gone = [name for name in self.index.names() if name not in snapshot.tools]
-            self.index.update((self._document(tool) for tool in snapshot.tools.values()), gone)
+            definitions = snapshot.definitions_once(snapshot.tools)
+            self.index.update((document_of(each, self._requests) for each in definitions), gone)
             self._outdated.clear()
             self._version = snapshot.version
 

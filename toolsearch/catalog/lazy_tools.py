@@ -19,6 +19,15 @@ class KnowsFingerprints(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsOnce(Protocol):
+    """A mapping of tools that can give a tool without keeping it in memory."""
+
+    def read_once(self, name: str) -> Tool:
+        """As ``self[name]``, for who asks for all tools, and for each of them only once."""
+        ...
+
+
 class LazyTools(MutableMapping[str, Tool]):
     """Tools by name, each read once for all copies; changes are to memory only. Safe to share between threads."""
 
@@ -31,8 +40,17 @@ class LazyTools(MutableMapping[str, Tool]):
         """Read one that is stored. Raises KeyError if it is not there any more."""
 
     def __getitem__(self, name: str) -> Tool:
-        tool = self._tools[name] or self._as_stored.get(name)
-        return tool or self._as_stored.setdefault(name, self._read(name))
+        return self._in_memory(name) or self._keep(name, self._read(name))
+
+    def read_once(self, name: str) -> Tool:
+        return self._in_memory(name) or self._read(name)
+
+    def _in_memory(self, name: str) -> Tool | None:
+        return self._tools[name] or self._as_stored.get(name)
+
+    def _keep(self, name: str, tool: Tool) -> Tool:
+        """Keep what was read; return what is kept, which another thread may have read before."""
+        return self._as_stored.setdefault(name, tool)
 
     def __setitem__(self, name: str, tool: Tool) -> None:
         self._tools[name] = tool

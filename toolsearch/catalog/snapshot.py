@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -38,6 +38,7 @@ class CatalogSnapshot:
     version   grows with each change of its tools; it says nothing across catalogs or processes
     purposes  see `Catalog.server_purpose`
     known    fingerprints of definitions that are stored, and need not be read for them
+    read_once  gives a tool as *tools* does, and keeps none in memory for that; None: all are in memory
     """
 
     tools: Mapping[str, Tool]
@@ -45,6 +46,12 @@ class CatalogSnapshot:
     _fingerprints: FingerprintCache = field(default_factory=FingerprintCache, repr=False)
     purposes: Mapping[str, str] = field(default_factory=dict[str, str])
     known: Callable[[], Mapping[str, str]] = field(default=dict[str, str], repr=False)
+    read_once: Callable[[str], Tool] | None = field(default=None, repr=False)
+
+    def definitions_once(self, names: Iterable[str]) -> Iterator[ToolDefinition]:
+        """The definitions of *names*, one after another; those that are read for this are not kept in memory."""
+        read = self.read_once or self.tools.__getitem__
+        return (read(name).definition for name in names)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -3,6 +3,8 @@
 A job has the lease under which its replica runs it. A job whose lease has run out was interrupted, and whoever sees
 that first writes it down. From then on the replica that ran it, which may only have been paused, can write nothing for
 it any more: each such writing is in one transaction with `JobRecords.require_running`. Cancelling works the same way.
+The outcome of a job is written in one transaction with the last of these writings. From then on the job can only end as
+done: what may be left of its work is done again by whoever needs it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal, TypeAlias
 
-from toolsearch.errors import RecordConflictError, UnknownRecordError
+from toolsearch.errors import UnknownRecordError
 from toolsearch.storage.records import Record
 from toolsearch.storage.storage import Storage
 from toolsearch.tools.json_types import JsonObject
@@ -38,7 +40,7 @@ class Job:
 
     subject  what it is about, such as ``catalog/default/github``
     lease    under which a replica runs it; its name begins with the replica's id
-    outcome  what came of it, once it is done
+    outcome  what came of it; a job that has one is done, or will be
     code     of the error with which it failed, and *error* in words with what to do; "" if it has not
     """
 
@@ -90,28 +92,39 @@ class JobRecords:
         found = [self.storage.records.get(tenant, JOB, job_id, at_s=self.clock()) for job_id in job_ids]
         return self._judged(tenant, [record for record in found if record is not None])
 
-    def add(self, job: Job) -> int:
-        """Write a new job; return the version of its record."""
-        return self._put(job, over=0)
+    def add(self, job: Job) -> None:
+        """Write a new job."""
+        self._put(job, over=0)
 
-    def note_progress(self, job: Job, version: int) -> int | None:
-        """Write how far it is over *version*; return the new one, or None if somebody else has written it."""
-        try:
-            return self._put(job, over=version)
-        except RecordConflictError:
-            return None
+    def note_progress(self, job: Job) -> bool:
+        """Write how far it is, unless it has ended; return whether that was written."""
+        with self.storage.transaction():
+            there = self._hold(job.tenant, job.id)
+            if there is None or there.has_ended:
+                return False
+            self._put(replace(there, steps=job.steps))
+            return True
 
-    def require_running(self, job: Job) -> None:
-        """Within a transaction, before something is written for *job*. Raises JobEndedError if it may not be."""
+    def require_running(self, job: Job) -> Job:
+        """Within a transaction, before something is written for *job*; return its record.
+
+        Raises JobEndedError if nothing may be written for it.
+        """
         there = self._hold(job.tenant, job.id)
         if there is None or there.has_ended or not self.storage.leases.held([there.lease]):
             raise JobEndedError(job.id)
+        return there
 
-    def end(self, job: Job) -> None:
-        """Write how it has ended. Raises JobEndedError if it had ended before, or may not be written any more."""
+    def note_outcome(self, job: Job, outcome: JsonObject) -> None:
+        """As `require_running`, and write *outcome*: from now on the job can only end as done."""
+        self._put(replace(self.require_running(job), outcome=outcome))
+
+    def end(self, job: Job) -> Job:
+        """Write how it has ended, and return that. Raises JobEndedError as `require_running`."""
         with self.storage.transaction():
-            self.require_running(job)
-            self._put(job, over=None)
+            ended = _with_outcome_of(self.require_running(job), job)
+            self._put(ended)
+        return ended
 
     def cancel(self, tenant: str, job_id: str) -> Job:
         """Write that it is cancelled, wherever it runs, unless it has ended. Raises UnknownRecordError."""
@@ -135,18 +148,24 @@ class JobRecords:
             if there.has_ended:
                 return there
             ended = replace(there, state=state, error=error, ended_s=self.clock() if state == "cancelled" else None)
-            self._put(ended, over=None)
+            ended = _with_outcome_of(there, ended)
+            self._put(ended)
         return ended
 
     def _hold(self, tenant: str, job_id: str) -> Job | None:
         record = self.storage.records.hold(tenant, JOB, job_id, at_s=self.clock())
         return _job(tenant, record) if record else None
 
-    def _put(self, job: Job, *, over: int | None) -> int:
+    def _put(self, job: Job, *, over: int | None = None) -> None:
         document = {name: value for name, value in asdict(job).items() if name in _OF_RECORD}
         expires_s = job.began_s + self.retention_s
         records, now_s = self.storage.records, self.clock()
-        return records.put(job.tenant, JOB, job.id, document, over=over, at_s=now_s, expires_s=expires_s).version
+        records.put(job.tenant, JOB, job.id, document, over=over, at_s=now_s, expires_s=expires_s)
+
+
+def _with_outcome_of(there: Job, ended: Job) -> Job:
+    """*ended*; but it is done if its record *there* has an outcome already."""
+    return replace(ended, state="done", outcome=there.outcome, code="", error="") if there.outcome else ended
 
 
 def _job(tenant: str, record: Record) -> Job:

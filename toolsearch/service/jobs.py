@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from toolsearch.errors import SourceError, StillRunningError, StorageError, ToolSearchError, UnknownRecordError
+from toolsearch.service.freed_memory import give_back_freed_memory
 from toolsearch.service.job_records import INTERRUPTED, Job, JobEndedError, JobRecords, JobState, JobStep
 from toolsearch.service.owed_writes import OwedWrites
 from toolsearch.service.replica_lease import ReplicaLease
@@ -23,7 +24,7 @@ from toolsearch.tools.json_types import JsonObject
 logger = logging.getLogger(__name__)
 
 _LOOK_EVERY_S: Final = 1.0  # how often a replica writes how far its jobs are, and looks at those of others
-_NOT_ENDED_BY_OTHERS: Final = ("running", "done")  # the outcome is written before the work is over
+_NOT_ENDED_BY_OTHERS: Final = ("running", "done")  # the end is written before this process takes note of it
 _UNEXPECTED = "the job has failed unexpectedly; the log says more, by its id"
 
 
@@ -79,9 +80,12 @@ class Progress:
         """
         self._records.require_running(self._running.job)
 
-    def done(self, outcome: JsonObject) -> None:
-        """The same, where nothing is left to do after that transaction: write the outcome of the job with it."""
-        self._records.end(self._running.ended("done", self._records.clock(), outcome=outcome))
+    def written(self, outcome: JsonObject) -> None:
+        """The same, where that transaction writes all that others see of the job: write the outcome with it.
+
+        The job ends as done then, also if this process is killed before its work is over.
+        """
+        self._records.note_outcome(self._running.job, outcome)
 
 
 Work: TypeAlias = Callable[[Progress], Awaitable[JsonObject]]
@@ -90,10 +94,9 @@ OnFailure: TypeAlias = Callable[[ToolSearchError, Progress], Awaitable[None]]
 
 @dataclass(eq=False, slots=True)
 class _Running:
-    """A job of this process. *version* is that of its record, which has the first *written* of its steps."""
+    """A job of this process, whose record has the first *written* of its steps."""
 
     job: Job
-    version: int
     written: int = 0
     task: asyncio.Task[None] | None = None
     is_final: bool = False
@@ -263,22 +266,21 @@ class Jobs:
         lease = await self._lease.current()
         job = Job(job_id, tenant, subject, "running", self._records.clock(), lease=lease)
         try:
-            running = _Running(job, await in_thread(self._add, job, also))
+            await in_thread(self._add, job, also)
         except StorageError as error:  # the store may have written it all the same
             interrupted = replace(job, state="interrupted", error=INTERRUPTED)
             self._owed.owe((tenant, job.id), partial(self._end, interrupted), error)
             raise
-        self._running[job.id] = running
+        running = self._running[job.id] = _Running(job)
         running.task = asyncio.create_task(self._run(running, work, on_failure), name=job.id)
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._keep_looking(), name="jobs")
         return job
 
-    def _add(self, job: Job, also: Callable[[], object]) -> int:
+    def _add(self, job: Job, also: Callable[[], object]) -> None:
         with self._records.storage.transaction():
-            version = self._records.add(job)
+            self._records.add(job)
             also()
-            return version
 
     async def _run(self, running: _Running, work: Work, on_failure: OnFailure | None) -> None:
         clock = self._records.clock
@@ -307,6 +309,8 @@ class Jobs:
             logger.exception("the job %s has failed unexpectedly", running.job.id)
             ended = running.ended("failed", clock(), code="internal_error", error=_UNEXPECTED)
         running.is_ending = True
+        del work, on_failure  # with the document that was read
+        await in_thread(give_back_freed_memory)
         ended = await self._written(ended)
         del self._running[ended.id]
         self.ended_by_state[ended.state] += 1
@@ -324,7 +328,7 @@ class Jobs:
 
     def _end(self, ended: Job) -> Job:
         try:
-            self._records.end(ended)
+            return self._records.end(ended)
         except JobEndedError:
             with suppress(UnknownRecordError):  # it is gone with its tenant, or was never written
                 return self._records.get(ended.tenant, ended.id)
@@ -341,11 +345,9 @@ class Jobs:
     async def _is_going_on(self, running: _Running) -> bool:
         job = running.job
         try:
-            if len(job.steps) > running.written:
-                version = await in_thread(self._records.note_progress, job, running.version)
-                if version is not None:
-                    running.version, running.written = version, len(job.steps)
-                    return True
+            if len(job.steps) > running.written and await in_thread(self._records.note_progress, job):
+                running.written = len(job.steps)
+                return True
             there = await in_thread(self._records.get, job.tenant, job.id)
         except StorageError as error:
             logger.info("how far the job %s is cannot be written now: %s", job.id, error)

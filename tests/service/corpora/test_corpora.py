@@ -65,6 +65,33 @@ def indexed(corpus: Corpus) -> list[str]:
     return sorted(corpus.engine.index.names())
 
 
+async def test_an_index_is_built_without_keeping_what_it_is_built_of(storage: SqliteStorage) -> None:
+    """A tool is in memory once somebody has asked for it."""
+    catalog = filled(storage, "default", MAIL, LOG)
+    corpora = corpora_of(storage)
+    async with corpora.using(catalog) as corpus:
+        assert indexed(corpus) == ["read_log", "send_mail"]
+        assert corpus.tally.total == 0
+        assert found(corpus, "send a letter")[:1] == ["send_mail"]
+        assert corpus.tally.total > 0
+    await corpora.aclose()
+
+
+async def test_a_catalog_to_which_many_tools_are_written_is_opened_before_anybody_searches(
+    storage: SqliteStorage,
+) -> None:
+    """A small change opens nothing: whoever writes a tool to each of many catalogs evicts none that is in use."""
+    many, few, corpora = filled(storage, "many"), filled(storage, "few"), corpora_of(storage)
+    await corpora.change(few, put=[row(f"tool_{number}", "Does it.") for number in range(20)])
+    await corpora.change(many, put=[row(f"tool_{number}", "Does it.") for number in range(200)])
+    await corpora.settled()
+
+    assert corpora.refs == [many]
+    async with corpora.using(many) as corpus:
+        assert len(indexed(corpus)) == 200
+    await corpora.aclose()
+
+
 class Spied:
     """The contents of *storage*, which notes what is opened, and waits or fails in the threads of openings."""
 

@@ -1,16 +1,18 @@
 """Imports: what is written, kept, refused and removed, and what of other sources is left alone."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import httpx2
 import pytest
 
 from tests.kit.imports import NOW_S, TENANT, ImportsKit, importing, petstore
-from toolsearch.errors import BadSettingError, RecordConflictError, StillRunningError, UnknownRecordError
+from toolsearch.errors import BadSettingError, EncoderError, RecordConflictError, StillRunningError, UnknownRecordError
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.imports.sources import CatalogSource, SourceSecrets
+from toolsearch_indexes.documents import ToolDocument
+from toolsearch_indexes.index import ToolSearchIndex
 
 LISTING = [{"name": "read_log", "description": "Read the commits."}, {"name": "send_mail", "description": "Send."}]
 DOCUMENT = "https://docs.example/openapi.json"
@@ -50,7 +52,51 @@ async def test_the_stages_of_an_import_are_told_in_their_order(kit: ImportsKit) 
         ("counting", 0, 2, 1),
         ("checking", 0, 2, 1),
         ("writing", 0, 2, 1),
+        ("indexing", 0, 2, 1),
     ]
+
+
+async def test_a_search_after_an_import_builds_nothing(kit: ImportsKit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in a catalog that was not in memory, nor in one that was."""
+    updates: list[int] = []
+    update = ToolSearchIndex.update
+
+    def counted(index: ToolSearchIndex, add: Iterable[ToolDocument] = (), remove: Iterable[str] = ()) -> None:
+        updates.append(len(documents := list(add)))
+        update(index, documents, remove)
+
+    monkeypatch.setattr(ToolSearchIndex, "update", counted)
+    for listing in (LISTING[:1], LISTING):
+        source, job = await (
+            kit.add("mail", "listing", listing)
+            if listing is not LISTING
+            else kit.ended(*await kit.imports.upload(TENANT, "default", "mail", listing))
+        )
+        assert job.state == "done"
+        assert source.is_settled
+        assert updates.pop() == 1
+        updates.clear()
+        async with kit.corpora.using(CorpusRef(TENANT, "catalog", "default")) as corpus:
+            assert len(corpus.engine.search("read commits or send a letter")) == len(listing)
+        assert updates == []
+
+
+async def test_an_import_is_done_though_its_index_cannot_be_built(
+    kit: ImportsKit, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its tools are written, and a search tries again."""
+
+    def failing(*_: object, **__: object) -> None:
+        raise EncoderError("the model is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ToolSearchIndex, "update", failing)
+        _, job = await kit.add("mail", "listing", LISTING)
+    assert (job.state, job.outcome["written"]) == ("done", 2)
+    assert "the index of catalog/default is not ready, a search has to wait for it: the model is gone" in caplog.text
+
+    async with kit.corpora.using(CorpusRef(TENANT, "catalog", "default")) as corpus:
+        assert [found.name for found in corpus.engine.search("read commits")][:1] == ["read_log"]
 
 
 async def test_importing_again_writes_only_what_has_changed(kit: ImportsKit) -> None:

@@ -94,7 +94,7 @@ class ImportsOfReplicas:
         one.web.may_answer.set()
         rest = [each async for each in news]
         assert [each.stage for each in rest if isinstance(each, JobStep)] == [
-            "reading", "counting", "checking", "writing",
+            "reading", "counting", "checking", "writing", "indexing",
         ]  # fmt: skip
         assert isinstance(rest[-1], Job)
         assert rest[-1] == await one.imports.jobs.ended(TENANT, job.id)

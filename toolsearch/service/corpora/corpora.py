@@ -16,6 +16,7 @@ from toolsearch.errors import ToolSearchError, UnknownRecordError
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef, tenant_folder
 from toolsearch.service.corpora.opening import CallbacksOf, CorpusOpener, ObserverOf, ServersOf, no_servers
 from toolsearch.service.corpora.versions import NAMES, Versions, versions_of_toolset
+from toolsearch.service.freed_memory import give_back_freed_memory
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.storage.changes import CONTENTS
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 _MEASURE_AGAIN_S: Final = 1.0  # searches make an index remember things, so that its size is looked at now and then
 _UNSAVED_SHARE: Final = 0.1  # of the tools of a corpus: after so many changes its index is written again
 _UNSAVED_TOOLS: Final = 200  # but not after fewer than these
+_OPENED_FROM: Final = 200  # tools of one change: they take so long to be indexed that no search should wait for it
 
 _Value = TypeVar("_Value")
 
@@ -115,8 +117,18 @@ class Corpora:
         Once this returns, searches find what was put, and nothing of what was removed. *also* writes first, in the same
         transaction and in a thread; nothing is changed if it raises. Raises UnknownRecordError if there is no such
         catalog, and ContentsConflictError.
+
+        A catalog that is not in memory is opened behind a large change, so that the next search need not index it all.
         """
         return await self._to_its_end(self._change(ref, put, remove, over, also))
+
+    async def prepare(self, ref: CorpusRef) -> None:
+        """Open the corpus, so that the next search need not wait for its index. Why it cannot be opened is logged."""
+        try:
+            async with self.using(ref):
+                pass
+        except ToolSearchError as error:
+            logger.warning("the index of %s is not ready, a search has to wait for it: %s", ref, error)
 
     async def follow(self, ref: CorpusRef, there: Versions) -> None:
         """Bring a corpus that is in memory to what the store has, if *there*, of its tenant, says that it is behind.
@@ -246,6 +258,7 @@ class Corpora:
                 if place.corpus is None:
                     place.corpus = await self._opener.open(place.ref)
                     self._measure(place, at_once=True)
+                    await in_thread(give_back_freed_memory)
                 return place.corpus
         finally:
             place.opening = None
@@ -264,7 +277,10 @@ class Corpora:
     ) -> int:
         with self._held(ref) as place:
             async with place.lock:
-                return await in_thread(self._write, place, put, remove, over, also)
+                revision = await in_thread(self._write, place, put, remove, over, also)
+            if place.corpus is None and len(put) >= _OPENED_FROM:
+                self._spawn(self.prepare(ref))
+            return revision
 
     def _write(
         self,

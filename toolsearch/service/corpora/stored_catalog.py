@@ -32,13 +32,16 @@ class FoundTools(LazyTools):
         tool = self._find(name)
         if tool is None:
             raise KeyError(name)
-        self.tally.add(tool)
         return tool
+
+    def _keep(self, name: str, tool: Tool) -> Tool:
+        self.tally.add(tool)
+        return super()._keep(name, tool)
 
 
 @dataclass(slots=True)
 class Tally:
-    """About how many bytes the definitions take that were read, or written over others, so far."""
+    """About how many bytes the definitions take that are in memory, as they were stored or written over others."""
 
     total: int = 0
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from toolsearch.documents.texts import parse_document
 from toolsearch.errors import SourceError
+from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.imports.exchange import Exchange, Exchanger
 from toolsearch.service.imports.fetching import Fetcher
 from toolsearch.service.imports.noting import Noting
@@ -45,7 +46,11 @@ class Importing:
             fetched = await self.fetcher.fetch(secrets.url, secrets.document_headers)
             document, url = fetched.text, fetched.url
         async with progress.computing():
-            return await self._import(source, document, url, progress)
+            outcome = await self._import(source, document, url, progress)
+            del document  # nothing that was read need be in memory while the index is built
+            progress.at("indexing", total=outcome["written"], refused=outcome["refused"])
+            await self.exchanger.corpora.prepare(CorpusRef(source.tenant, "catalog", source.catalog))
+        return outcome
 
     async def delete(self, source: CatalogSource) -> int:
         """Delete it with its tools, all or nothing; return how many these were.

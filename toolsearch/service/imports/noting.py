@@ -39,7 +39,7 @@ class Noting:
         Raises JobEndedError, and UnknownRecordError if the source was deleted: then nothing may be written.
         """
         with self.storage.transaction():
-            progress.done(outcome)
+            progress.written(outcome)
             self.refused.write(source, refused)
             return self.sources.settle(source, last)
 
