@@ -32,7 +32,10 @@ class Notes:
         self.lists += 1
         self.callers.append(caller)
 
-    def searched(self, caller: Caller, answers: Sequence[AnsweredQuery], *, answer_tokens: int) -> None:
+    def searched(
+        self, caller: Caller, answers: Sequence[AnsweredQuery], *, written_tokens: int, answer_tokens: int
+    ) -> None:
+        assert written_tokens > 0
         assert answer_tokens > 0
         self.callers.append(caller)
         self.searches += [f"{each.query}: {each.finding}" for each in answers]

@@ -5,22 +5,26 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import asdict
 
 import httpx2
 import pytest
 from mcp import Client
 
 from tests.kit.clock import Clock
+from tests.kit.fake_servers import EXPANDING, gateway_of, search
 from tests.kit.gateway import raw_server, served
 from toolsearch.access.principals import LOCAL, Principal
+from toolsearch.cli.gateway_status import costs_in_words
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.gateway.status.costs import WireCosts
 from toolsearch.gateway.status.ledger import Ledger
+from toolsearch.gateway.status.snapshot import status_json
 from toolsearch.gateway.trust.pins import PinStore
 from toolsearch.gateway.trust.verdicts import ReviewReason
-from toolsearch.tokens import HeuristicTokenCounter
+from toolsearch.tokens import HeuristicTokenCounter, definition_tokens
 from toolsearch.wire.mcp.eras import Era
 
 
@@ -37,14 +41,29 @@ MODERN = Caller(LOCAL, Era.MODERN, client_name="inspector")
 
 
 def test_what_is_shown_is_counted_beside_what_all_tools_had_cost(clock):
+    """A list that is asked for anew because of a search would not have been asked for with every tool in it."""
     ledger = Ledger(clock)
-    ledger.listed(legacy("a"), tools=4, shown_tokens=400, all_tools_tokens=9_000)
-    ledger.searched(legacy("a"), "open a file", ["fs__open"], seconds=0.0125, answer_tokens=50)
-    ledger.listed(legacy("a"), tools=5, shown_tokens=450, all_tools_tokens=9_000)
+    assert ledger.listed(legacy("a"), tools=4, shown_tokens=400)
+    assert ledger.all_tools_tokens is None
+    ledger.counted(9_000)
+    for changed in (True, False):
+        ledger.searched(
+            legacy("a"),
+            "open a file",
+            ["fs__open"],
+            seconds=0.0125,
+            written_tokens=5,
+            answer_tokens=50,
+            list_changed=changed,
+        )
+    assert not ledger.listed(legacy("a"), tools=5, shown_tokens=450)
+    assert ledger.listed(legacy("a"), tools=5, shown_tokens=450)
+    ledger.counted(9_000)
 
-    assert (ledger.lists, ledger.searches, ledger.shown_tokens, ledger.all_tools_tokens) == (2, 1, 900, 18_000)
-    (search,) = ledger.last_searches
-    assert (search.query, search.found, search.milliseconds) == ("open a file", ("fs__open",), 12.5)
+    assert (ledger.lists, ledger.searches, ledger.written_tokens) == (3, 2, 10)
+    assert (ledger.shown_tokens, ledger.all_tools_tokens) == (1_400, 18_000)
+    latest, _ = ledger.last_searches
+    assert (latest.query, latest.found, latest.milliseconds) == ("open a file", ("fs__open",), 12.5)
 
 
 def test_sessions_are_told_apart_by_principal_and_key_and_clients_of_2026_by_name(clock):
@@ -68,7 +87,7 @@ def test_sessions_are_told_apart_by_principal_and_key_and_clients_of_2026_by_nam
 def test_what_is_remembered_is_bounded(clock):
     ledger = Ledger(clock)
     for number in range(1_200):
-        ledger.searched(legacy(str(number)), f"{number} " + "x" * 500, [], seconds=0, answer_tokens=0)
+        ledger.searched(legacy(str(number)), f"{number} " + "x" * 500, [], seconds=0, written_tokens=0, answer_tokens=0)
 
     assert len(ledger.sessions) == 1_000
     assert len(ledger.last_searches) == 50
@@ -101,6 +120,29 @@ def test_a_list_costs_what_definitions_are_counted_by_and_nothing_else():
     counted = HeuristicTokenCounter().count('{"name":"add","description":"Adds.","input_schema":{"type":"object"}}')
 
     assert costs.of_list([entry, {**entry, "annotations": {"readOnlyHint": True}}]) == 2 * counted
+
+
+async def test_what_a_list_saves_is_not_told_before_it_is_known_how_many_tools_there_are(clock):
+    """A server that is still starting when the list is handed out counts once it has listed."""
+    async with gateway_of("slow", clock=clock) as (gateway, servers):
+        clock.now_s += 60  # nobody waits any longer
+        await gateway.list_tools(EXPANDING)
+        status = gateway.status()
+        assert (status.lists, status.shown_tokens > 0, status.all_tools_tokens) == (1, True, None)
+        assert json.loads(status_json(status))["all_tools_tokens"] is None
+        assert "not known while servers are starting" in costs_in_words(asdict(status))
+
+        await servers["slow"].lists("read", "write")
+        assert (await search(gateway, EXPANDING, "select:slow__read")).list_changed
+        while gateway.status().all_tools_tokens is None:  # noqa: ASYNC110  the count sets no event
+            await asyncio.sleep(0)
+        everything = sum(
+            definition_tokens(each, gateway.engine.counter) for each in gateway.engine.view(LOCAL.reach).definitions
+        )
+        assert gateway.status().all_tools_tokens == everything
+        await gateway.list_tools(EXPANDING)  # asked for anew, since the search has changed it
+        assert gateway.status().all_tools_tokens == everything
+        assert f"would have taken {everything:,}." in costs_in_words(asdict(gateway.status()))
 
 
 @pytest.mark.usefixtures("processes")

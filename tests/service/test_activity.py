@@ -6,8 +6,10 @@ from typing import Any
 import httpx2
 
 from tests.kit.agents import CATALOG, agents, done, opened, receipts
-from tests.kit.service import NOW_S, codes, serving
+from tests.kit.pages import sign_in
+from tests.kit.service import NOW_S, ServiceKit, codes, serving
 from toolsearch.access.principals import Principal
+from toolsearch.tokens import count_json, default_counter, definition_tokens
 
 
 async def usage(client: httpx2.AsyncClient, **asked: Any) -> dict[str, Any]:
@@ -113,7 +115,7 @@ async def test_savings_set_what_was_sent_against_every_definition_in_reach(tmp_p
             await client.get(f"/v1/sessions/{session}/tools")
         answer = (await client.get("/v1/savings?by=session")).json()
         async with kit.service.corpora.using(CATALOG) as corpus:
-            everything = 2 * corpus.engine.view(Principal("default").reach).estimated_tokens
+            everything = 2 * corpus.engine.view(Principal("default").reach).tokens
             own = corpus.engine.sessions.peek(session, owner="default").counters.sent_tokens
         (row,) = answer["items"]
         assert (row["group"], row["requests"]) == (session, 2)
@@ -122,6 +124,97 @@ async def test_savings_set_what_was_sent_against_every_definition_in_reach(tmp_p
         assert any("estimate" in note for note in answer["notes"])
         counted = (await client.get(f"/v1/sessions/{session}/savings")).json()
         assert (counted["requests"], counted["sent_tokens"], counted["is_estimate"]) == (2, own, False)
+
+
+COUNTER = default_counter()
+
+
+def listed_tokens(listed: list[dict[str, Any]]) -> int:
+    """What definitions take in the tools of a request in OpenAI's format."""
+    sent = [each["function"] for each in listed]
+    return sum(
+        count_json(
+            {"name": each["name"], "description": each["description"], "input_schema": each["parameters"]}, COUNTER
+        )
+        for each in sent
+    )
+
+
+async def faces(kit: ServiceKit, client: httpx2.AsyncClient, session: str) -> list[dict[str, Any]]:
+    """What each route says of what *session*, the only one, has cost."""
+    of_session = (await client.get(f"/v1/sessions/{session}/savings")).json()
+    (row,) = (await client.get("/v1/savings?by=session")).json()["items"]
+    total = (await client.get("/v1/savings?by=key")).json()["total"]
+    names = ("requests", "sent_tokens", "written_tokens", "all_tools_tokens", "saved_tokens", "saved_share")
+    found = [{name: each[name] for name in names} for each in (of_session, row, total)]
+    used = (await usage(client, by="day"))["total"]
+    assert {name: used[name] for name in names[:4]} == {name: found[0][name] for name in names[:4]}
+    browser = kit.client()
+    await sign_in(browser, kit.operator)
+    first = found[0]
+    page, usage_page = [(await browser.get(f"/pages/{path}")).text for path in (f"sessions/{session}", "usage")]
+    if first["saved_share"] is None:
+        assert "not known before a model request" in page
+        assert "no model request with tools in reach yet" in usage_page
+    else:
+        share = f"{first['saved_share'] * 100:.0f} % of"
+        assert f"<dd>{first['saved_tokens']:,}</dd>" in page
+        assert f"{share} {first['all_tools_tokens']:,}, in {first['requests']} request" in page
+        assert share in usage_page
+        assert f"{share} 0" not in page + usage_page
+    return found
+
+
+async def test_every_face_says_the_same_of_what_a_session_was_really_sent(tmp_path: Path) -> None:
+    """The session is opened, searched, and asked for its tools; then the model searches, and is sent them once more."""
+    async with agents(tmp_path) as (kit, client):
+        session = await opened(client)
+        async with kit.service.corpora.using(CATALOG) as corpus:
+            definitions = corpus.engine.view(Principal("default").reach).definitions
+        everything = sum(definition_tokens(each, COUNTER) for each in definitions)
+        sent = history = written = 0
+
+        async def searched() -> None:
+            nonlocal history, written
+            asked = {"queries": ["pay a bill"]}
+            answer = await done(client, f"sessions/{session}/search", **asked)
+            written += count_json(asked, COUNTER)
+            history += count_json(asked, COUNTER) + COUNTER.count(answer["text"])
+
+        async def requested() -> None:
+            nonlocal sent
+            listed = (await client.get(f"/v1/sessions/{session}/tools")).json()["tools"]
+            sent += listed_tokens(listed) + history
+
+        async def costs() -> dict[str, Any]:
+            first, *others = await faces(kit, client, session)
+            assert others == [first, first]
+            return first
+
+        def expected(requests: int, needed: int) -> dict[str, Any]:
+            """Of so many *requests*, of which so many were *needed* without a search, too."""
+            saved = needed * everything - sent - written
+            return {
+                "requests": requests,
+                "sent_tokens": sent,
+                "written_tokens": written,
+                "all_tools_tokens": needed * everything,
+                "saved_tokens": saved,
+                "saved_share": saved / (needed * everything) if needed else None,
+            }
+
+        await searched()
+        assert await costs() == expected(0, 0)
+        await requested()
+        assert await costs() == expected(1, 1)
+        await searched()
+        assert await costs() == expected(1, 1)
+        await requested()
+        assert await costs() == expected(2, 1)
+        await requested()
+        assert await costs() == expected(3, 2)
+        rounds = (await client.get(f"/v1/sessions/{session}/savings")).json()["search_rounds"]
+        assert rounds == 1
 
 
 async def test_figures_are_there_after_a_restart(tmp_path: Path) -> None:

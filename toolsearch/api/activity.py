@@ -29,13 +29,14 @@ class ReceiptBody(AnswerBody):
 
 
 class UsageRow(AnswerBody):
-    """What one hour, day, key or session did. Tokens are those of tools alone."""
+    """What one hour, day, key or session did. Tokens are those of tools alone, counted as in SavingsRow."""
 
     group: str = Field(description="The beginning of the hour or day, or the id of the key or session.")
     searches: int = Field(description="Queries.")
     weak_searches: int = Field(description="Of these, those that nothing fits well.")
     requests: int = Field(description="Lists of tools that were handed out.")
     sent_tokens: int
+    written_tokens: int
     all_tools_tokens: int
     calls: int
     failed_calls: int
@@ -51,13 +52,22 @@ class Usage(AnswerBody):
     total: UsageRow
 
 
-class SavingsRow(AnswerBody):
-    group: str
-    requests: int
+class _Costs(AnswerBody):
+    requests: int = Field(description="Lists of tools that were handed out.")
     sent_tokens: int = Field(description="Of the lists as they were sent, and of what searching added. Counted.")
-    all_tools_tokens: int = Field(description="With every tool in reach in each of these requests. An estimate.")
-    saved_tokens: int = Field(description="Below 0 if searching took more than it saved.")
-    saved_share: float = Field(description="Of all_tools_tokens.")
+    written_tokens: int = Field(description="By the model, in order to search. Counted.")
+    all_tools_tokens: int = Field(
+        description="With every tool in reach in each of these requests, except those that follow a reply which only "
+        "searched: without a search they would not have been made. Counted up to 2,000 tools, else an estimate."
+    )
+    saved_tokens: int = Field(
+        description="all_tools_tokens without sent_tokens and written_tokens. Below 0 if searching took more."
+    )
+    saved_share: float | None = Field(description="Of all_tools_tokens; null while that is 0.")
+
+
+class SavingsRow(_Costs):
+    group: str
 
 
 class SavingsAnswer(AnswerBody):
@@ -71,17 +81,11 @@ class SavingsAnswer(AnswerBody):
     notes: list[str] = Field(description="What is counted, what is estimated, and what is left out.")
 
 
-class SessionSavings(AnswerBody):
-    """What one session has cost and saved, counted."""
+class SessionSavings(_Costs):
+    """What one session has cost and saved: the same count as that of a SavingsRow of the session."""
 
     session: str
-    requests: int
-    search_rounds: int = Field(description="Requests that exist only because the model searched.")
-    sent_tokens: int
-    written_tokens: int = Field(description="By the model, in order to search.")
-    all_tools_tokens: int
-    saved_tokens: int
-    saved_share: float
+    search_rounds: int = Field(description="Requests over HTTP that follow a reply which only searched.")
     cache_breaks: int = Field(description="Lists that the provider may have had in its cache, and that changed.")
     is_estimate: bool = Field(description="Tokens are estimated from lengths instead of counted.")
 

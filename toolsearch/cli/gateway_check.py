@@ -136,9 +136,10 @@ def _show(config: GatewayConfig, result: Checkup) -> None:
     if not result.tools:
         return
     how = "estimated" if result.tokens_are_estimate else "counted with o200k_base"
+    everything = "not known yet" if result.all_tools_tokens is None else f"{result.all_tools_tokens:,} tokens ({how})"
     stdout().print(
         f"A client is shown {result.shown_tools:,} tools at first, {result.shown_tokens:,} tokens, "
-        f"in place of {result.tools:,} tools, {result.all_tools_tokens:,} tokens ({how})."
+        f"in place of {result.tools:,} tools, {everything}."
     )
 
 

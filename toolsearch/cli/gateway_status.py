@@ -105,6 +105,23 @@ def _show(gateway: dict[str, Any]) -> None:
     stdout().print(shown)
     stdout().print(
         f"{told['search_count']:,} searches, {told['calls']:,} calls, {told['failed_calls']:,} of them failed. "
-        f"Lists and answers took {told['shown_tokens']:,} tokens; with every tool in them the lists would have taken "
-        f"{told['all_tools_tokens']:,}{' (estimated)' if told['tokens_are_estimate'] else ''}."
+        f"{costs_in_words(told)}"
+    )
+
+
+def costs_in_words(told: dict[str, Any]) -> str:
+    """What lists have cost, and would have cost with every tool.
+
+    A gateway of an earlier version does not tell what models wrote.
+    """
+    taken = told["shown_tokens"] + told.get("written_tokens", 0)
+    if told["all_tools_tokens"] is None:
+        return (
+            f"Lists, searches and answers took {taken:,} tokens; what the lists would have taken with every tool is "
+            "not known while servers are starting."
+        )
+    estimated = " (estimated)" if told["tokens_are_estimate"] else ""
+    return (
+        f"Lists, searches and answers took {taken:,} tokens; with every tool in them the lists would have taken "
+        f"{told['all_tools_tokens']:,}{estimated}."
     )

@@ -18,6 +18,7 @@ from toolsearch.tools.naming import near_names
 from toolsearch_indexes.selection import Selection
 
 _MAX_COUNTED = 500_000  # characters of a description: counting 5 MB takes a second, and all of them are too many
+_MOST_COUNTED = 2_000  # definitions, for one request: a few tenths of a second
 _ESTIMATED_FROM = 1_000  # tools, at every so many names; twice as many at most
 _MAX_VIEWS = 256  # different reaches that are remembered; an index bounds by itself what it keeps for each
 _MAX_DECISIONS = 4_096  # views, also past ones, whose pass-through decisions are remembered
@@ -86,6 +87,16 @@ class View:
         Of more than a thousand tools, some are looked at, evenly spread over the names.
         """
         return self._listing().estimated_tokens
+
+    @property
+    def request_tokens(self) -> int:
+        """What a request with all definitions in reach takes: counted, or estimated if there are very many."""
+        return self.estimated_tokens if self.is_estimated else self.tokens
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether there are so many definitions that counting each would hold up a request."""
+        return len(self.names) > _MOST_COUNTED
 
     def tokens_of(self, definition: ToolDefinition) -> int:
         return self._costs.of(definition)

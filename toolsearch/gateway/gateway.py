@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -39,6 +40,7 @@ from toolsearch.storage.pins import PinPersistence
 from toolsearch.storage.sqlite.stores import SqliteUsageStore
 from toolsearch.telemetry import Telemetry
 from toolsearch.threads import search_threads
+from toolsearch.tokens import count_json
 from toolsearch.upstreams.actor import UpstreamActor
 from toolsearch.upstreams.interface import Downstream, Upstream
 from toolsearch.upstreams.settings import UpstreamSettings
@@ -47,8 +49,17 @@ from toolsearch.wire.mcp.results import is_error
 from toolsearch.wiring import build_engine
 
 USAGE_FILE: Final = "usage.db"  # in the state folder
-_MOST_COUNTED = 2_000  # tools whose tokens are counted; of more they are estimated, or the first list would wait
+_MOST_UNCOUNTED = 10_000  # lists that are handed out while servers start
 _FIRST_USE_S = 10.0  # after the start; clients wait a minute for a search or a call
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A list that was handed out. *counts_all*: it is to be set against every tool in reach; see `Ledger`."""
+
+    caller: Caller
+    shown_tokens: int
+    counts_all: bool
 
 
 class Gateway:
@@ -100,6 +111,8 @@ class Gateway:
         self.ledger = Ledger(clock, idle_s=settings.http.session_idle_s)
         self._costs = WireCosts(self.engine.counter)
         self._tokens: dict[str, int] = {}  # of each server's tools, as it lists them now
+        self._uncounted: list[_List] = []  # handed out before every server was heard of
+        self._counting: asyncio.Task[None] | None = None
         self._servers = Servers(
             config.upstreams,
             self.registry,
@@ -114,6 +127,7 @@ class Gateway:
         self._session_listeners: list[Callable[[str], None]] = []
         self.upstreams: Mapping[str, Upstream] = self._servers.upstreams
         self.first_listings = self._servers.first_listings
+        self.first_listings.on_complete(self._count_early_lists)
         self.surface = Surface(
             self.engine,
             self.registry,
@@ -153,6 +167,9 @@ class Gateway:
 
     async def aclose(self) -> None:
         """Stop all servers and background work."""
+        if self._counting is not None:
+            self._counting.cancel()
+            await asyncio.wait([self._counting])
         await self.relay.aclose()
         await self.subscriptions.aclose()
         await self._servers.aclose()
@@ -184,26 +201,31 @@ class Gateway:
         starting, and longer if it is to hold every tool, since many clients list once.
         """
         await (self.settled() if self.surface.lists_every_tool(caller) else self.lists_settled())
-        entries, shown, everything = await search_threads.run(self._list, caller)
-        self.ledger.listed(caller, tools=len(entries), shown_tokens=shown, all_tools_tokens=everything)
-        if self._observer is not None:
-            self._observer.listed(caller, shown_tokens=shown, all_tools_tokens=everything)
+        entries, shown = await search_threads.run(self._list, caller)
+        counts = self.ledger.listed(caller, tools=len(entries), shown_tokens=shown)
+        listed = _List(caller, shown, counts_all=counts)
+        if self.first_listings.is_complete:
+            await self._count(listed)
+        elif len(self._uncounted) < _MOST_UNCOUNTED:
+            self._uncounted.append(listed)
         return entries
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchOutcome:
         """As `Surface.search`."""
         await self.settled()
         started_s = self._clock()
-        found, tokens = await search_threads.run(self._search, caller, arguments)
+        found, written, tokens = await search_threads.run(self._search, caller, arguments)
         self.ledger.searched(
             caller,
             "; ".join(each.query for each in found.queries),
             found.answer.found,
             seconds=self._clock() - started_s,
+            written_tokens=written,
             answer_tokens=tokens,
+            list_changed=found.list_changed,
         )
         if self._observer is not None:
-            self._observer.searched(caller, found.queries, answer_tokens=tokens)
+            self._observer.searched(caller, found.queries, written_tokens=written, answer_tokens=tokens)
         self._wake_for(found)
         return found
 
@@ -286,6 +308,7 @@ class Gateway:
             calls=self.ledger.calls,
             failed_calls=self.ledger.failed_calls,
             shown_tokens=self.ledger.shown_tokens,
+            written_tokens=self.ledger.written_tokens,
             all_tools_tokens=self.ledger.all_tools_tokens,
             tokens_are_estimate=self._costs.is_estimate,
             warnings=(*self.config.warnings, *self.engine.notes),
@@ -297,15 +320,33 @@ class Gateway:
         held, refused, ruled_out, warnings = tools.held, tools.refused, tools.ruled_out, tools.warnings
         return ServerRow(upstream.status(), len(tools.admitted), tokens, held, refused, ruled_out, warnings)
 
-    def _list(self, caller: Caller) -> tuple[list[dict[str, Any]], int, int]:
-        """The list of *caller*, its cost in tokens, and the cost of every tool in its reach."""
-        entries, view = self.surface.entries(caller), self.engine.view(caller.principal.reach)
-        everything = view.tokens if len(view.names) <= _MOST_COUNTED else view.estimated_tokens
-        return entries, self._costs.of_list(entries), everything
+    def _list(self, caller: Caller) -> tuple[list[dict[str, Any]], int]:
+        """The list of *caller*, and its cost in tokens."""
+        entries = self.surface.entries(caller)
+        return entries, self._costs.of_list(entries)
 
-    def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[SearchOutcome, int]:
+    async def _count(self, listed: _List) -> None:
+        """Tell of a list and what it would have cost with every tool in reach, which is known by now."""
+        everything = 0
+        if listed.counts_all:
+            view = self.engine.view(listed.caller.principal.reach)
+            everything = await search_threads.run(lambda: view.request_tokens)
+            self.ledger.counted(everything)
+        if self._observer is not None:
+            self._observer.listed(listed.caller, shown_tokens=listed.shown_tokens, all_tools_tokens=everything)
+
+    def _count_early_lists(self) -> None:
+        self._counting = asyncio.get_running_loop().create_task(self._count_all(self._uncounted))
+        self._uncounted = []
+
+    async def _count_all(self, lists: Sequence[_List]) -> None:
+        for each in lists:
+            await self._count(each)
+
+    def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[SearchOutcome, int, int]:
+        """What was found, what the model wrote for it, and what the answer takes, in tokens."""
         found = self.surface.search(caller, arguments)
-        return found, self._costs.of_text(found.answer.text)
+        return found, count_json(dict(arguments), self.engine.counter), self._costs.of_text(found.answer.text)
 
     async def lists_settled(self) -> None:
         """Wait until lists are complete, but not for long: known clients give up if the first list takes 10 s.

@@ -143,9 +143,10 @@ class Calls:
         Raises BadQueryError, written for the model, and NotPermittedError: to call does not include to search.
         """
         caller.require("search")
-        answered = await opened.search(arguments, is_search_round=is_search_round)
+        answered, written_tokens = await opened.search(arguments, is_search_round=is_search_round)
         who = Who(caller.tenant, caller.key_id, opened.kept.id, caller.request_id)
         self._activity.searched(who, opened.corpus.ref, search_notes(answered.queries))
+        self._activity.wrote(who, written_tokens=written_tokens)
         return answered
 
     async def _run(

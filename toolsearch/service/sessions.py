@@ -118,8 +118,11 @@ class OpenSession:
             self.corpus.gateway.session_changed(self.kept.id)  # so that its MCP clients list again
         return outcome
 
-    async def search(self, arguments: JsonObject, *, is_search_round: bool = True) -> Answered:
-        """Answer a call of the search tool, and show what it loads. Raises BadQueryError, written for the model."""
+    async def search(self, arguments: JsonObject, *, is_search_round: bool = True) -> tuple[Answered, int]:
+        """Answer a call of the search tool, and show what it loads. Return with it how many tokens the call took.
+
+        Raises BadQueryError, written for the model.
+        """
         return await self.run(partial(_searched, arguments, is_search_round))
 
     def _run(self, step: Callable[[Conversation], _T]) -> tuple[_T, bool]:
@@ -256,13 +259,18 @@ class Sessions:
             self._storage.sessions(tenant).delete(session_id)
 
 
-def _searched(arguments: JsonObject, is_search_round: bool, conversation: Conversation) -> Answered:  # noqa: FBT001
+def _searched(
+    arguments: JsonObject,
+    is_search_round: bool,  # noqa: FBT001
+    conversation: Conversation,
+) -> tuple[Answered, int]:
     """What the model reads goes into the savings of its session, as with a reply of its own."""
+    before = conversation.state.counters.written_tokens
     answered = answered_in(conversation, arguments)
     call = ToolCall("", TOOL_NAME, arguments)
     result = ToolResult("", TOOL_NAME, answered.output.content, answered.output.structured)
     note_searches(conversation, [(call, result)], is_search_round=is_search_round)
-    return answered
+    return answered, conversation.state.counters.written_tokens - before
 
 
 def _begun(corpus: Corpus, principal: Principal, kept: KeptSession, pins: tuple[str, ...]) -> str:

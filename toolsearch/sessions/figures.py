@@ -31,7 +31,10 @@ class Counted(Protocol):
 
 
 def count_request(conversation: Counted, messages: Sequence[Message] | None) -> int:
-    """Count a request; return its tokens of tools. See `Conversation.note_request`."""
+    """Count a request; return its tokens of tools. See `Conversation.note_request`.
+
+    Without a search tool, a request that follows a reply which only searched would not have been made.
+    """
     state, host, view = conversation.state, conversation.host, conversation.view
     sent, counters = state.sent.now, state.counters
     listed: Iterable[ToolDefinition] = sent.listed.values()
@@ -46,11 +49,15 @@ def count_request(conversation: Counted, messages: Sequence[Message] | None) -> 
             known = capabilities_of(sent.endpoint)
             messages = sendable(messages, known, listed=sent.listed, deferred=deferred)
         tokens += history_tokens(messages, host.counter, tokens_of=view.tokens_of, deferred=deferred)
+    is_search_round = counters.only_searched > 0
+    counters.only_searched = 0
     counters.requests += 1
+    counters.search_rounds += is_search_round
     counters.sent_tokens += tokens
     state.sent.note_request(host.clock(), tokens)
     if host.telemetry.has_metrics:
-        host.telemetry.tokens(sent=tokens, saved=view.estimated_tokens - tokens)
+        all_tools_tokens = 0 if is_search_round else view.estimated_tokens
+        host.telemetry.tokens(sent=tokens, saved=all_tools_tokens - tokens)
     return tokens
 
 
@@ -64,11 +71,9 @@ def count_searches(
         written_tokens += written
         counters.history_tokens += written + counter.count(answer)
     counters.written_tokens += written_tokens
-    counters.search_rounds += is_search_round
-    if conversation.host.telemetry.has_metrics and (written_tokens or is_search_round):
-        # A request that only a search made necessary would have sent no definitions at all.
-        all_tools_tokens = conversation.view.estimated_tokens if is_search_round else 0
-        conversation.host.telemetry.tokens(saved=-written_tokens - all_tools_tokens)
+    counters.only_searched = int(is_search_round and counters.requests > 0)  # else no request has led to it
+    if conversation.host.telemetry.has_metrics and written_tokens:
+        conversation.host.telemetry.tokens(saved=-written_tokens)
 
 
 def savings_of(conversation: Counted) -> Savings:
@@ -79,7 +84,7 @@ def savings_of(conversation: Counted) -> Savings:
         search_rounds=counters.search_rounds,
         sent_tokens=counters.sent_tokens,
         written_tokens=counters.written_tokens,
-        all_tools_tokens=max(0, counters.requests - counters.search_rounds) * conversation.view.tokens,
+        all_tools_tokens=(counters.requests - counters.search_rounds) * conversation.view.tokens,
         cache_breaks=sent.breaks,
         is_estimate=conversation.host.counter.estimate,
         break_tokens=sent.break_tokens,

@@ -32,7 +32,7 @@ class SessionCounters:
     """
 
     requests: int = 0  # lists of tools handed out, one for each model request
-    search_rounds: int = 0  # requests whose reply only searched; they would not exist without a search tool
+    search_rounds: int = 0  # requests that followed a reply which only searched: they are there for that alone
     searches: int = 0
     empty_searches: int = 0  # of these, the ones that found nothing
     calls: int = 0  # of other tools than the search tool
@@ -40,6 +40,7 @@ class SessionCounters:
     history_tokens: int = 0  # of the search tool's calls and answers, which stay in the conversation
     sent_tokens: int = 0  # of all requests: the definitions, and the search history, which is sent again each time
     written_tokens: int = 0  # by the model, to call the search tool
+    only_searched: int = 0  # above 0: the reply to the last request has only searched, so far
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

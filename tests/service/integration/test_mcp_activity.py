@@ -28,6 +28,7 @@ async def test_searches_and_calls_by_mcp_are_noted_with_key_session_and_request(
             (row,) = (await http.get("/v1/usage?by=session")).json()["items"]
             (miss,) = (await http.get("/v1/misses")).json()["items"]
             saved = (await http.get("/v1/savings?by=key")).json()["total"]
+            of_session = (await http.get(f"/v1/sessions/{session['id']}/savings")).json()
 
     assert (receipt["tool"], receipt["decision"], receipt["outcome"]) == ("double", "allowed", "ok")
     assert (receipt["session"], receipt["key"][:4]) == (session["id"], "key_")
@@ -35,4 +36,5 @@ async def test_searches_and_calls_by_mcp_are_noted_with_key_session_and_request(
     assert (row["group"], row["searches"], row["weak_searches"], row["calls"]) == (session["id"], 2, 1, 1)
     assert (miss["query"], miss["count"]) == ("quark soup recipe", 1)
     assert saved["requests"] >= 1
-    assert saved["sent_tokens"] > 0
+    assert min(saved["sent_tokens"], saved["written_tokens"], saved["all_tools_tokens"]) > 0
+    assert {name: of_session.get(name, amount) for name, amount in saved.items()} == saved

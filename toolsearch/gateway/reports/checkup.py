@@ -34,7 +34,7 @@ class Checkup:
     servers: tuple[Checked, ...]
     shown_tools: int
     shown_tokens: int
-    all_tools_tokens: int
+    all_tools_tokens: int | None
     tokens_are_estimate: bool
 
     @property

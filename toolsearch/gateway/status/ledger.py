@@ -26,36 +26,67 @@ class _Session:
     tools: int = 0
     searches: int = 0
     calls: int = 0
+    is_outdated: bool = False  # its last list, since a search has changed what it shows
 
 
 class Ledger:
     """Totals since the start, and the latest sessions. To be used from the gateway's event loop.
 
-    Each list counts once, when it is handed out, beside what it would have cost with the caller's whole reach. Clients
-    send their list to the model with every request, so the real saving is larger than the difference of these totals.
+    Each list counts once, when it is handed out, beside what it would have cost with the caller's whole reach. A list
+    that is asked for anew because a search has changed it counts with nothing beside it: with every tool in it from the
+    beginning it would not have been asked for.
+    Clients send their list to the model with every request, so the real saving is larger than these totals say.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, idle_s: float = SESSION_IDLE_S) -> None:
         """A session that has not been heard of for *idle_s* has ended."""
         self._idle_s = idle_s
         self.lists = self.searches = self.calls = self.failed_calls = 0
-        self.shown_tokens = self.all_tools_tokens = 0
+        self.shown_tokens = self.written_tokens = 0
+        self._all_tools_tokens = self._uncounted = 0
         self._clock = clock
         self._last_searches: deque[SearchRow] = deque(maxlen=_LAST_SEARCHES)
         self._sessions: OrderedDict[tuple[str, Era, str], _Session] = OrderedDict()  # least recently used first
 
-    def listed(self, caller: Caller, *, tools: int, shown_tokens: int, all_tools_tokens: int) -> None:
-        """A list of *tools* tools was handed out."""
+    @property
+    def all_tools_tokens(self) -> int | None:
+        """What the lists would have cost with every tool in reach; None while that is not known of one of them."""
+        return None if self._uncounted else self._all_tools_tokens
+
+    def listed(self, caller: Caller, *, tools: int, shown_tokens: int) -> bool:
+        """A list of *tools* tools was handed out. Return whether it counts with every tool beside it: call `counted`
+        with what these take, once that is known.
+        """
+        session = self._session(caller)
+        counts, session.is_outdated, session.tools = not session.is_outdated, False, tools
         self.lists += 1
         self.shown_tokens += shown_tokens
-        self.all_tools_tokens += all_tools_tokens
-        self._session(caller).tools = tools
+        self._uncounted += counts
+        return counts
 
-    def searched(self, caller: Caller, query: str, found: Sequence[str], *, seconds: float, answer_tokens: int) -> None:
-        """A search was answered with *found*."""
+    def counted(self, all_tools_tokens: int) -> None:
+        """A list that was `listed` would have cost so much with every tool in it."""
+        self._uncounted -= 1
+        self._all_tools_tokens += all_tools_tokens
+
+    def searched(
+        self,
+        caller: Caller,
+        query: str,
+        found: Sequence[str],
+        *,
+        seconds: float,
+        written_tokens: int,
+        answer_tokens: int,
+        list_changed: bool = False,
+    ) -> None:
+        """A search was answered with *found*. *list_changed*: the caller's list is another one now."""
+        session = self._session(caller)
+        session.searches += 1
+        session.is_outdated |= list_changed and session.tools > 0
         self.searches += 1
+        self.written_tokens += written_tokens
         self.shown_tokens += answer_tokens
-        self._session(caller).searches += 1
         self._last_searches.append(
             SearchRow(caller.principal.id, query[:_QUERY_CHARS], tuple(found), round(seconds * 1_000, 2))
         )

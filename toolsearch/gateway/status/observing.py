@@ -37,10 +37,18 @@ class GatewayObserver(Protocol):
     """All methods are called in the gateway's event loop, and return at once."""
 
     def listed(self, caller: Caller, *, shown_tokens: int, all_tools_tokens: int) -> None:
-        """A list was handed out; with every tool in reach it would have taken *all_tools_tokens*."""
+        """A list was handed out; with every tool in reach it would have taken *all_tools_tokens*.
+
+        That is 0 for a list that was asked for anew because of a search. Told once every server was heard of: before
+        that it is not known.
+        """
         ...
 
-    def searched(self, caller: Caller, answers: Sequence[AnsweredQuery], *, answer_tokens: int) -> None: ...
+    def searched(
+        self, caller: Caller, answers: Sequence[AnsweredQuery], *, written_tokens: int, answer_tokens: int
+    ) -> None:
+        """A search was answered; the model wrote *written_tokens* for it."""
+        ...
 
     def called(self, caller: Caller, end: CallEnd) -> asyncio.Future[None]:
         """What is returned never fails. Unless the caller has gone, it gets its result only after that."""

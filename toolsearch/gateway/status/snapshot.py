@@ -56,7 +56,10 @@ class GatewayStatus:
 
     sessions, searches   the latest, bounded in number; the counts are totals since the start
     shown_tokens         of all lists and answers that were handed out
-    all_tools_tokens     what the same lists would have cost with every definition in the caller's reach
+    written_tokens       by models, in order to search
+    all_tools_tokens     what the lists would have cost with every definition in the caller's reach, except those that
+                         were asked for anew because of a search; None while that is not known, since servers are
+                         starting
     tokens_are_estimate  whether tokens were estimated from lengths instead of counted with o200k_base
     """
 
@@ -70,7 +73,8 @@ class GatewayStatus:
     calls: int = 0
     failed_calls: int = 0
     shown_tokens: int = 0
-    all_tools_tokens: int = 0
+    written_tokens: int = 0
+    all_tools_tokens: int | None = 0
     tokens_are_estimate: bool = False
     warnings: tuple[str, ...] = ()
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from toolsearch.service.activity.batches import Batches
+from toolsearch.service.activity.costs import ToolCosts
 from toolsearch.service.activity.figures import Figures
 from toolsearch.service.activity.misses import MissBound, NewMiss, SearchNote, kept_words, miss_of, write_misses
 from toolsearch.service.corpora.corpus import CorpusRef
@@ -79,7 +80,7 @@ class Activity:
         self._miss(NewMiss(who.tenant, str(corpus), kept_words(query), kind, tool, 0.0, self._clock()))
 
     def requested(self, who: Who, *, sent_tokens: int, all_tools_tokens: int) -> None:
-        """A list of tools was handed out, for one request of a model."""
+        """A list of tools was handed out, for one request of a model. For *all_tools_tokens* see `ToolCosts`."""
         self._used_tokens(who.tenant, who.key, sent_tokens)
         self.figures.add(
             who.tenant,
@@ -87,6 +88,18 @@ class Activity:
             who.session,
             {"requests": 1, "sent_tokens": sent_tokens, "all_tools_tokens": all_tools_tokens},
         )
+
+    def wrote(self, who: Who, *, written_tokens: int) -> None:
+        """A model wrote so much in order to search."""
+        self.figures.add(who.tenant, who.key, who.session, {"written_tokens": written_tokens})
+
+    async def costs_of_session(self, tenant: str, session: str) -> ToolCosts:
+        """Of all that was done in *session*, by whichever key."""
+        await self.figures.flush()
+        sums = await asyncio.to_thread(
+            self._storage.figures.sums, tenant, by="session", since_s=0, until_s=self._clock() + 1, session=session
+        )
+        return ToolCosts.of({each.name: each.amount for each in sums})
 
     def answered(self, who: Who, *, sent_tokens: int) -> None:
         """A model was sent the answer to a search."""

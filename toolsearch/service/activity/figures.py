@@ -20,7 +20,8 @@ FigureName: TypeAlias = Literal[
     "weak_searches",  # of these, those whose answer fits hardly or not at all
     "requests",  # lists of tools handed out
     "sent_tokens",  # of these lists, and of what searching adds to a conversation
-    "all_tools_tokens",  # what the same requests would have taken with every tool in reach; an estimate
+    "written_tokens",  # by models, in order to search
+    "all_tools_tokens",  # what would have been sent with every tool in reach; see `ToolCosts`
     "calls",
     "failed_calls",  # of these, those that the tool or the way to it failed
     "refused_calls",  # that were not run

@@ -25,9 +25,12 @@ class ActivityObserver:
     def listed(self, caller: Caller, *, shown_tokens: int, all_tools_tokens: int) -> None:
         self.activity.requested(who_of(caller), sent_tokens=shown_tokens, all_tools_tokens=all_tools_tokens)
 
-    def searched(self, caller: Caller, answers: Sequence[AnsweredQuery], *, answer_tokens: int) -> None:
+    def searched(
+        self, caller: Caller, answers: Sequence[AnsweredQuery], *, written_tokens: int, answer_tokens: int
+    ) -> None:
         who = who_of(caller)
         self.activity.searched(who, self.corpus, search_notes(answers))
+        self.activity.wrote(who, written_tokens=written_tokens)
         self.activity.answered(who, sent_tokens=answer_tokens)
 
     def called(self, caller: Caller, end: CallEnd) -> asyncio.Future[None]:

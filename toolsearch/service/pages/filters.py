@@ -47,8 +47,9 @@ def amount(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def percent(share: float) -> str:
-    return f"{share * 100:.0f} %"
+def percent(share: float | None) -> str:
+    """A dash for a share that is not known."""
+    return "-" if share is None else f"{share * 100:.0f} %"
 
 
 def decimal(value: float, places: int = 2) -> str:

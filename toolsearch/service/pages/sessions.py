@@ -14,7 +14,6 @@ from toolsearch.service.service import Service, the_service
 from toolsearch.service.sessions import KeptSession, SessionFigures
 from toolsearch.service.visits import Visit
 from toolsearch.sessions.conversation import Conversation
-from toolsearch.sessions.savings import Savings
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
@@ -47,7 +46,7 @@ class SessionContents:
     tools: tuple[ActiveTool, ...]
     deferred: int
     budget: Budget
-    savings: Savings
+    is_estimate: bool
 
     @property
     def tokens(self) -> int:
@@ -70,7 +69,10 @@ async def session(request: Request, service: _Service, visit: _Searcher, session
     async with service.sessions.using(visit.caller, session) as used:
         contents = await used.run(_contents)
         kept = used.kept
-    return frame.page(request, "session.html", visit=visit, kept=kept, contents=contents, now_s=service.clock())
+    costs = await service.activity.costs_of_session(visit.caller.tenant, session)
+    return frame.page(
+        request, "session.html", visit=visit, kept=kept, contents=contents, costs=costs, now_s=service.clock()
+    )
 
 
 @router.post("/sessions/{session}/end")
@@ -87,4 +89,5 @@ def _contents(conversation: Conversation) -> SessionContents:
         if view.find(name) is not None
     ]
     deferred = len(view.names) - len(tools)
-    return SessionContents(tuple(tools), deferred, state.discovered.budget, conversation.savings())
+    is_estimate = conversation.host.counter.estimate or view.is_estimated
+    return SessionContents(tuple(tools), deferred, state.discovered.budget, is_estimate)

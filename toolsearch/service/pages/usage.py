@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from toolsearch.service.activity.costs import ToolCosts
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.plots import Plot, Stack, stacked_bars
 from toolsearch.service.pages.routing import PageRoute, visit_with
@@ -29,11 +30,10 @@ PERIODS: Final = ((7, "7 days"), (30, "30 days"), (90, "90 days"))
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one key, one day or all of them used. A tool list without a search would have been *all_tools* tokens."""
+    """What one key, one day or all of them used."""
 
     label: str
-    sent: float
-    all_tools: float
+    costs: ToolCosts
     searches: float
     weak: float
     calls: float
@@ -44,23 +44,13 @@ class Usage:
     def of(cls, label: str, figures: Mapping[str, float]) -> Usage:
         return cls(
             label,
-            figures.get("sent_tokens", 0.0),
-            figures.get("all_tools_tokens", 0.0),
+            ToolCosts.of(figures),
             figures.get("searches", 0.0),
             figures.get("weak_searches", 0.0),
             figures.get("calls", 0.0),
             figures.get("failed_calls", 0.0),
             figures.get("refused_calls", 0.0),
         )
-
-    @property
-    def saved(self) -> float:
-        """Below 0 if searching took more than it spared."""
-        return self.all_tools - self.sent
-
-    @property
-    def saved_share(self) -> float:
-        return self.saved / self.all_tools if self.all_tools else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +92,10 @@ async def usage(
         visit=visit,
         days=days,
         periods=PERIODS,
-        total=_total(of_days),
+        total=Usage.of("all", _added_up(by_day.values())),
         plots=_plots(of_days),
         of_days=of_days,
-        of_keys=sorted(of_keys, key=lambda each: (-each.all_tools, each.label)),
+        of_keys=sorted(of_keys, key=lambda each: (-each.costs.all_tools_tokens, each.label)),
         is_admin=is_admin,
     )
 
@@ -122,9 +112,11 @@ def _names(service: Service, tenant: str, key_ids: Sequence[str]) -> dict[str, s
     return {key.id: key.name for key in found if key is not None}
 
 
-def _total(parts: Sequence[Usage]) -> Usage:
-    fields = ("sent", "all_tools", "searches", "weak", "calls", "failed", "refused")
-    return Usage("all", *(sum(getattr(part, name) for part in parts) for name in fields))
+def _added_up(parts: Iterable[Mapping[str, float]]) -> Mapping[str, float]:
+    total = Counter[str]()
+    for part in parts:
+        total.update(part)
+    return total
 
 
 def _plots(days: Sequence[Usage]) -> list[Drawn]:
@@ -133,7 +125,7 @@ def _plots(days: Sequence[Usage]) -> list[Drawn]:
             "Tokens of tools",
             "What models were sent, and what they would have been sent without a search.",
             ("sent", "saved"),
-            [Stack(day.label, (day.sent, max(0.0, day.saved))) for day in days],
+            [Stack(day.label, (day.costs.sent_tokens, max(0, day.costs.saved_tokens))) for day in days],
         ),
         _drawn(
             "Searches",

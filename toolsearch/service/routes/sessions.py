@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -203,7 +203,7 @@ async def _choose(
 class _Request:
     """What is *given* for one request of a model, how many tools are in reach, and how many of them the model reads.
 
-    The tokens of all tools in reach are estimated.
+    For the tokens of all tools in reach see `ToolCosts`.
     """
 
     given: RequestTools
@@ -215,11 +215,13 @@ class _Request:
 
 def _requested(ask: Callable[[], RequestTools], conversation: Conversation) -> _Request:
     state, view = conversation.state, conversation.view
-    before = state.counters.sent_tokens
+    before = replace(state.counters)
     given = ask()
     read = state.sent.tool_list().within(conversation.principal.reach)
-    sent_tokens = state.counters.sent_tokens - before
-    return _Request(given, len(view.names), len(read.listed), sent_tokens, view.estimated_tokens)
+    sent_tokens = state.counters.sent_tokens - before.sent_tokens
+    is_search_round = state.counters.search_rounds > before.search_rounds
+    all_tools_tokens = 0 if is_search_round else view.request_tokens
+    return _Request(given, len(view.names), len(read.listed), sent_tokens, all_tools_tokens)
 
 
 def _active(conversation: Conversation) -> list[ActiveTool]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import AwareDatetime
 
 from toolsearch.api.activity import SavingsAnswer, SavingsRow, SessionSavings, Usage, UsageRow
+from toolsearch.service.activity.costs import ToolCosts
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.routes.whose import whose_key
 from toolsearch.service.service import Service, the_service
@@ -27,7 +28,10 @@ _TOTAL: Final = "total"
 
 NOTES: Final = (
     "sent_tokens is counted: the lists that were handed out, with the searches and answers that a conversation keeps.",
-    "all_tools_tokens is an estimate from the lengths of all definitions in reach, once for each list.",
+    "written_tokens is counted: what models wrote in order to search.",
+    "all_tools_tokens is every definition in reach, once for each list: counted up to 2,000 tools, else an estimate.",
+    "A list that follows a reply which only searched adds nothing to it: without a search it would not have been sent.",
+    "saved_tokens is all_tools_tokens without sent_tokens and written_tokens.",
     "Over MCP a client asks for its list once and sends it with each request, so more is saved than is said here.",
     "Left out are the rest of the conversation and the provider's prompt cache, which makes repeated text cheaper.",
 )
@@ -83,7 +87,7 @@ async def usage(service: _Service, caller: _Searcher, asked: _Asked) -> Usage:
 @router.get("/savings", summary="Say what searching for tools has saved, by time, key or session")
 async def savings(service: _Service, caller: _Searcher, asked: _Asked) -> SavingsAnswer:
     sums = await _sums(service, caller, asked)
-    rows = [_savings_row(group, amounts) for group, amounts in sums.items() if amounts.get("requests")]
+    rows = [_savings_row(group, amounts) for group, amounts in sums.items() if ToolCosts.of(amounts) != ToolCosts()]
     return SavingsAnswer(
         by=asked.by,
         since=asked.since,
@@ -96,21 +100,25 @@ async def savings(service: _Service, caller: _Searcher, asked: _Asked) -> Saving
 
 @router.get("/sessions/{session}/savings", summary="Say what one session has cost and saved, counted")
 async def session_savings(session: str, service: _Service, caller: _Searcher) -> SessionSavings:
-    """The first time, every definition in reach is counted, which takes a while for thousands."""
+    """The same count as that of `/v1/savings`, with what only its session knows."""
     async with service.sessions.using(caller, session) as opened:
-        found = await opened.run(Conversation.savings)
+        rounds, breaks, is_estimate = await opened.run(_of_session)
+    costs = await service.activity.costs_of_session(caller.tenant, session)
     return SessionSavings(
-        session=session,
-        requests=found.requests,
-        search_rounds=found.search_rounds,
-        sent_tokens=found.sent_tokens,
-        written_tokens=found.written_tokens,
-        all_tools_tokens=found.all_tools_tokens,
-        saved_tokens=found.saved_tokens,
-        saved_share=found.saved_share,
-        cache_breaks=found.cache_breaks,
-        is_estimate=found.is_estimate,
+        session=session, search_rounds=rounds, cache_breaks=breaks, is_estimate=is_estimate, **_costs(costs)
     )
+
+
+def _of_session(conversation: Conversation) -> tuple[int, int, bool]:
+    """How many requests are there for a search alone, how many lists have changed, and whether tokens are estimated."""
+    state = conversation.state
+    is_estimate = conversation.host.counter.estimate or conversation.view.is_estimated
+    return state.counters.search_rounds, state.sent.now.breaks, is_estimate
+
+
+def _costs(costs: ToolCosts) -> dict[str, Any]:
+    """The fields of bodies about costs."""
+    return {**asdict(costs), "saved_tokens": costs.saved_tokens, "saved_share": costs.saved_share}
 
 
 async def _sums(service: Service, caller: ServiceCaller, asked: Asked) -> dict[str, dict[str, float]]:
@@ -149,12 +157,4 @@ def _usage_row(group: str, amounts: Mapping[str, float]) -> UsageRow:
 
 
 def _savings_row(group: str, amounts: Mapping[str, float]) -> SavingsRow:
-    sent, everything = int(amounts.get("sent_tokens", 0)), int(amounts.get("all_tools_tokens", 0))
-    return SavingsRow(
-        group=group,
-        requests=int(amounts.get("requests", 0)),
-        sent_tokens=sent,
-        all_tools_tokens=everything,
-        saved_tokens=everything - sent,
-        saved_share=(everything - sent) / everything if everything else 0.0,
-    )
+    return SavingsRow(group=group, **_costs(ToolCosts.of(amounts)))
