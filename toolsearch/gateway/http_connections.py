@@ -1,18 +1,22 @@
 """Bounds how long a client may take to send a request, and how many connections there may be. uvicorn bounds neither.
 
 Without these bounds, a few hundred connections that send their headers byte by byte would use up all the files that the
-process may open.
+process may open. A request of which two headers say where it ends is refused, which h11 does not do.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from typing import Any, Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolsearch.gateway.settings import HttpSettings
+
+_LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
+_MOST_HEAD_BYTES: Final = 65_536  # uvicorn's default
 
 
 def connection_protocol(settings: HttpSettings) -> type[asyncio.Protocol]:
@@ -20,6 +24,19 @@ def connection_protocol(settings: HttpSettings) -> type[asyncio.Protocol]:
     most = min(settings.max_connections, _files_for_connections())
     own: dict[str, Any] = {"timeout_s": settings.request_timeout_s, "most": most, "unfinished": {}}
     return type("BoundedProtocol", (_BoundedProtocol,), own)
+
+
+class _StrictConnection(h11.Connection):
+    """Takes no request that has both Content-Length and Transfer-Encoding, and so closes the connection.
+
+    A proxy in front may go by the other one, and take the rest of the body for another client's request: RFC 9112, 6.3.
+    """
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request) and {name for name, _ in event.headers} >= _LENGTHS:
+            raise h11.RemoteProtocolError("it has both Content-Length and Transfer-Encoding")
+        return event
 
 
 class _BoundedProtocol(H11Protocol):
@@ -34,6 +51,10 @@ class _BoundedProtocol(H11Protocol):
     unfinished: dict[
         _BoundedProtocol, asyncio.TimerHandle
     ]  # connections whose request has not arrived whole, the oldest first
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conn = _StrictConnection(h11.SERVER, _MOST_HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -62,6 +62,10 @@ class Client:
         except ConnectionError:
             return True
 
+    async def everything(self) -> bytes:
+        """All that comes until the other side closes."""
+        return await self._reading.read()
+
     async def answer(self) -> bytes:
         head = await self._reading.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200")
@@ -163,3 +167,21 @@ async def test_where_all_connections_are_at_work_a_new_one_is_turned_away():
         assert await (await connect()).is_closed()
         app.may_answer.set()
         assert [await client.answer() for client in at_work] == [b"ok", b"ok"]
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [b"Content-Length: 4\r\nTransfer-Encoding: chunked", b"transfer-encoding: Chunked\r\ncontent-length: 4"],
+    ids=["length first", "encoding first"],
+)
+async def test_a_request_with_a_length_beside_an_encoding_is_refused_and_nothing_behind_it_is_read(lengths):
+    """The app is never asked, neither for it nor for what is sent behind it."""
+    app = App()
+    app.may_answer.set()
+    async with served(app) as connect:
+        client = await connect()
+        client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + lengths + b"\r\n\r\n0\r\n\r\n" + HEAD + b"ok")
+        refusal = await client.everything()
+    assert refusal.startswith(b"HTTP/1.1 400")
+    assert refusal.count(b"HTTP/1.1") == 1
+    assert app.asked.locked()
