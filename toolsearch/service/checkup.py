@@ -14,6 +14,7 @@ from toolsearch.access.keys import is_loopback
 from toolsearch.errors import BadSettingError, StorageError, ToolSearchError
 from toolsearch.service.hosts import named_hosts
 from toolsearch.service.secret_keys import checked_seal, refuse_new_start
+from toolsearch.service.serving import listening
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.storage.place import StorePlace
 
@@ -114,6 +115,7 @@ def _disk(data: Path) -> Iterator[Finding]:
 
 def _address(settings: ServiceSettings, host: str, port: int) -> str:
     named_hosts(settings.serve, host, port)
+    listening(host, port).close()
     return f"{host or 'every address'}; every request needs a key"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import socket
 from collections.abc import Callable
@@ -43,12 +45,17 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        raise BadSettingError(
-            f"cannot listen at {host}:{port}: {error.strerror}; name another address by --bind"
-        ) from error
+        raise BadSettingError(f"cannot listen at {host}:{port}: {_why(error)}") from error
     # Connections inherit it. Without it the body of an answer waits 40 ms until the client has acknowledged the head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+def _why(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "another program uses this port; end that one, or name another port by --bind (port 0: any free one)"
+    reason = os.strerror(error.errno) if error.errno is not None else str(error)
+    return f"{reason}; name another address by --bind"
 
 
 def url_of(listener: socket.socket) -> str:

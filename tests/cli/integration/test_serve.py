@@ -35,6 +35,23 @@ def test_a_check_shows_the_same_to_people(command, tmp_path):
     assert "the first start makes it" in ran.out
 
 
+def test_a_port_that_is_taken_is_told_in_one_line_that_says_what_to_do(command, checked, tmp_path):
+    """By a start and by a check, which ends with the same exit code."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ran = command("serve", "--data", str(tmp_path / "data"), "--bind", address)
+        findings, code = checked("--data", str(tmp_path / "data"), "--bind", address)
+
+    said = (
+        f"cannot listen at {address}: another program uses this port; end that one, or name another port by --bind "
+        "(port 0: any free one)"
+    )
+    assert ran.err.splitlines() == [f"error [bad_setting]: {said}"]
+    assert findings["address"] == ("error", said)
+    assert (ran.code, code) == (2, 2)
+    assert not (tmp_path / "data").exists()
+
+
 def test_a_check_tells_of_a_store_that_is_damaged(checked, tmp_path):
     (tmp_path / "toolsearch.db").write_bytes(b"this is no database" * 100)
     findings, code = checked("--data", str(tmp_path))
