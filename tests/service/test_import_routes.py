@@ -56,6 +56,27 @@ async def test_an_import_is_followed_to_its_outcome_and_its_tools_are_found(kit:
         assert "pets__cats" in json.dumps(found)
 
 
+@pytest.mark.parametrize("place", [1, 2])
+async def test_a_document_of_lines_with_a_bad_one_fails_and_names_it(kit: ServiceKit, place: int) -> None:
+    """Also if the first line is the bad one, by which no format could be told."""
+    lines = [json.dumps(each) for each in LISTING]
+    lines[place - 1] = "]]]"
+    async with kit.client(kit.operator, **{"content-type": "application/x-ndjson"}) as client:
+        await client.post(
+            SOURCES, json={"kind": "listing", "name": "mail"}, headers={"content-type": "application/json"}
+        )
+        answer = await client.put(f"{SOURCES}/mail/document", content="\n".join(lines))
+        _, job = (await events(client, answer.json()["job"]["id"]))[-1]
+        written = await client.post("/v1/catalogs/default/tools", content="\n".join(lines))
+
+    assert (job["state"], job["error"]["code"]) == ("failed", "source_error")
+    assert f"malformed: line {place}: it is not JSON: Expecting value (character 1)" in job["error"]["detail"]
+    refused = [each for each in written.json()["outcomes"] if each["outcome"] == "refused"]
+    assert [(each["index"], each["name"], each["reason"]) for each in refused] == [
+        (place - 1, f"line {place}", "it is not JSON: Expecting value (character 1)")
+    ]
+
+
 async def test_a_document_may_be_uploaded_once_the_source_is_there(kit: ServiceKit) -> None:
     async with kit.client(kit.operator) as client:
         added = (await client.post(SOURCES, json={"kind": "listing", "name": "mail"})).json()

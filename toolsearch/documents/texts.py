@@ -74,8 +74,14 @@ def parse_lines(text: str) -> JsonLines:
             except RecursionError:
                 bad.append(BadLine(number, "it is nested too deeply"))
             except ValueError as error:
-                bad.append(BadLine(number, str(error)))
+                bad.append(BadLine(number, not_json(error)))
     return JsonLines(values, tuple(bad))
+
+
+def not_json(error: ValueError) -> str:
+    """What is wrong with a line that `json.loads` has refused: where in the line, since it knows no other line."""
+    said = f"{error.msg} (character {error.colno})" if isinstance(error, json.JSONDecodeError) else str(error)
+    return f"it is not JSON: {said}"
 
 
 def _every_line(lines: JsonLines) -> list[Json]:

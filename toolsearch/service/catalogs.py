@@ -14,6 +14,7 @@ from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.discovery.view import View
 from toolsearch.documents.json_values import as_object
+from toolsearch.documents.texts import not_json
 from toolsearch.errors import (
     ContentsConflictError,
     RecordConflictError,
@@ -333,8 +334,10 @@ def _parsed(lines: Sequence[bytes], start: int) -> tuple[list[tuple[int, Json]],
             continue
         try:
             parsed.append((place, json.loads(line)))
-        except (ValueError, RecursionError) as error:
-            bad.append(ItemOutcome(place, f"line {place + 1}", "refused", f"it is not JSON: {error}"))
+        except RecursionError:
+            bad.append(ItemOutcome(place, f"line {place + 1}", "refused", "it is nested too deeply"))
+        except ValueError as error:
+            bad.append(ItemOutcome(place, f"line {place + 1}", "refused", not_json(error)))
     return parsed, bad
 
 

@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from toolsearch.documents.texts import parse_document
 from toolsearch.errors import SourceError
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.imports.exchange import Exchange, Exchanger
 from toolsearch.service.imports.fetching import Fetcher
 from toolsearch.service.imports.noting import Noting
-from toolsearch.service.imports.reading import ReadDocument, read_source_document
+from toolsearch.service.imports.reading import DocumentText, ReadDocument, read_source_document
 from toolsearch.service.imports.sources import CatalogSource, LastImport
 from toolsearch.service.jobs import Progress
 from toolsearch.service.stored_tools import to_tool
@@ -37,7 +36,7 @@ class Importing:
     counter: TokenCounter
     may_write: Callable[[str, str, int], Awaitable[None]]
 
-    async def run(self, source: CatalogSource, document: Json, progress: Progress) -> JsonObject:
+    async def run(self, source: CatalogSource, document: Json | DocumentText, progress: Progress) -> JsonObject:
         """Import *document*, or what the URL of *source* gives if that is None, and note the outcome."""
         url = ""
         if document is None:
@@ -62,7 +61,9 @@ class Importing:
         )
         return len(done.remove)
 
-    async def _import(self, source: CatalogSource, document: Json, url: str, progress: Progress) -> JsonObject:
+    async def _import(
+        self, source: CatalogSource, document: Json | DocumentText, url: str, progress: Progress
+    ) -> JsonObject:
         progress.at("reading")
         read = await asyncio.to_thread(_read, source, document, url)
         source = _with_origin(source, read)
@@ -96,9 +97,11 @@ class Importing:
         return sum(definition_tokens(to_tool(row, _nothing).definition, self.counter) for row in rows)
 
 
-def _read(source: CatalogSource, document: Json, url: str) -> ReadDocument:
+def _read(source: CatalogSource, document: Json | DocumentText, url: str) -> ReadDocument:
     if isinstance(document, str):
-        document = parse_document(document, None, f"the document of the source {source.name!r}")
+        document = DocumentText(document)
+    if isinstance(document, DocumentText):
+        document = document.parsed(source)
     return read_source_document(source, document, url)
 
 

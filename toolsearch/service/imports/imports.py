@@ -16,6 +16,7 @@ from toolsearch.errors import (
 from toolsearch.service.catalogs import CATALOG
 from toolsearch.service.imports.importing import Importing
 from toolsearch.service.imports.noting import Noting
+from toolsearch.service.imports.reading import DocumentText
 from toolsearch.service.imports.servers import Connecting
 from toolsearch.service.imports.sources import CatalogSource, Sources, SourceSecrets
 from toolsearch.service.job_records import Job
@@ -63,7 +64,9 @@ class Imports:
             return source, None
         return await self._begin(source, document)
 
-    async def upload(self, tenant: str, catalog: str, name: str, document: Json) -> tuple[CatalogSource, Job]:
+    async def upload(
+        self, tenant: str, catalog: str, name: str, document: Json | DocumentText
+    ) -> tuple[CatalogSource, Job]:
         """Import *document* in place of the one before. What has not changed is kept.
 
         Raises UnknownRecordError, StillRunningError while an import of the source runs, or BadSettingError if it has no
@@ -128,7 +131,7 @@ class Imports:
                 raise UnknownRecordError(CATALOG, source.catalog)
             return self.sources.write(source)
 
-    async def _begin(self, source: CatalogSource, document: Json) -> tuple[CatalogSource, Job]:
+    async def _begin(self, source: CatalogSource, document: Json | DocumentText) -> tuple[CatalogSource, Job]:
         for _ in range(_ATTEMPTS):
             if await self.running_among([source]):
                 break
@@ -140,7 +143,7 @@ class Imports:
             f"the job {source.job!r} imports the source {source.name!r}; wait for its end, or cancel it"
         )
 
-    async def _started(self, source: CatalogSource, document: Json) -> tuple[CatalogSource, Job]:
+    async def _started(self, source: CatalogSource, document: Json | DocumentText) -> tuple[CatalogSource, Job]:
         begun = replace(source, job=new_job_id(), is_settled=False)
 
         async def work(progress: Progress) -> JsonObject:

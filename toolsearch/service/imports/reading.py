@@ -13,6 +13,7 @@ from toolsearch.catalog.sources.openapi import OpenApiSource
 from toolsearch.catalog.sources.openapi_request import HttpRequest, OpenApiCallback, Operation
 from toolsearch.catalog.taking import sift
 from toolsearch.documents.json_values import as_object, is_list
+from toolsearch.documents.texts import DocumentFormat, parse_document
 from toolsearch.errors import SourceError
 from toolsearch.service.imports.exchange import distinct_rows
 from toolsearch.service.imports.sources import CatalogSource
@@ -33,6 +34,18 @@ class ReadDocument:
     refused: tuple[Refusal, ...]
     origin: str = ""
     schemes: JsonObject = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """A document that is not parsed yet. Without a *format* the text itself tells it."""
+
+    text: str
+    format: DocumentFormat | None = None
+
+    def parsed(self, source: CatalogSource) -> Json:
+        """Raises SourceError."""
+        return parse_document(self.text, self.format, _description(source))
 
 
 def read_source_document(source: CatalogSource, document: Json, url: str = "") -> ReadDocument:

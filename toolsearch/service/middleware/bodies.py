@@ -18,9 +18,10 @@ _YAML: Final = frozenset({"application/yaml", "application/x-yaml", "text/yaml"}
 _ACCEPTED: Final = "application/json, application/x-ndjson for one JSON value a line, or application/yaml"
 _MAX_UNKNOWN_BYTES: Final = 65_536  # of callers who have not said who they are
 
-_ESCAPED: Final = re.compile(rb"\\.", re.DOTALL)
-_TEXT: Final = re.compile(rb'"[^"]*"')
+_ESCAPED: Final = re.compile(rb"\\[^\n]")
+_TEXT: Final = re.compile(rb'"[^"\n]*"?')  # JSON has no line break within text, so one that is not closed ends there
 _NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'"[]{}'))
+_NOT_STRUCTURE_OF_LINES: Final = bytes(set(range(256)) - set(b'"[]{}\n'))
 
 
 class Bodies:
@@ -59,7 +60,7 @@ class Bodies:
             return
         if not json.detect_encoding(body).startswith("utf-8"):
             raise bad_request("JSON must be UTF-8")
-        if depth_of(body) > self._max_depth:
+        if depth_of(body, is_lines=media in JSON_LINES) > self._max_depth:
             raise bad_request(f"the JSON is nested too deeply; at most {self._max_depth} levels are taken")
 
 
@@ -67,18 +68,24 @@ def media_type(headers: Headers) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def depth_of(body: bytes) -> int:
+def depth_of(body: bytes, *, is_lines: bool = False) -> int:
     """How deep arrays and objects are nested in *body*, which is JSON; known before it is parsed, and soon.
 
-    Text and escapes are taken out first, so that brackets within text do not count.
+    Text and escapes are taken out first, so that brackets within text do not count. Each of *is_lines* stands alone,
+    since those behind a line that is no JSON are read all the same.
     """
     without_escapes = _ESCAPED.sub(b"", body) if b"\\" in body else body
-    brackets = _TEXT.sub(b"", without_escapes.translate(None, _NOT_STRUCTURE)).translate(None, b'"')
+    others = _NOT_STRUCTURE_OF_LINES if is_lines else _NOT_STRUCTURE
+    brackets = _TEXT.sub(b"", without_escapes.translate(None, others))
     if not brackets:
         return 0
     codes = np.frombuffer(brackets, np.uint8)
-    steps = np.where((codes == ord("[")) | (codes == ord("{")), 1, -1)
-    return max(0, int(np.cumsum(steps, dtype=np.int32).max()))
+    ends = codes == ord("\n")
+    steps = np.where((codes == ord("[")) | (codes == ord("{")), 1, np.where(ends, 0, -1))
+    depths = np.cumsum(steps, dtype=np.int32)
+    before = np.maximum.accumulate(np.where(ends, np.arange(len(codes)), -1))  # the last end of a line
+    of_lines_before = np.where(before >= 0, depths[before], 0)
+    return max(0, int((depths - of_lines_before).max()))
 
 
 async def read_body(receive: Receive, max_bytes: int | None = None) -> bytes | None:

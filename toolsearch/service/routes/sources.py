@@ -24,8 +24,10 @@ from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.corpora.corpus import CorpusRef
 from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.imports.new_sources import new_source
+from toolsearch.service.imports.reading import DocumentText
 from toolsearch.service.imports.sources import CatalogSource, LastImport
 from toolsearch.service.job_records import Job
+from toolsearch.service.middleware.bodies import JSON_LINES, media_type
 from toolsearch.service.refusals import operators_only
 from toolsearch.service.routes.jobs import job_body
 from toolsearch.service.service import Service, the_service
@@ -75,7 +77,8 @@ async def upload(catalog: str, source: str, request: Request, service: _Service,
         text = (await request.body()).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadSettingError("the document is not UTF-8; send it as text, whatever its format") from None
-    return _started(*await service.imports.upload(caller.tenant, catalog, source, text))
+    document = DocumentText(text, "jsonl" if media_type(request.headers) in JSON_LINES else None)
+    return _started(*await service.imports.upload(caller.tenant, catalog, source, document))
 
 
 @router.post(
