@@ -12,6 +12,7 @@ import httpx2
 from fastapi import FastAPI
 
 from tests.kit.clock import Clock
+from tests.kit.documented import require_documented
 from toolsearch.access.scopes import SCOPES, Scope
 from toolsearch.service.app import make_app
 from toolsearch.service.callers import ServiceCaller
@@ -45,12 +46,16 @@ class ServiceKit:
     operator: str
 
     def client(self, token: str | None = None, **headers: str) -> httpx2.AsyncClient:
-        """Close it, or leave it to the garbage collector: it has no connections."""
+        """Close it, or leave it to the garbage collector: it has no connections.
+
+        A test fails if an answer has a status that the OpenAPI document does not name.
+        """
         credential = {"authorization": f"Bearer {token}"} if token else {}
         return httpx2.AsyncClient(
             transport=httpx2.ASGITransport(self.app, raise_app_exceptions=False),
             base_url=f"http://{HOST}:{PORT}",
             headers={**credential, **headers},
+            event_hooks={"response": [require_documented]},
         )
 
     def key(self, tenant: str, *scopes: Scope, **more: Any) -> str:

@@ -44,7 +44,8 @@ def test_every_operation_but_those_of_monitors_needs_a_key_and_tells_of_problems
 
     assert is_open == {"GET /healthz", "GET /readyz"}
     for name in operations.keys() - is_open:
-        assert {"401", "403", "429", "default"} <= operations[name]["responses"].keys(), name
+        assert {"401", "403", "429", "500", "503"} <= operations[name]["responses"].keys(), name
+    assert [name for name, each in operations.items() if "default" in each["responses"]] == []
 
 
 def test_examples_are_what_the_schemas_ask_for(document):

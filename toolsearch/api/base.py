@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -20,6 +20,20 @@ SearchLimit = Annotated[int, Field(ge=1, le=100), BeforeValidator(_number)]
 
 class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def left_out() -> Any:
+    """The default of a field of a `PatchBody`."""
+    return Field(default_factory=lambda: None)  # a factory, since a default would be in the document, as null
+
+
+class PatchBody(RequestBody):
+    """What is left out stays as it is. null is a value, which few fields may have."""
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The fields that were sent."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
 
 
 class AnswerBody(BaseModel):

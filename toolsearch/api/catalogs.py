@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from toolsearch.api.base import AnswerBody, RequestBody
+from toolsearch.api.base import AnswerBody, PatchBody, RequestBody, left_out
 from toolsearch.api.corpora import ToolName
 from toolsearch.tools.json_types import JsonObject
 
@@ -22,10 +22,10 @@ class NewCatalog(RequestBody):
     description: Description = ""
 
 
-class CatalogPatch(RequestBody):
+class CatalogPatch(PatchBody):
     """What is left out stays."""
 
-    description: Description | None = None
+    description: Description = left_out()
 
 
 class CatalogBody(AnswerBody):
@@ -66,15 +66,15 @@ class ToolNames(RequestBody):
     names: Annotated[list[ToolName], Field(min_length=1, max_length=10_000)]
 
 
-class ToolPatch(RequestBody):
+class ToolPatch(PatchBody):
     """What is left out stays."""
 
-    description: Annotated[str, Field(max_length=100_000)] | None = None
-    title: Annotated[str, Field(max_length=1_000)] | None = None
-    tags: Tags | None = None
-    annotations: JsonObject | None = Field(default=None, description="MCP's hints, such as readOnlyHint.")
-    input_schema: JsonObject | None = None
-    output_schema: JsonObject | None = None
+    description: Annotated[str, Field(max_length=100_000)] = left_out()
+    title: Annotated[str, Field(max_length=1_000)] = left_out()
+    tags: Tags = left_out()
+    annotations: Annotated[JsonObject, Field(description="MCP's hints, such as readOnlyHint.")] = left_out()
+    input_schema: JsonObject = left_out()
+    output_schema: Annotated[JsonObject | None, Field(description="null: the tool has none any more.")] = left_out()
 
 
 class ToolEntry(AnswerBody):

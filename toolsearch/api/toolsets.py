@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from toolsearch.api.base import AnswerBody, RequestBody
+from toolsearch.api.base import AnswerBody, PatchBody, RequestBody, left_out
 from toolsearch.api.catalogs import Description, Name, Tags
 from toolsearch.api.corpora import CorpusName, Rules, ToolName
 
@@ -44,12 +44,12 @@ class NewToolset(RequestBody):
     rules: RulesOfCatalogs = Field(default=[])
 
 
-class ToolsetPatch(RequestBody):
+class ToolsetPatch(PatchBody):
     """What is left out stays; a list is replaced as a whole."""
 
-    description: Description | None = None
-    tools: Members | None = None
-    rules: RulesOfCatalogs | None = None
+    description: Description = left_out()
+    tools: Members = left_out()
+    rules: RulesOfCatalogs = left_out()
 
 
 class ToolsetBody(AnswerBody):

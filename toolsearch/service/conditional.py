@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Depends, Request, Response
 from starlette.exceptions import HTTPException
@@ -11,6 +11,9 @@ from starlette.exceptions import HTTPException
 from toolsearch.service.refusals import precondition_failed, precondition_required
 
 _ANY: Final = "*"
+
+# What answers of routes that take conditions may be besides, for the OpenAPI document.
+UNCHANGED: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "It is as `If-None-Match` says."}}
 
 
 def etag_of(version: int | str) -> str:

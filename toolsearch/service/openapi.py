@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
@@ -56,13 +56,30 @@ _TAGS: Final = {
 }
 
 _PROBLEMS: Final = {  # by status: the code of the example, and what it means
+    "400": ("bad_request", "The request cannot be used as it is."),
     "401": ("not_authenticated", "There is no credential, or none that is accepted."),
     "403": ("not_permitted", "The credential is not good for this."),
     "404": ("unknown_record", "There is no such thing, or none that you may see."),
     "409": ("changed_meanwhile", "It is another by now, or one of that name exists."),
+    "410": ("tool_gone", "The tool was there, and is not any more."),
+    "412": ("precondition_failed", "It is not as `If-Match` says."),
+    "413": ("body_too_large", "The body is too large; send several smaller requests."),
+    "415": ("unsupported_media_type", "The body is of no kind that is taken."),
+    "421": ("unknown_host", "The request is addressed to another host."),
     "422": ("bad_request", "The request does not fit; `errors` says where."),
     "429": ("too_many", "A rate limit or a quota is used up; `Retry-After` says when to try again."),
+    "500": ("internal_error", "The service has failed; its log says more, by the request's id."),
+    "502": ("tool_failed", "What the tool is run by has failed."),
+    "503": ("store_unavailable", "The store or a server cannot be reached now; `Retry-After` says when to try again."),
+    "504": ("request_timeout", "It took too long, and was given up; what was begun may have had its effect."),
 }
+_ALWAYS: Final = frozenset({"401", "403", "421", "429", "500", "503", "504"})  # of requests that need a key
+_WITH_BODY: Final = frozenset({"400", "413", "415", "422"})
+_OF_WRITES: Final = frozenset({"400", "409", "422"})  # they may have an Idempotency-Key
+_WAIT: Final = frozenset({"429", "503"})
+_NAMING: Final = frozenset(  # the body or a parameter may name what is not there
+    {"POST /v1/calls", "POST /v1/feedback", "POST /v1/search", "POST /v1/sessions", "DELETE /v1/misses"}
+)
 _SCHEME: Final = "key"
 _EXAMPLES: Final[dict[str, object]] = {  # of bodies that people send
     "NewCatalog": {"name": "office", "description": "What an office does."},
@@ -117,7 +134,6 @@ def _document(app: FastAPI) -> dict[str, Any]:
         if name in schemas:
             schemas[name]["examples"] = [example]
     components["responses"] = {status: _problem(status, *told) for status, told in _PROBLEMS.items()}
-    components["responses"]["problem"] = _response("Any other error.")
     components["securitySchemes"] = {
         _SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key, or a token of the identity provider."}
     }
@@ -131,19 +147,30 @@ def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
     operation["security"] = [] if is_open else [{_SCHEME: []}]
     answers = {status: answer for status, answer in operation["responses"].items() if status != "422"}
     if not is_open:
-        statuses = ["401", "403", *_more(path, method, operation), "429"]
+        statuses = _ALWAYS.union(*_more(path, method, operation))
         answers |= {status: {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
-        answers["default"] = {"$ref": "#/components/responses/problem"}
     operation["responses"] = answers
 
 
-def _more(path: str, method: str, operation: dict[str, Any]) -> Iterator[str]:
-    if "{" in path:
-        yield "404"
+def _more(path: str, method: str, operation: dict[str, Any]) -> Iterator[Collection[str]]:
+    """Every status that an operation may be answered with besides: there is no default, which would hide others."""
+    tags = set(operation.get("tags", ()))
+    if "requestBody" in operation:
+        yield _WITH_BODY
+    if "{" in path or f"{method.upper()} {path}" in _NAMING:
+        yield {"404"}
     if method != "get":
-        yield "409"
-    if "requestBody" in operation or operation.get("parameters"):
-        yield "422"
+        yield _OF_WRITES
+    elif path.startswith("/v1/sessions/{session}/"):  # they note what the session was sent
+        yield {"409"}
+    if operation.get("parameters"):
+        yield {"422"}
+    if any(parameter["in"] == "query" for parameter in operation.get("parameters", ())):
+        yield {"400"}
+    if tags & {"catalogs", "toolsets"} and method in ("patch", "delete"):
+        yield {"412"}
+    if "calls" in tags:
+        yield {"410", "502"}
 
 
 def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -162,7 +189,7 @@ def _problem(status: str, code: str, description: str) -> dict[str, Any]:
         "errors": [],
     }
     answer["content"][MEDIA_TYPE]["example"] = {"title": description.partition(".")[0], **example}
-    if status == "429":
+    if status in _WAIT:
         answer["headers"] = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
     return answer
 

@@ -10,12 +10,13 @@ import json
 import logging
 import math
 from collections.abc import Mapping
-from http import HTTPStatus
+from http import HTTPMethod, HTTPStatus
 from typing import Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match, Mount
 from starlette.types import Receive, Scope, Send
 
 from toolsearch.api.base import Problem
@@ -99,7 +100,20 @@ def add_problem_handlers(app: FastAPI) -> None:
 
 
 async def _handle(request: Request, error: Exception) -> Response:
-    return answer_to(error, request.url.path)
+    answer = answer_to(error, request.url.path)
+    if answer.status_code == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _methods_of(request)):
+        answer.headers["allow"] = ", ".join(methods)
+    return answer
+
+
+def _methods_of(request: Request) -> list[str]:
+    """Every method that a route takes for the path of *request*, since a route itself knows only its own.
+
+    What is mounted answers for itself.
+    """
+    routes: list[BaseRoute] = [each for each in request.app.routes if not isinstance(each, Mount)]
+    scopes = {method.value: {**request.scope, "method": method.value} for method in HTTPMethod}
+    return [method for method, scope in scopes.items() if any(each.matches(scope)[0] is Match.FULL for each in routes)]
 
 
 def _of_validation(error: RequestValidationError) -> Response:

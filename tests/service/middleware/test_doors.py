@@ -210,3 +210,33 @@ async def test_json_is_limited_in_depth_and_is_utf_8(kit: ServiceKit) -> None:
 )
 def test_the_depth_of_json_leaves_out_brackets_within_text(body: bytes, depth: int) -> None:
     assert depth_of(body) == depth
+
+
+@pytest.mark.parametrize(
+    "bad_line",
+    [b"]]]]", b'"', b'{"a": "', b'"\\', b"[[[", b'"[[[', b"}}}}", b""],
+    ids=["closes", "text", "object", "escape", "opens", "opens in text", "closes objects", "empty"],
+)
+def test_a_line_that_is_no_json_hides_nothing_of_the_depth_of_those_behind_it(bad_line: bytes) -> None:
+    deep = b'{"a": [[[ "]]]" ]]]}'
+    assert depth_of(bad_line + b"\n" + deep + b"\n" + bad_line, is_lines=True) == 4
+    assert depth_of(b"\n".join([bad_line, deep] * 100), is_lines=True) == 4
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("DELETE", "/v1/catalogs", "GET, POST"),
+        ("PUT", "/v1/catalogs/default", "DELETE, GET, PATCH"),
+        ("POST", "/healthz", "GET"),
+        ("PUT", "/pages/sign-in", "GET, POST"),
+    ],
+)
+async def test_a_wrong_method_is_answered_with_every_method_of_the_path(
+    tmp_path: Path, method: str, path: str, allowed: str
+) -> None:
+    async with serving(tmp_path) as kit, kit.client(kit.operator) as client:
+        answer = await client.request(method, path)
+
+    assert codes([answer]) == [(405, "method_not_allowed")]
+    assert answer.headers["allow"] == allowed

@@ -26,7 +26,7 @@ from toolsearch.api.catalogs import (
 from toolsearch.documents.json_values import as_list
 from toolsearch.service.callers import ServiceCaller, caller_with
 from toolsearch.service.catalogs import Written, export_line
-from toolsearch.service.conditional import Conditional, etag_of
+from toolsearch.service.conditional import UNCHANGED, Conditional, etag_of
 from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.middleware.bodies import JSON_LINES, media_type
 from toolsearch.service.refusals import bad_request
@@ -72,7 +72,7 @@ async def list_catalogs(service: _Service, caller: _Reader, page: _Paging) -> Pa
     return page.page(found, lambda each: each.id, lambda each: bodies[each.id])
 
 
-@router.get("/catalogs/{catalog}", summary="Say what a catalog is for, and how many tools it has")
+@router.get("/catalogs/{catalog}", summary="Say what a catalog is for, and how many tools it has", responses=UNCHANGED)
 async def get(
     catalog: str, service: _Service, caller: _Reader, conditional: Conditional, response: Response
 ) -> CatalogBody:
@@ -91,9 +91,8 @@ async def describe(
     conditional: Conditional,
     response: Response,
 ) -> CatalogBody:
-    changes = body.model_dump(exclude_none=True)
     over = await _over(service, caller, catalog, conditional)
-    record = await service.catalogs.describe(caller.tenant, catalog, changes, over=over)
+    record = await service.catalogs.describe(caller.tenant, catalog, body.changes, over=over)
     return await _body(service, caller, record, response)
 
 
@@ -136,7 +135,7 @@ async def delete_tools(catalog: str, body: ToolNames, service: _Service, caller:
     return ToolsDeleted(**counts, outcomes=_outcomes(written), revision=written.revision)
 
 
-@router.get("/catalogs/{catalog}/tools/{tool}", summary="Give the definition of a tool")
+@router.get("/catalogs/{catalog}/tools/{tool}", summary="Give the definition of a tool", responses=UNCHANGED)
 async def get_tool(
     catalog: str, tool: str, service: _Service, caller: _Reader, conditional: Conditional, response: Response
 ) -> ToolBody:
@@ -157,11 +156,8 @@ async def patch_tool(
     response: Response,
 ) -> ToolBody:
     """A tool that a source owns is changed at the source, or in a toolset."""
-    changes = body.model_dump(include=body.model_fields_set)
-    if any(value is None for field, value in changes.items() if field != "output_schema"):
-        raise bad_request("only output_schema may be null; leave a field out to keep it")
     await service.catalogs.patch_tool(
-        caller.tenant, catalog, tool, changes, caller.principal.reach, check=conditional.require
+        caller.tenant, catalog, tool, body.changes, caller.principal.reach, check=conditional.require
     )
     changed = _tool(await service.catalogs.tool(caller.tenant, catalog, tool, caller.principal))
     response.headers["etag"] = etag_of(changed.fingerprint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Response
 
@@ -18,7 +18,7 @@ from toolsearch.api.toolsets import (
     ToolsetRuleBody,
 )
 from toolsearch.service.callers import ServiceCaller, caller_with
-from toolsearch.service.conditional import Conditional, etag_of
+from toolsearch.service.conditional import UNCHANGED, Conditional, etag_of
 from toolsearch.service.corpora.toolset_resolution import Absent
 from toolsearch.service.cursors import Paging, paging
 from toolsearch.service.service import Service, the_service
@@ -51,7 +51,7 @@ async def list_toolsets(service: _Service, caller: _Reader, page: _Paging) -> Pa
     return page.page(known, lambda each: each.name, _body)
 
 
-@router.get("/toolsets/{toolset}", summary="Give the newest version of a toolset")
+@router.get("/toolsets/{toolset}", summary="Give the newest version of a toolset", responses=UNCHANGED)
 async def get(
     toolset: str, service: _Service, caller: _Reader, conditional: Conditional, response: Response
 ) -> ToolsetBody:
@@ -71,12 +71,10 @@ async def change(
     response: Response,
 ) -> ToolsetBody:
     """Sessions over it go on with the new version. The versions before can still be read."""
-    changes: dict[str, Any] = {}
-    if body.description is not None:
-        changes["description"] = body.description
-    if body.tools is not None:
+    changes = body.changes
+    if "tools" in changes:
         changes["tools"] = _members(body.tools)
-    if body.rules is not None:
+    if "rules" in changes:
         changes["rules"] = _rules(body.rules)
     over = await _over(service, caller, toolset, conditional)
     kept = await service.toolsets.change(caller.tenant, toolset, lambda spec: replace(spec, **changes), over=over)
