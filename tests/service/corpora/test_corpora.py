@@ -15,6 +15,7 @@ from toolsearch.errors import ContentsStoreError, RequestsFileError, UnknownReco
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.corpora.versions import by_subject
+from toolsearch.service.freed_memory import give_back_freed_memory
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.stored_tools import to_row
 from toolsearch.storage.contents import StoredTool
@@ -75,6 +76,19 @@ async def test_an_index_is_built_without_keeping_what_it_is_built_of(storage: Sq
         assert found(corpus, "send a letter")[:1] == ["send_mail"]
         assert corpus.tally.total > 0
     await corpora.aclose()
+
+
+async def test_memory_that_an_opening_needed_for_a_while_is_given_back(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for each opening, however many wait for it."""
+    given_back: list[None] = []
+    monkeypatch.setattr("toolsearch.service.corpora.corpora.give_back_freed_memory", lambda: given_back.append(None))
+    catalog, corpora = filled(storage, "default", MAIL), corpora_of(storage)
+    async with corpora.using(catalog), corpora.using(catalog):
+        assert len(given_back) == 1
+    await corpora.aclose()
+    give_back_freed_memory()  # the real one, which does nothing with another C library
 
 
 async def test_a_catalog_to_which_many_tools_are_written_is_opened_before_anybody_searches(
