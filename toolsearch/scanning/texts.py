@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ _LOOKS_LIKE: Final = str.maketrans(
     )
 )
 _INVISIBLE: Final = frozenset("\u00ad\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0\ufeff")
+_MAY_HIDE: Final = re.compile(r"[^\n\r\t -~]")
+_AS_PICTURE: Final = "\ufe0f"
+_JOINS_PICTURES: Final = "\u200d"
 _LAST_LATIN: Final = "\u024f"
 _DIGITS_FOR_LETTERS: Final = "013457@$!"
 _STANDS_FOR: Final = str.maketrans(_DIGITS_FOR_LETTERS, "oieastasi")
@@ -123,6 +127,27 @@ def evidence(text: str, start: int = 0, end: int | None = None) -> str:
 def printable(text: str, limit: int = _EVIDENCE_CHARACTERS) -> str:
     """The beginning of *text*, every odd character written out, in at most twice *limit* characters."""
     return "".join(map(_written_out, text[: 2 * limit]))[: 2 * limit]
+
+
+def visible(text: str) -> str:
+    """The whole *text*, with every character written out that hides or turns others: ``\\u{202e}``.
+
+    Line breaks and tabs stay, and so do the selectors and joiners within one emoji.
+    """
+    return _MAY_HIDE.sub(lambda found: _kept_in_emoji(text, found.start()) or _written_out(found[0]), text)
+
+
+def _kept_in_emoji(text: str, place: int) -> str:
+    """The character at *place* if it only says how the picture before it is drawn, "" otherwise."""
+    before, after = text[place - 1 : place], text[place + 1 : place + 2]
+    if text[place] == _AS_PICTURE:
+        return _AS_PICTURE if _is_picture(before) else ""
+    is_joiner = text[place] == _JOINS_PICTURES and _is_picture(after)
+    return _JOINS_PICTURES if is_joiner and (_is_picture(before) or before == _AS_PICTURE) else ""
+
+
+def _is_picture(character: str) -> bool:
+    return character != "" and unicodedata.category(character) in ("So", "Sk")
 
 
 def _written_out(character: str) -> str:

@@ -1,4 +1,4 @@
-"""How values are written on pages: times, amounts, JSON."""
+"""How values are written on pages: times, amounts, JSON, and what comes from outside."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from toolsearch.access.scopes import SCOPES, includes
+from toolsearch.scanning.texts import visible
 from toolsearch.service.pages.plots import compact
 from toolsearch.tools.json_types import Json
 from toolsearch.tools.summaries import one_line
@@ -32,9 +33,24 @@ _OUTCOMES: Final[dict[Outcome, str]] = {
 }
 
 
+class Exact(str):
+    """The value of a field of a form, which has to come back as it is. It is never shown as text."""
+
+    __slots__ = ()
+
+
+def shown(value: object) -> str:
+    """What every expression of a template passes: characters that hide or turn others are written out."""
+    if isinstance(value, Exact):
+        return value
+    if isinstance(value, Markup):
+        return Markup(visible(value))  # noqa: S704  what is written out needs no escaping
+    return visible(str(value))
+
+
 def moment(at_s: float | None) -> str:
-    """``2026-03-01 14:05 UTC``."""
-    return "never" if at_s is None else f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M} UTC"
+    """``2026-03-01 14:05:09 UTC``."""
+    return "never" if at_s is None else f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def iso(at_s: float) -> str:
@@ -70,7 +86,7 @@ def outcome(explained: Explanation) -> str:
 
 def shortened(text: str) -> str:
     """The first line of a description, in as many characters as a table takes."""
-    return one_line(text, _SUMMARY_CHARACTERS)
+    return one_line(visible(text), _SUMMARY_CHARACTERS)
 
 
 def tool_path(corpus: str, name: str) -> str:
@@ -94,6 +110,7 @@ def allowed(scopes: frozenset[str]) -> list[str]:
 
 
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
+    "exact": Exact,
     "moment": moment,
     "iso": iso,
     "amount": amount,

@@ -88,6 +88,7 @@ def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(_HERE / "templates"),
         autoescape=True,
+        finalize=filters.shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -96,7 +97,7 @@ def _environment() -> Environment:
     return made
 
 
-_TEMPLATES: Final = _environment()
+ENVIRONMENT: Final = _environment()  # of all templates
 _GLOBALS: Final[dict[str, Any]] = {"static": STATIC_PATH, "icon": icon, "root": ROOT}
 
 
@@ -105,7 +106,7 @@ def page(
 ) -> HTMLResponse:
     """Render *template*; it is given *values*, and what its frame needs."""
     theme = request.cookies.get(THEME_COOKIE, "")
-    text = _TEMPLATES.get_template(template, globals=_GLOBALS).render(
+    text = ENVIRONMENT.get_template(template, globals=_GLOBALS).render(
         visit=visit,
         sections=sections_for(visit) if visit else [],
         path=request.url.path,

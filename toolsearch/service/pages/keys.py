@@ -25,6 +25,7 @@ _Admin = Annotated[Visit, Depends(visit_with("admin", within_reach=True))]
 _Sent = Annotated[Sent, Depends(sent_with("admin", within_reach=True))]
 
 _KEYS: Final = 100  # on a page
+_TYPED: Final = ("name", "allow", "deny")
 _DAY_S: Final = 86_400.0
 ABOUT: Final[dict[Scope, str]] = {
     "search": "search, and open sessions",
@@ -95,7 +96,7 @@ async def _page(
         next=found[-1].id if len(found) == _KEYS else "",
         scopes=ABOUT,
         chosen=sent.form.getlist("scope") if sent else AGENT_SCOPES,
-        given={name: sent.text(name) if sent else "" for name in ("name", "allow", "deny")},
+        given=sent.typed(*_TYPED) if sent else dict.fromkeys(_TYPED, ""),
         lives=LIVES,
         refused=refused,
         made=made,

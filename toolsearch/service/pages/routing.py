@@ -29,6 +29,7 @@ from toolsearch.errors import (
     UnknownToolError,
 )
 from toolsearch.service.pages import frame
+from toolsearch.service.pages.filters import Exact
 from toolsearch.service.problems import headers_of
 from toolsearch.service.service import service_of
 from toolsearch.service.visits import VISIT_COOKIE, Visit
@@ -123,6 +124,10 @@ class Sent:
     def text(self, name: str) -> str:
         """The field *name*, without white space around it; "" if it was not sent."""
         return text_of(self.form, name)
+
+    def typed(self, *names: str) -> dict[str, Exact]:
+        """What was put into the fields *names*, to be given back when the form is shown again."""
+        return {name: Exact(self.text(name)) for name in names}
 
 
 def sent_with(*scopes: Scope, within_reach: bool = False) -> Callable[[Request], Awaitable[Sent]]:

@@ -15,6 +15,7 @@ from toolsearch.service.calls import Done, HandedBack
 from toolsearch.service.corpora.corpus import Corpus
 from toolsearch.service.pages import frame, recorded_calls
 from toolsearch.service.pages.corpus_choice import opened, ref_of
+from toolsearch.service.pages.filters import Exact
 from toolsearch.service.pages.parameters import Parameter, arguments_in, arguments_in_json, parameters_of
 from toolsearch.service.pages.recorded_calls import RecordedCall
 from toolsearch.service.pages.routing import PageRoute, Sent, see_other, sent_with, visit_with
@@ -99,6 +100,7 @@ async def _page(
     sent: Sent | None = None,
 ) -> Response:
     found = await _found(service, visit, corpus, tool)
+    fields = {each.field: each.example for each in found.parameters}
     may_call = includes(visit.caller.scopes, "call")
     calls = await recorded_calls.latest(service, visit) if may_call else []
     return frame.page(
@@ -111,8 +113,8 @@ async def _page(
         may_call=may_call,
         calls=[each for each in calls if (each.corpus, each.tool) == (corpus, tool)],
         refused=refused,
-        given={each.field: sent.text(each.field) if sent else each.example for each in found.parameters},
-        as_json=sent.text("json") if sent else "",
+        given=sent.typed(*fields) if sent else fields,
+        as_json=Exact(sent.text("json")) if sent else "",
     )
 
 
