@@ -11,12 +11,14 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.kit.gateway import SERVERS
 from tests.kit.published_servers import NODE
@@ -110,3 +112,50 @@ def served(
         server.should_exit = True
     finally:
         thread.join(timeout=30)
+
+
+@dataclass
+class Looked:
+    """A page of one browser, and what went wrong in it."""
+
+    page: Page
+    wrong: list[str] = field(default_factory=list)
+
+    def require_nothing_wrong(self) -> None:
+        assert not self.wrong
+        assert self.page.title() != "owned"
+
+
+@contextmanager
+def looking(browser: Browser, site: Site, *, key: str | None = None, **options: Any) -> Iterator[Looked]:
+    """A browser of its own at *site*, signed in with *key* if that is given."""
+    context = browser.new_context(base_url=site.url, **options)
+    context.set_default_timeout(15_000)
+    try:
+        looked = Looked(context.new_page())
+        _watch(context, looked, site)
+        if key is not None:
+            looked.page.goto("/pages/sign-in")
+            looked.page.get_by_label("API key").fill(key)
+            looked.page.keyboard.press("Enter")
+            looked.page.wait_for_url(lambda url: "sign-in" not in url)
+        yield looked
+    finally:
+        context.close()
+
+
+def _watch(context: BrowserContext, looked: Looked, site: Site) -> None:
+    own = urlsplit(site.url).netloc
+    context.on("request", lambda r: urlsplit(r.url).netloc == own or looked.wrong.append(f"asked {r.url}"))
+    context.on("requestfailed", lambda r: "ERR_ABORTED" in (r.failure or "") or looked.wrong.append(f"failed {r.url}"))
+    looked.page.on("pageerror", lambda error: looked.wrong.append(f"error {error}"))
+    looked.page.on("dialog", lambda dialog: looked.wrong.append(f"dialog {dialog.message}"))
+    # An answer that is an error is told of in the console; so is what the policy for contents refuses.
+    looked.page.on(
+        "console",
+        lambda m: (
+            m.type in ("error", "warning")
+            and "responded with a status of 4" not in m.text
+            and looked.wrong.append(m.text)
+        ),
+    )
