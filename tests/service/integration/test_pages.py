@@ -334,6 +334,37 @@ def test_what_waits_is_approved_and_withdrawn_again(browser: Browser, site: Site
         looked.require_nothing_wrong()
 
 
+def test_the_plots_of_usage_are_whole_and_readable_on_a_small_telephone(browser: Browser, site: Site) -> None:
+    with looking(browser, site, key=site.key, viewport={"width": 360, "height": 780}) as looked:
+        looked.page.goto("/pages/usage")
+        plots = looked.page.evaluate(_PLOTS)
+
+    assert len(plots) == 3
+    for plot in plots:
+        assert plot["bars"] >= 28
+        assert plot["outside"] == []
+        assert plot["narrowest"] >= 3
+        assert plot["smallestText"] >= 10
+        assert plot["overlapping"] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_plots_are_green_for_good_amber_for_weak_and_red_for_refused_and_each_has_its_pattern(
+    browser: Browser, site: Site, scheme: Any
+) -> None:
+    with looking(browser, site, key=site.key, color_scheme=scheme) as looked:
+        looked.page.goto("/pages/usage")
+        found = looked.page.evaluate(_TONES)
+
+    hues = {name: hue for name, hue, _ in found}
+    assert hues.keys() == {"sent", "saved", "well answered", "weak", "good", "refused", "failed"}
+    assert all(140 < hues[name] < 170 for name in ("saved", "well answered", "good"))
+    assert 30 < hues["weak"] < 50
+    assert all(hues[name] < 10 for name in ("refused", "failed"))
+    assert len({drawn for name, _, drawn in found if name in ("good", "refused", "failed")}) == 3
+    assert len({drawn for name, _, drawn in found if name in ("well answered", "weak")}) == 2
+
+
 def _open(page: Page, site: Site, name: str) -> None:
     path = PAGES[name]
     if path.endswith(" {first}"):  # what the first row of that page leads to
@@ -372,5 +403,42 @@ _MARK_FOCUSED = """
     hasRing: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
     what: element.outerHTML.slice(0, 160),
   };
+}
+"""
+_PLOTS = """
+() => [...document.querySelectorAll("figure.plot")].map((plot) => {
+  const card = plot.getBoundingClientRect();
+  const bars = [...plot.querySelectorAll(".bars rect")].map((bar) => bar.getBoundingClientRect());
+  const texts = [...plot.querySelectorAll("text")].filter((text) => text.checkVisibility());
+  const boxes = texts.map((text) => text.getBoundingClientRect());
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return {
+    bars: bars.length,
+    outside: [...bars, ...boxes].filter((box) => box.left < card.left - 8 || box.right > card.right + 8),
+    narrowest: Math.min(...bars.map((bar) => bar.width)),
+    smallestText: Math.min(...texts.map((text) => {
+      const {a} = text.getScreenCTM();
+      return a * parseFloat(getComputedStyle(text).fontSize);
+    })),
+    overlapping: texts.filter((_, i) => boxes.some((box, j) => j < i && meet(box, boxes[i]))).map((t) => t.textContent),
+  };
+})
+"""
+_TONES = """
+() => {
+  const hue = (colour) => {
+    const [r, g, b] = colour.match(/[\\d.]+/g).map(Number);
+    const most = Math.max(r, g, b), span = most - Math.min(r, g, b);
+    const sixth = most === r ? ((g - b) / span + 6) % 6 : most === g ? (b - r) / span + 2 : (r - g) / span + 4;
+    return sixth * 60;
+  };
+  return [...document.querySelectorAll(".legend")].map((legend) => {
+    const mark = legend.querySelector("rect");
+    const pattern = (mark.getAttribute("fill") ?? "").match(/#([-\\w]+)/);
+    const colour = pattern
+      ? getComputedStyle(document.querySelector(`#${pattern[1]} path`)).stroke
+      : getComputedStyle(mark).fill;
+    return [legend.textContent.trim(), hue(colour), pattern ? pattern[1] : colour];
+  });
 }
 """

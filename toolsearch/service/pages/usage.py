@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from toolsearch.service.activity.costs import ToolCosts
 from toolsearch.service.pages import frame
-from toolsearch.service.pages.plots import Plot, Stack, stacked_bars
+from toolsearch.service.pages.plots import Plot, Series, Stack, stacked_bars
 from toolsearch.service.pages.routing import PageRoute, visit_with
 from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
@@ -55,11 +55,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One plot with its title and the names of its series."""
+    """One plot with its title and its series."""
 
     title: str
     about: str
-    series: tuple[str, ...]
+    series: tuple[Series, ...]
     plot: Plot
 
 
@@ -124,23 +124,23 @@ def _plots(days: Sequence[Usage]) -> list[Drawn]:
         _drawn(
             "Tokens of tools",
             "What models were sent, and what they would have been sent without a search.",
-            ("sent", "saved"),
+            (Series("sent", "sent"), Series("saved", "good")),
             [Stack(day.label, (day.costs.sent_tokens, max(0, day.costs.saved_tokens))) for day in days],
         ),
         _drawn(
             "Searches",
             "Those with a good answer, and those with a weak one or none.",
-            ("well answered", "weak"),
+            (Series("well answered", "good"), Series("weak", "weak")),
             [Stack(day.label, (day.searches - day.weak, day.weak)) for day in days],
         ),
         _drawn(
             "Calls",
             "Those that ended well or with the caller, and those that were refused or failed.",
-            ("good", "refused", "failed"),
+            (Series("good", "good"), Series("refused", "refused"), Series("failed", "failed")),
             [Stack(day.label, (day.calls - day.failed - day.refused, day.refused, day.failed)) for day in days],
         ),
     ]
 
 
-def _drawn(title: str, about: str, series: tuple[str, ...], stacks: Sequence[Stack]) -> Drawn:
+def _drawn(title: str, about: str, series: tuple[Series, ...], stacks: Sequence[Stack]) -> Drawn:
     return Drawn(title, about, series, stacked_bars(stacks, series))
