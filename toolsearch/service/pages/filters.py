@@ -19,6 +19,7 @@ from toolsearch.tools.summaries import one_line
 from toolsearch_indexes.explanation import Explanation, Outcome
 
 _SUMMARY_CHARACTERS: Final = 200
+HOPELESS: Final[frozenset[Outcome]] = frozenset({"out of reach", "no such tool", "no match"})
 _OUTCOMES: Final[dict[Outcome, str]] = {
     "found": "by its score",
     "by its words": "by its words: its score alone is further behind, but it has the words of the query best",
@@ -84,6 +85,11 @@ def outcome(explained: Explanation) -> str:
     return _OUTCOMES[explained.outcome]
 
 
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop: ``By its score.``"""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
 def shortened(text: str) -> str:
     """The first line of a description, in as many characters as a table takes."""
     return one_line(visible(text), _SUMMARY_CHARACTERS)
@@ -109,7 +115,13 @@ def allowed(scopes: frozenset[str]) -> list[str]:
     return [scope for scope in SCOPES if includes(scopes, scope)]
 
 
+def is_hopeless(explained: Explanation) -> bool:
+    """Whether other words of the query alone would not help."""
+    return explained.outcome in HOPELESS
+
+
 FILTERS: Final[dict[str, Callable[..., Any]]] = {
+    "is_hopeless": is_hopeless,
     "exact": Exact,
     "moment": moment,
     "iso": iso,
@@ -119,6 +131,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "decimal": decimal,
     "pretty": pretty,
     "outcome": outcome,
+    "sentence": sentence,
     "shortened": shortened,
     "tool_path": tool_path,
     "breakable": breakable,

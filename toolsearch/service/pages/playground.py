@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -12,6 +13,7 @@ from toolsearch.errors import ToolSearchError
 from toolsearch.service.corpora.corpus import Corpus
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.corpus_choice import CorpusName, choices, opened
+from toolsearch.service.pages.filters import HOPELESS, outcome
 from toolsearch.service.pages.routing import PageRoute, visit_with
 from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
@@ -48,6 +50,16 @@ class Found:
     @property
     def about(self) -> str:
         return ABOUT[self.strategy]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why some strategies find a tool at one *place*, or do not find it."""
+
+    place: int | None
+    text: str
+    is_hopeless: bool
+    strategies: tuple[str, ...]
 
 
 @router.get("/playground")
@@ -89,7 +101,18 @@ async def why(
             if q.strip() and tool.strip()
             else []
         )
-    return frame.page(request, "why.html", visit=visit, query=q, corpus=corpus, tool=tool, explained=explained)
+    scored = [one for one in explained if isinstance(one, Explanation)]
+    return frame.page(
+        request,
+        "why.html",
+        visit=visit,
+        query=q,
+        corpus=corpus,
+        tool=tool,
+        reasons=_reasons(explained),
+        words=next((one for one in scored if one.words or one.missing), None),
+        scores=[one for one in scored if one.raw or one.cosine is not None or one.score],
+    )
 
 
 @router.get("/playground/score")
@@ -106,6 +129,18 @@ async def score(
     async with opened(service, visit, corpus) as used:
         one = await search_threads.run(_explained, used, visit, q, tool, strategy)
     return frame.page(request, "score.html", visit=visit, one=one)
+
+
+def _reasons(explained: Sequence[Explanation | Found]) -> list[Reason]:
+    """Each reason once, with all strategies that have it."""
+    found: dict[tuple[int | None, str, bool], list[str]] = {}
+    for one in explained:
+        if isinstance(one, Explanation):
+            reason = one.place, outcome(one), one.outcome in HOPELESS
+        else:
+            reason = None, one.error, True
+        found.setdefault(reason, []).append(one.strategy)
+    return [Reason(*reason, tuple(strategies)) for reason, strategies in found.items()]
 
 
 def _by_each_strategy(corpus: Corpus, visit: Visit, query: str, limit: int) -> list[Found]:
