@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from toolsearch.service.pages import frame
+from toolsearch.service.pages.key_names import key_names
 from toolsearch.service.pages.routing import PageRoute, visit_with
 from toolsearch.service.routes.whose import whose_key
 from toolsearch.service.service import Service, the_service
@@ -47,5 +48,6 @@ async def receipts(
         visit=visit,
         receipts=found,
         asked=asked,
+        names=await key_names(service, visit, [each.key for each in found]),
         next=found[-1].id if len(found) == _RECEIPTS else "",
     )

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from toolsearch.discovery.discovered import Budget
 from toolsearch.service.pages import frame
+from toolsearch.service.pages.key_names import key_names
 from toolsearch.service.pages.routing import PageRoute, Sent, see_other, sent_with, visit_with
 from toolsearch.service.service import Service, the_service
 from toolsearch.service.sessions import KeptSession, SessionFigures
@@ -70,9 +71,9 @@ async def session(request: Request, service: _Service, visit: _Searcher, session
         contents = await used.run(_contents)
         kept = used.kept
     costs = await service.activity.costs_of_session(visit.caller.tenant, session)
-    return frame.page(
-        request, "session.html", visit=visit, kept=kept, contents=contents, costs=costs, now_s=service.clock()
-    )
+    names = await key_names(service, visit, [kept.key])
+    told = {"kept": kept, "contents": contents, "costs": costs, "names": names, "now_s": service.clock()}
+    return frame.page(request, "session.html", visit=visit, **told)
 
 
 @router.post("/sessions/{session}/end")

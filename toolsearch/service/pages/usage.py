@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from toolsearch.service.activity.costs import ToolCosts
 from toolsearch.service.pages import frame
+from toolsearch.service.pages.key_names import key_names
 from toolsearch.service.pages.plots import Plot, Series, Stack, stacked_bars
 from toolsearch.service.pages.routing import PageRoute, visit_with
 from toolsearch.service.service import Service, the_service
@@ -84,7 +85,7 @@ async def usage(
         for at_s in range(since_s, today_s + 1, _DAY_S)
     ]
     by_key = await asyncio.to_thread(sums, "key") if is_admin else {}
-    names = await asyncio.to_thread(_names, service, visit.caller.tenant, list(by_key))
+    names = await key_names(service, visit, by_key)
     of_keys = [Usage.of(names.get(key_id, key_id), figures) for key_id, figures in by_key.items()]
     return frame.page(
         request,
@@ -105,11 +106,6 @@ def _grouped(sums: Sequence[FigureSum]) -> dict[str, Mapping[str, float]]:
     for each in sums:
         found[each.group][each.name] = each.amount
     return dict(found)
-
-
-def _names(service: Service, tenant: str, key_ids: Sequence[str]) -> dict[str, str]:
-    found = (service.storage.keys.get(tenant, key_id) for key_id in key_ids)
-    return {key.id: key.name for key in found if key is not None}
 
 
 def _added_up(parts: Iterable[Mapping[str, float]]) -> Mapping[str, float]:

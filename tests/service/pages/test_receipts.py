@@ -1,0 +1,35 @@
+"""The page of receipts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.kit.pages import sign_in
+from tests.kit.service import NOW_S, serving
+from toolsearch.storage.receipts import Receipt
+
+
+async def test_a_receipt_shows_the_name_of_its_key_and_the_second_of_the_call(tmp_path: Path) -> None:
+    async with serving(tmp_path) as kit:
+        key, stored = kit.service.keys.make("acme", "the night shift", ("call",))
+        kit.service.storage.receipts.append("acme", [_receipt(stored.id)])
+        browser = kit.client()
+        await sign_in(browser, key)
+        page = (await browser.get("/pages/receipts")).text
+
+    assert ">the night shift</a>" in page
+    assert ">2027-01-15 08:00:07 UTC</time>" in page
+
+
+async def test_a_key_that_is_gone_is_shown_by_its_whole_id(tmp_path: Path) -> None:
+    async with serving(tmp_path) as kit:
+        kit.service.storage.receipts.append("acme", [_receipt("key_of_long_ago_0123456789")])
+        browser = kit.client()
+        await sign_in(browser, kit.key("acme", "admin"))
+        page = (await browser.get("/pages/receipts")).text
+
+    assert ">key_of_long_ago_0123456789</a>" in page
+
+
+def _receipt(key: str) -> Receipt:
+    return Receipt("rec_1", NOW_S + 7, key, "", "catalog/default", "send_mail", "ab", "allowed", "ok", "", 5.0)
