@@ -31,7 +31,7 @@ class CatalogPatch(PatchBody):
 class CatalogBody(AnswerBody):
     name: Name
     description: str
-    tools: int = Field(description="Tools in the store; those of MCP servers that are connected come on top.")
+    tools: int = Field(description="Tools that this key can find, those of MCP servers among them.")
     revision: int = Field(description="Grows with each change of its tools.")
     version: int = Field(description="Changes with the catalog's own description. The ETag is made of it.")
     changed_at: datetime

@@ -113,16 +113,17 @@ class Catalogs:
         return await asyncio.to_thread(self.storage.contents.revision, tenant, name)
 
     async def size(self, tenant: str, name: str, principal: Principal) -> tuple[int, int]:
-        """How many tools of the catalog are in the store, or in the reach of *principal* with rules; and its revision.
+        """How many tools of the catalog *principal* can find, those of its MCP servers among them; and its revision.
 
-        0 tools if it is gone meanwhile.
+        0 tools if it is gone meanwhile. The catalog is opened only where the store does not know the number.
         """
         count = 0
-        if principal.reach.is_everything:
+        if principal.reach.is_everything and not await self.servers_of(tenant, name):
             count = await asyncio.to_thread(self.storage.contents.count, tenant, name)
         else:
             with suppress(UnknownRecordError):
                 async with self.corpora.using(CorpusRef(tenant, CATALOG, name)) as corpus:
+                    await corpus.gateway.lists_settled()
                     count = len(await asyncio.to_thread(lambda: corpus.engine.view(principal.reach).names))
         return count, await self.revision(tenant, name)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing
 from functools import partial
@@ -13,6 +14,7 @@ import pytest
 
 from tests.kit.changing_server import ADD, CHANGED, ChangingServer
 from tests.kit.fake_servers import MODERN, Nobody
+from tests.kit.pages import sign_in
 from tests.kit.service import ServiceKit, serving
 from tests.mcp_servers.rich_http import rich_over_http
 from tests.mcp_servers.rich_server import Rich
@@ -91,6 +93,33 @@ async def test_the_tools_of_a_server_that_is_down_are_there_at_once_after_a_rest
         async with kit.client(kit.key("default")) as client:
             (server,) = (await client.get(SERVERS)).json()["items"]
     assert (server["state"], server["tools"], server["error"]) == ("idle", 11, "")
+
+
+async def test_a_catalog_has_the_same_number_of_tools_wherever_it_is_shown(tmp_path: Path) -> None:
+    """The tools that can be found: those of the store, and those of its MCP servers. Also before it is in memory."""
+    seal, counts = Seal.until_restart(), list[list[int]]()
+    async with rich_over_http(Rich()) as url, service(tmp_path, seal=seal) as (kit, client):
+        await client.post("/v1/catalogs/default/tools", json=[{"name": "one"}, {"name": "two"}, {"name": ""}])
+        await added(client, {"kind": "mcp", "name": "rich", "url": url})
+        counts.append(await shown_counts(kit))
+    async with serving(tmp_path, seal=seal, outbound=LOOPBACK) as kit:
+        kit.operator = kit.key("default")
+        counts.append(await shown_counts(kit))
+        found = len(await tools(kit))
+
+    assert counts == [[found] * 5] * 2
+    assert found > 2
+
+
+async def shown_counts(kit: ServiceKit) -> list[int]:
+    client, browser = kit.client(kit.operator), kit.client()
+    await sign_in(browser, kit.operator)
+    listed = [(await client.get("/v1/catalogs")).json()["items"][0]["tools"]]
+    listed.append(int(re.findall(r'data-label="Tools">(\d+)<', (await browser.get("/pages/catalogs")).text)[0]))
+    listed.append((await client.get("/v1/catalogs/default")).json()["tools"])
+    for path in ("/pages/catalogs/default", "/pages/catalogs/default?q=one"):
+        listed.append(int(re.findall(r"<dt>Tools</dt><dd>(\d+)<", (await browser.get(path)).text)[0]))
+    return listed
 
 
 async def test_a_server_that_cannot_be_reached_is_a_source_that_says_so(tmp_path: Path) -> None:

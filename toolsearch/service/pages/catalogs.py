@@ -52,10 +52,16 @@ class CostedTool:
 
 @dataclass(frozen=True, slots=True)
 class ToolList:
-    """A part of the tools of a catalog. *tokens* of all that are in reach, *next* what the next part begins after."""
+    """A part of the tools of a catalog.
+
+    count, tokens  of all that are in reach
+    fitting        how many of them the filter leaves
+    next           what the next part begins after
+    """
 
     tools: tuple[CostedTool, ...]
     count: int
+    fitting: int
     tokens: int
     next: str
     most_tokens: int
@@ -86,6 +92,7 @@ async def catalog(
     record = await service.catalogs.get(caller.tenant, name)
     corpus = f"catalog/{name}"
     async with opened(service, visit, corpus) as used:
+        await used.gateway.lists_settled()
         tools = await search_threads.run(_tools, used, caller.principal.reach, q, after)
     sees_all = caller.principal.reach.is_everything  # no rule can be asked about what a source has refused
     listed = await source_routes.list_sources(name, service, caller, Paging("", "", _SOURCES)) if sees_all else None
@@ -145,6 +152,7 @@ def _tools(corpus: Corpus, reach: Reach, query: str, after: str) -> ToolList:
     )
     return ToolList(
         found,
+        len(view.names),
         len(fitting),
         view.estimated_tokens,
         names[_TOOLS - 1] if len(names) > _TOOLS else "",
