@@ -45,14 +45,17 @@ class ServiceCaller:
         if not self.principal.reach.is_everything:
             raise whole_reach_needed()
 
-    def admit(self, scopes: Sequence[Scope], *, within_reach: bool) -> None:
-        """The one rule for what a key may be used for: it needs all of *scopes*; and a key with rules is refused unless
-        the route keeps *within_reach*: all that it shows or writes is asked about by the key's own rules.
+    def admit(self, scopes: Sequence[Scope], *, within_reach: bool, is_for_operators: bool = False) -> None:
+        """The one rule for what a key may be used for: it needs all of *scopes*, and has to be an operator's for what
+        *is_for_operators*; and a key with rules is refused unless the route keeps *within_reach*: all that it shows or
+        writes is asked about by the key's own rules.
 
         Raises NotPermittedError or HttpRefusal.
         """
         for scope in scopes:
             self.require(scope)
+        if is_for_operators and not self.is_operator:
+            raise NotPermittedError("operator")
         if not within_reach:
             self.require_whole_reach()
 
@@ -87,16 +90,16 @@ def caller_with(*scopes: Scope, within_reach: bool = False) -> Callable[[Request
 
 async def operator(request: Request) -> ServiceCaller:
     """A dependency that gives the caller of a request, who must look after the whole service."""
-    found = await metrics_reader(request)
-    found.require_whole_reach()
-    return found
+    return _operator(request, within_reach=False)
 
 
 async def metrics_reader(request: Request) -> ServiceCaller:
     """A dependency that gives the caller of a request, who must be an operator. Figures name no tools."""
+    return _operator(request, within_reach=True)
+
+
+def _operator(request: Request, *, within_reach: bool) -> ServiceCaller:
     request.state.needed_scopes = ("admin",)
     found = known_caller(request)
-    found.require("admin")
-    if not found.is_operator:
-        raise NotPermittedError("operator")
+    found.admit(("admin",), within_reach=within_reach, is_for_operators=True)
     return found

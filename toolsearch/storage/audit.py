@@ -27,10 +27,19 @@ class AuditLog(Protocol):
 
     def append(self, record: AuditRecord) -> None: ...
 
-    def records(self, *, limit: int, tenant: str | None = None, before: int | None = None) -> list[AuditRecord]:
+    def records(
+        self,
+        *,
+        limit: int,
+        tenant: str | None = None,
+        before: int | None = None,
+        who: str | None = None,
+        holding: str = "",
+    ) -> list[AuditRecord]:
         """The newest *limit* in the order in which they were appended.
 
-        Of *tenant* alone, and of positions less than *before* alone, where these are given.
+        Of *tenant* alone, of positions less than *before* alone, of *who* alone, where these are given, and with
+        *holding* in the action, the subject or the outcome, in whatever case.
         """
         ...
 

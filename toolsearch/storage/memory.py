@@ -106,11 +106,22 @@ class InMemoryAuditLog:
     def append(self, record: AuditRecord) -> None:
         self._records.append(replace(record, position=self._records[-1].position + 1 if self._records else 1))
 
-    def records(self, *, limit: int, tenant: str | None = None, before: int | None = None) -> list[AuditRecord]:
+    def records(
+        self,
+        *,
+        limit: int,
+        tenant: str | None = None,
+        before: int | None = None,
+        who: str | None = None,
+        holding: str = "",
+    ) -> list[AuditRecord]:
         return [
             each
             for each in self._records
-            if tenant in (None, each.tenant) and (before is None or each.position < before)
+            if tenant in (None, each.tenant)
+            and (before is None or each.position < before)
+            and who in (None, each.who)
+            and holding.lower() in " ".join((each.action, each.subject, each.outcome)).lower()
         ][-limit:]
 
     def prune(self, *, before_s: float, limit: int) -> int:

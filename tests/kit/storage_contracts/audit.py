@@ -46,6 +46,28 @@ class AuditLogContract:
         assert log.records(limit=1, tenant="a", before=newest[1].position) == [decision(3.0, "a")]
         assert log.records(limit=2, before=log.records(limit=10)[0].position) == []
 
+    def test_records_are_asked_for_by_who_did_it_and_by_what_they_hold(self, log: AuditLog) -> None:
+        """A search for ``%`` or ``_`` finds these signs alone."""
+        records = [
+            AuditRecord(1.0, "ann", "POST /catalogs", "50%_off", "done", "a"),
+            AuditRecord(2.0, "ben", "POST /keys", "none", "refused: 403", "a"),
+            AuditRecord(3.0, "ann", "DELETE /catalogs", "old\\new", "done", "a"),
+            AuditRecord(4.0, "ann", "POST /catalogs", "other", "done", "b"),
+        ]
+        for record in records:
+            log.append(record)
+
+        def found(**asked: str) -> list[AuditRecord]:
+            return log.records(limit=10, tenant="a", **asked)
+
+        assert found(who="ann") == [records[0], records[2]]
+        assert found(holding="CATalogs") == [records[0], records[2]]
+        assert found(holding="refused", who="ann") == []
+        assert found(holding="0%_") == [records[0]]
+        assert found(holding="d\\n") == [records[2]]
+        newest = found(who="ann")[-1]
+        assert log.records(limit=1, tenant="a", who="ann", before=newest.position) == [records[0]]
+
     def test_old_records_are_pruned_and_at_most_so_many_at_once(self, log: AuditLog) -> None:
         for at_s in (1.0, 2.0, 3.0, 4.0):
             log.append(decision(at_s, "a"))

@@ -14,8 +14,11 @@ from markupsafe import Markup
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope as AsgiScope
 
-from toolsearch.access.scopes import Scope, includes
+from toolsearch.access.scopes import Scope
+from toolsearch.errors import NotPermittedError
+from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.pages import filters
+from toolsearch.service.refusals import HttpRefusal
 from toolsearch.service.visits import Visit
 
 _HERE: Final = Path(__file__).parent
@@ -43,6 +46,15 @@ class Section:
     icon: str
     scope: Scope
     is_about_all: bool = False  # and so not for keys with rules
+    is_for_operators: bool = False
+
+    def is_for(self, caller: ServiceCaller) -> bool:
+        within_reach = not self.is_about_all
+        try:
+            caller.admit((self.scope,), within_reach=within_reach, is_for_operators=self.is_for_operators)
+        except (NotPermittedError, HttpRefusal):
+            return False
+        return True
 
 
 SECTIONS: Final = (
@@ -55,14 +67,14 @@ SECTIONS: Final = (
     Section(f"{ROOT}/usage", "Usage", "chart", "search"),
     Section(f"{ROOT}/misses", "Misses", "miss", "read-catalog", is_about_all=True),
     Section(f"{ROOT}/receipts", "Receipts", "receipt", "call"),
+    Section(f"{ROOT}/audit", "Audit", "audit", "admin", is_about_all=True),
     Section(f"{ROOT}/keys", "Keys", "key", "admin"),
+    Section(f"{ROOT}/tenants", "Tenants", "tenant", "admin", is_about_all=True, is_for_operators=True),
 )
 
 
 def sections_for(visit: Visit) -> list[Section]:
-    caller = visit.caller
-    known = [each for each in SECTIONS if caller.principal.reach.is_everything or not each.is_about_all]
-    return [each for each in known if includes(caller.scopes, each.scope)]
+    return [each for each in SECTIONS if each.is_for(visit.caller)]
 
 
 class KeptFiles(StaticFiles):

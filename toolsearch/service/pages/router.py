@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, FastAPI, Response
 from toolsearch.errors import UnknownRecordError
 from toolsearch.service.pages import (
     approvals,
+    audit,
     catalogs,
     frame,
     imports,
@@ -18,6 +19,7 @@ from toolsearch.service.pages import (
     receipts,
     sessions,
     sign_in,
+    tenants,
     tools,
     toolsets,
     usage,
@@ -37,7 +39,9 @@ _ROUTERS = (
     usage.router,
     misses.router,
     receipts.router,
+    audit.router,
     keys.router,
+    tenants.router,
 )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, Final, cast
 from urllib.parse import quote, urlsplit
 
 from fastapi import Request, Response
@@ -36,6 +36,7 @@ from toolsearch.service.visits import VISIT_COOKIE, Visit
 
 logger = logging.getLogger(__name__)
 
+MOST_FIELDS: Final = 4_000  # of a form
 _NOTHING_HERE = (404, "Nothing here", "There is no such page, or your key does not allow you to see it.")
 
 
@@ -99,7 +100,9 @@ async def visit_of(request: Request) -> Visit | None:
     return await service_of(request).visits.find(request.cookies.get(VISIT_COOKIE, ""))
 
 
-def visit_with(*scopes: Scope, within_reach: bool = False) -> Callable[[Request], Awaitable[Visit]]:
+def visit_with(
+    *scopes: Scope, within_reach: bool = False, is_for_operators: bool = False
+) -> Callable[[Request], Awaitable[Visit]]:
     """A dependency that gives the visit of a browser whose key `ServiceCaller.admit` has admitted."""
 
     async def visit(request: Request) -> Visit:
@@ -108,7 +111,7 @@ def visit_with(*scopes: Scope, within_reach: bool = False) -> Callable[[Request]
             raise NotAuthenticatedError
         request.state.caller, request.state.needed_scopes = found.caller, scopes  # for the audit
         await service_of(request).limits.request(found.caller)
-        found.caller.admit(scopes, within_reach=within_reach)
+        found.caller.admit(scopes, within_reach=within_reach, is_for_operators=is_for_operators)
         return found
 
     return visit
@@ -130,23 +133,29 @@ class Sent:
         return {name: Exact(self.text(name)) for name in names}
 
 
-def sent_with(*scopes: Scope, within_reach: bool = False) -> Callable[[Request], Awaitable[Sent]]:
+def sent_with(
+    *scopes: Scope, within_reach: bool = False, is_for_operators: bool = False
+) -> Callable[[Request], AsyncGenerator[Sent]]:
     """A dependency that gives the form that a browser sends whose key `ServiceCaller.admit` has admitted.
 
     Raises HTTPException (403) for one that was not on a page of this service.
     """
-    visiting = visit_with(*scopes, within_reach=within_reach)
+    visiting = visit_with(*scopes, within_reach=within_reach, is_for_operators=is_for_operators)
 
-    async def sent(request: Request) -> Sent:
+    async def sent(request: Request) -> AsyncGenerator[Sent]:
         visit = await visiting(request)
-        return Sent(visit, await own_form(request, visit.form_token))
+        try:
+            yield Sent(visit, await own_form(request, visit.form_token))
+        finally:
+            await request.close()  # the files that came with it
 
     return sent
 
 
 async def own_form(request: Request, token: str) -> FormData:
     """Return the form of *request*. Raises HTTPException (403) unless it comes from this service and holds *token*."""
-    form = await request.form()
+    most_bytes = service_of(request).settings.serve.max_body_bytes
+    form = await request.form(max_fields=MOST_FIELDS, max_part_size=most_bytes)
     given = text_of(form, "form_token")
     if not _is_own_origin(request) or not hmac.compare_digest(given.encode(), token.encode()):
         logger.warning("a form was refused: it was not on a page of this service")

@@ -12,8 +12,9 @@ from toolsearch.storage.sql.values import storable
 
 _NEWEST = """
 SELECT at_us, who, action, subject, outcome, tenant, position FROM audit
-WHERE position < ? {} ORDER BY position DESC LIMIT ?
+WHERE position < ?{} ORDER BY position DESC LIMIT ?
 """
+_HOLDING: Final = r"lower(action || ' ' || subject || ' ' || outcome) LIKE ? ESCAPE '\'"
 _PRUNE = "DELETE FROM audit WHERE position IN (SELECT position FROM audit WHERE at_us < ? ORDER BY at_us LIMIT ?)"
 _END: Final = (1 << 63) - 1  # greater than all positions
 
@@ -29,11 +30,21 @@ class SqlAuditLog(SqlStore):
         with self._statement() as database:
             append(database, record)
 
-    def records(self, *, limit: int, tenant: str | None = None, before: int | None = None) -> list[AuditRecord]:
-        condition, values = ("AND tenant = ?", (tenant,)) if tenant is not None else ("", ())
-        query = _NEWEST.format(condition)
+    def records(
+        self,
+        *,
+        limit: int,
+        tenant: str | None = None,
+        before: int | None = None,
+        who: str | None = None,
+        holding: str = "",
+    ) -> list[AuditRecord]:
+        asked = {"tenant = ?": tenant, "who = ?": who, _HOLDING: _pattern(holding) if holding else None}
+        conditions = {condition: value for condition, value in asked.items() if value is not None}
+        query = _NEWEST.format("".join(f" AND {condition}" for condition in conditions))
+        values = (_END if before is None else before, *conditions.values(), limit)
         with self._reading() as database:
-            rows = database.execute(query, (_END if before is None else before, *values, limit)).fetchall()
+            rows = database.execute(query, values).fetchall()
         return [AuditRecord(at_us / 1_000_000, *rest) for at_us, *rest in reversed(rows)]
 
     def prune(self, *, before_s: float, limit: int) -> int:
@@ -48,6 +59,12 @@ def append(database: Connection, record: AuditRecord) -> None:
         "INSERT INTO audit (at_us, who, action, subject, outcome, tenant) VALUES (?, ?, ?, ?, ?, ?)",
         (microseconds(record.at_s), *map(storable, texts), record.tenant),
     )
+
+
+def _pattern(part: str) -> str:
+    """For ``LIKE``."""
+    escaped = part.lower().replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+    return f"%{storable(escaped)}%"
 
 
 def microseconds(at_s: float) -> int:
