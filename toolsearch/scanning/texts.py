@@ -130,7 +130,7 @@ def printable(text: str, limit: int = _EVIDENCE_CHARACTERS) -> str:
 
 
 def visible(text: str) -> str:
-    """The whole *text*, with every character written out that hides or turns others: ``\\u{202e}``.
+    r"""The whole *text*, with every character written out that hides or turns others: ``\u{202e}``.
 
     Line breaks and tabs stay, and so do the selectors and joiners within one emoji.
     """

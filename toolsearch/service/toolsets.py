@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
+from toolsearch.catalog.catalog import Catalog
 from toolsearch.errors import RecordConflictError, UnknownRecordError
 from toolsearch.service.catalogs import RequireRoom, no_limit
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
-from toolsearch.service.corpora.toolset_resolution import Absent
+from toolsearch.service.corpora.toolset_resolution import Absent, Resolution, resolve
 from toolsearch.service.corpora.versions import NAMES
 from toolsearch.service.toolset_specs import TOOLSET, ToolsetMember, ToolsetSpec
 from toolsearch.storage.records import Record
@@ -41,6 +42,28 @@ class ToolsetTool:
 
     member: ToolsetMember
     tool: Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a toolset shows and would show, by the names that tools are shown by; *absent* is what it would not have."""
+
+    before: Mapping[str, ToolsetMember]
+    after: Mapping[str, ToolsetMember]
+    absent: tuple[Absent, ...]
+
+    @property
+    def added(self) -> list[str]:
+        return sorted(self.after.keys() - self.before.keys())
+
+    @property
+    def removed(self) -> list[str]:
+        return sorted(self.before.keys() - self.after.keys())
+
+    @property
+    def changed(self) -> list[str]:
+        """Names that mean another tool, or the same one in other words."""
+        return sorted(name for name in self.before.keys() & self.after.keys() if self.before[name] != self.after[name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +111,26 @@ class Toolsets:
         await self.corpora.revise(ref)
         await self._settle_names(ref)
         return kept
+
+    async def preview(self, tenant: str, spec: ToolsetSpec, *, of: str = "") -> Preview:
+        """What *spec* would show as the next version of the toolset *of*, or as a new toolset. Nothing is written.
+
+        Raises BadSettingError, and UnknownRecordError if there is no toolset of that name.
+        """
+        spec.check()
+        async with AsyncExitStack() as opened:
+            before = Resolution()
+            if of:
+                corpus = await opened.enter_async_context(self.corpora.using(CorpusRef(tenant, TOOLSET, of)))
+                before = corpus.toolset.resolution if corpus.toolset else before
+            catalogs = dict[str, Catalog]()
+            for name in spec.catalogs:
+                with suppress(UnknownRecordError):
+                    corpus = await opened.enter_async_context(self.corpora.using(CorpusRef(tenant, "catalog", name)))
+                    await corpus.gateway.lists_settled()
+                    catalogs[name] = corpus.engine.catalog
+            after = await asyncio.to_thread(resolve, spec, catalogs, before.holders_in_use)
+        return Preview(before.members, after.members, after.absent)
 
     async def delete(self, tenant: str, name: str, *, over: int | None = None) -> None:
         """Raises UnknownRecordError, RecordConflictError."""

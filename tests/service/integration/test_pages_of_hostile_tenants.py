@@ -106,7 +106,8 @@ def _picture(page: Page, name: str, width: int) -> None:
 
 _CUT_OFF = """
 () => [...document.querySelectorAll("main .card *")].filter((element) => {
-  if (!element.checkVisibility({visibilityProperty: true}) || element.closest(".hidden, thead, option, svg, .scroll")) return false;
+  if (!element.checkVisibility({visibilityProperty: true})) return false;
+  if (element.closest(".hidden, thead, option, svg, .scroll")) return false;
   const box = element.getBoundingClientRect();
   return box.width > 1 && box.right > element.closest(".card").getBoundingClientRect().right + 1;
 }).map((element) => element.outerHTML.slice(0, 120))

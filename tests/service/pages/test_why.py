@@ -24,9 +24,7 @@ async def browser(tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def _texts(browser: httpx.AsyncClient, query: str, tool: str) -> str:
-    page = await browser.get(
-        "/pages/playground/why", params={"q": query, "tool": tool, "corpus": "catalog/default"}
-    )
+    page = await browser.get("/pages/playground/why", params={"q": query, "tool": tool, "corpus": "catalog/default"})
     return " ".join(re.sub(r"<[^>]*>", " ", page.text).split())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -66,9 +67,8 @@ class LiveToolset:
             kept = self._names.read()
             if kept.number == spec.number:  # another replica may have given names, too
                 self._holders = kept.holders
-            elif spec.number != self._spec.number:  # only names that are in use are kept for who has them
-                members = self._resolution.members
-                self._holders = {name: held for name, held in self._holders.items() if name in members}
+            elif spec.number != self._spec.number:
+                self._holders = replace(self._resolution, holders=self._holders).holders_in_use
             self._spec, self._catalogs = spec, catalogs
             self._subscribe()
             self._update(lambda member: member.catalog in others)

@@ -35,6 +35,11 @@ class Resolution:
     absent: tuple[Absent, ...] = ()
     holders: Mapping[str, str] = field(default_factory=dict[str, str])
 
+    @property
+    def holders_in_use(self) -> dict[str, str]:
+        """What another version of the toolset begins with: only names that are in use are kept for who has them."""
+        return {name: held for name, held in self.holders.items() if name in self.members}
+
 
 class CatalogTools(Protocol):
     """The tools of one catalog, as a `Catalog` has them."""

@@ -68,14 +68,15 @@ async def approvals(request: Request, service: _Service, visit: _Reader) -> Resp
 
 @router.post("/approvals/{catalog}/approve")
 async def approve(service: _Service, sent: _Sent, catalog: str) -> Response:
-    body = Approval.model_validate({name: _exact(sent, name) for name in ("server", "kind", "name", "pin")})
+    """Fields are taken as they were sent: a server's own name for something may begin with white space."""
+    body = Approval.model_validate({name: sent.exact(name) for name in ("server", "kind", "name", "pin")})
     await approval_routes.approve(catalog, body, service, sent.visit.caller)
     return see_other(f"{frame.ROOT}/approvals")
 
 
 @router.post("/approvals/{catalog}/revoke")
 async def revoke(service: _Service, sent: _Sent, catalog: str) -> Response:
-    body = Revocation.model_validate({name: _exact(sent, name) for name in ("server", "kind", "name")})
+    body = Revocation.model_validate({name: sent.exact(name) for name in ("server", "kind", "name")})
     await approval_routes.revoke(catalog, body, service, sent.visit.caller)
     return see_other(f"{frame.ROOT}/approvals")
 
@@ -91,9 +92,3 @@ async def _of(service: Service, visit: Visit, catalog: str) -> OfCatalog:
     approved = await service.approvals.approved(caller.tenant, catalog) if reach.is_everything else []
     compared = [Compared(each, tuple(places_of(each.before, each.now))) for each in waiting]
     return OfCatalog(catalog, tuple(compared), tuple(approved))
-
-
-def _exact(sent: Sent, name: str) -> str:
-    """The field as it was sent: a server's own name for something may begin with white space."""
-    value = sent.form.get(name)
-    return value if isinstance(value, str) else ""

@@ -85,6 +85,11 @@ def outcome(explained: Explanation) -> str:
     return _OUTCOMES[explained.outcome]
 
 
+def is_written_out(text: str) -> bool:
+    """Whether *text* has characters that a field would hide."""
+    return visible(text) != text
+
+
 def sentence(text: str) -> str:
     """With a capital letter and a full stop: ``By its score.``"""
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
@@ -131,6 +136,7 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "decimal": decimal,
     "pretty": pretty,
     "outcome": outcome,
+    "is_written_out": is_written_out,
     "sentence": sentence,
     "shortened": shortened,
     "tool_path": tool_path,

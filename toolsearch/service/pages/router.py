@@ -21,6 +21,7 @@ from toolsearch.service.pages import (
     sign_in,
     tenants,
     tools,
+    toolset_editing,
     toolsets,
     usage,
 )
@@ -33,6 +34,7 @@ _ROUTERS = (
     tools.router,
     catalogs.router,
     toolsets.router,
+    toolset_editing.router,
     imports.router,
     approvals.router,
     sessions.router,

@@ -128,6 +128,11 @@ class Sent:
         """The field *name*, without white space around it; "" if it was not sent."""
         return text_of(self.form, name)
 
+    def exact(self, name: str) -> str:
+        """The field *name* as it was sent, with line feeds alone for the ends of its lines."""
+        value = cast("object", self.form.get(name))
+        return value.replace("\r\n", "\n") if isinstance(value, str) else ""
+
     def typed(self, *names: str) -> dict[str, Exact]:
         """What was put into the fields *names*, to be given back when the form is shown again."""
         return {name: Exact(self.text(name)) for name in names}

@@ -40,8 +40,7 @@ async def create(body: NewToolset, service: _Service, caller: _Writer, response:
     tools that come later. A name of a toolset never comes to mean another tool by itself: a newcomer whose name is
     taken is refused, with the reason among the toolset's tools.
     """
-    spec = ToolsetSpec(body.description, _members(body.tools), _rules(body.rules))
-    return _tagged(response, await service.toolsets.create(caller.tenant, body.name, spec))
+    return _tagged(response, await service.toolsets.create(caller.tenant, body.name, spec_of(body)))
 
 
 @router.get("/toolsets", summary="List toolsets")
@@ -147,6 +146,11 @@ def _body(kept: KeptToolset) -> ToolsetBody:
         ],
         changed_at=datetime.fromtimestamp(kept.changed_s, UTC),
     )
+
+
+def spec_of(body: NewToolset) -> ToolsetSpec:
+    """The first version of a toolset."""
+    return ToolsetSpec(body.description, _members(body.tools), _rules(body.rules))
 
 
 def _members(bodies: list[ToolsetMemberBody]) -> tuple[ToolsetMember, ...]:
