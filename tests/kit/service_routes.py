@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+import httpx2
 from fastapi import FastAPI
 from starlette.routing import Route
+
+from toolsearch.service.pages.frame import ROOT
+from toolsearch.service.pages.router import ROUTERS
 
 _METHODS = ("get", "put", "post", "patch", "delete")
 
@@ -25,6 +29,28 @@ _BODIES: dict[tuple[str, str], Any] = {
     ("patch", "/v1/toolsets/{toolset}"): {"description": "Other words."},
     ("post", "/v1/feedback"): {"query": "count", "outcome": "right", "tool": "made_up", "catalog": "made-up"},
     ("post", "/v1/search"): {"queries": ["count"], "catalog": "made-up"},
+}
+
+
+_ASKED = {"q": "count", "corpus": "catalog/default", "tool": "made_up", "strategy": "hybrid"}  # of the playground
+_FORM: dict[str, Any] = {
+    "name": "made-up",
+    "description": "Other words.",
+    "kind": "listing",
+    "document": "[]",
+    "server": "made-up",
+    "pin": "made-up",
+    "scope": ["search"],
+    "by": "json",
+    "json": "{}",
+    "find": "z",
+    "find-catalog": "default",
+    "tools": "1",
+    "tool.0.catalog": "default",
+    "rules": "1",
+    "rule.0.catalog": "default",
+    "rule.0.allow": "*",
+    "over": "1",
 }
 
 
@@ -64,6 +90,36 @@ def operations(app: FastAPI) -> list[Operation]:
                 body = _BODIES.get((method, path), _sample(content["schema"], document) if content else None)
                 found.append(Operation(method, path, parameters, body))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class PageOperation:
+    """A page, or a form of one."""
+
+    method: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    async def asked(self, browser: httpx2.AsyncClient, token: str, ids: Mapping[str, str]) -> list[httpx2.Response]:
+        """The answers; a form is sent once for each of its buttons."""
+        name = ids["toolset"] if "/toolsets/" in self.path else ids["catalog"]
+        named = {"name": name, "job_id": ids["job"], "kind": "catalog", "recorded_id": "made-up", "path": "made-up"}
+        path = self.path.replace("{path:path}", "{path}").format(**{**ids, **named})
+        if self.method == "GET":
+            return [await browser.get(path, params=_ASKED if "/playground" in path else None)]
+        forms: list[dict[str, Any]] = [
+            {**_FORM, "form_token": token, "do": do, "tool.0.tool": ids["tool"]} for do in ("find", "preview", "apply")
+        ]
+        return [await browser.post(path, data=form) for form in forms]
+
+
+def page_operations() -> list[PageOperation]:
+    """All but those to sign in and out."""
+    pages = [route for router in ROUTERS for route in router.routes if isinstance(route, Route)]
+    found = [PageOperation(method, f"{ROOT}{page.path}") for page in pages for method in page.methods or ()]
+    return [each for each in found if not each.path.endswith(("/sign-in", "/sign-out", "/theme"))]
 
 
 def undocumented(app: FastAPI) -> set[str]:

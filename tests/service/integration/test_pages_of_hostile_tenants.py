@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.kit import hostile_data
-from tests.kit.browser import Looked, Site, chromium, looking, served, sideways, violations
+from tests.kit.browser import Looked, Site, chromium, looking, served, sideways
 from tests.kit.hostile_data import CATALOG, LONG, NAME, TOOLSET
 from tests.kit.page_data import NOW_S
 from toolsearch.service.service import Service

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
@@ -15,6 +15,8 @@ from toolsearch.errors import ToolSearchError
 from toolsearch.service.job_records import Job, JobStep
 from toolsearch.service.pages import frame
 from toolsearch.service.pages.routing import PageRoute, Sent, see_other, sent_with, visit_with, what_is_wrong
+from toolsearch.service.pages.source_form import PLAIN_FIELDS, has_secrets, new_source_fields
+from toolsearch.service.refusals import HttpRefusal
 from toolsearch.service.routes import sources as source_routes
 from toolsearch.service.service import Service, the_service
 from toolsearch.service.visits import Visit
@@ -40,22 +42,33 @@ async def imports(request: Request, service: _Service, visit: _Reader) -> Respon
 @router.get("/catalogs/{name}/import")
 async def form(request: Request, service: _Service, visit: _Writer, name: str) -> Response:
     await service.catalogs.get(visit.caller.tenant, name)
-    return frame.page(request, "import.html", visit=visit, catalog=name, given={}, refused="")
+    return frame.page(request, "import.html", visit=visit, catalog=name, given={}, refused="", had_secrets=False)
 
 
 @router.post("/catalogs/{name}/import")
 async def begin(request: Request, service: _Service, sent: _Sent, name: str) -> Response:
-    given = {field: sent.text(field) for field in ("kind", "name", "url", "document", "prefix")}
+    """If it is refused, the form is shown again without the secrets that were in it."""
     try:
-        body = _NEW_SOURCE.validate_python(_asked(given))
+        body = _NEW_SOURCE.validate_python(await new_source_fields(sent))
         started = await source_routes.create(name, body, service, sent.visit.caller)
     except ValidationError as error:
         refused = what_is_wrong(error)
     except ToolSearchError as error:
         refused = str(error)
+    except HttpRefusal as refusal:
+        refused = refusal.detail
     else:
         return see_other(_job_path(started.job.id) if started.job else f"{frame.ROOT}/catalogs/{name}")
-    return frame.page(request, "import.html", visit=sent.visit, status=422, catalog=name, given=given, refused=refused)
+    return frame.page(
+        request,
+        "import.html",
+        visit=sent.visit,
+        status=422,
+        catalog=name,
+        given=sent.typed(*PLAIN_FIELDS),
+        refused=refused,
+        had_secrets=has_secrets(sent),
+    )
 
 
 @router.post("/catalogs/{name}/sources/{source}/refresh")
@@ -96,10 +109,6 @@ async def _events(service: Service, job: Job) -> AsyncGenerator[str]:
             yield f"event: progress\ndata: {json.dumps(step)}\n\n"
         else:
             yield "event: ended\ndata: {}\n\n"
-
-
-def _asked(given: dict[str, str]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value}
 
 
 def _job_path(job_id: str) -> str:

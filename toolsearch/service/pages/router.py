@@ -28,7 +28,7 @@ from toolsearch.service.pages import (
 from toolsearch.service.pages.routing import PageRoute, see_other, visit_with
 from toolsearch.service.visits import Visit
 
-_ROUTERS = (
+ROUTERS = (
     sign_in.router,
     playground.router,
     tools.router,
@@ -52,7 +52,7 @@ def add_pages(app: FastAPI) -> None:
     app.mount(frame.STATIC_PATH, frame.KeptFiles())
     others = APIRouter(route_class=PageRoute, include_in_schema=False)
     others.add_api_route("/{path:path}", _unknown)
-    for router in (*_ROUTERS, others):
+    for router in (*ROUTERS, others):
         app.include_router(router, prefix=frame.ROOT)
 
 

@@ -139,7 +139,8 @@ def documents(spec: ToolsetSpec) -> dict[str, Any]:
         for each in spec.tools
     }
     rules = _by_catalog((each.catalog, f"allow {' '.join(each.allow)}", each.deny) for each in spec.rules)
-    return {"description": spec.description, "tools": tools, "rules": rules}
+    made_of = {"description": spec.description, "tools": tools, "rules": rules}
+    return {name: part for name, part in made_of.items() if part}
 
 
 def _by_catalog(rules: Iterable[tuple[str, str, Sequence[str]]]) -> dict[str, str]:

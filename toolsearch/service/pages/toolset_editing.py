@@ -96,6 +96,8 @@ async def _sent_form(request: Request, service: Service, sent: Sent, kept: KeptT
     """Look for tools, give more rows, show what would change, or change it: as the button says."""
     draft, visit = Draft.sent(sent, kept.name if kept else ""), sent.visit
     wanted = sent.text("do")
+    if wanted != "apply":
+        request.state.needed_scopes = ()  # nothing is written that the audit would have to tell of
     if wanted not in ("preview", "apply"):
         found = await _found(service, visit, sent.text("find-catalog"), sent.text("find"))
         return await _form(request, service, visit, draft, kept, found=found)

@@ -73,10 +73,7 @@ async def get(catalog: str, source: str, service: _Service, caller: _Reader) -> 
     openapi_extra={"requestBody": {"required": True, "content": {media: {} for media in _DOCUMENTS}}},
 )
 async def upload(catalog: str, source: str, request: Request, service: _Service, caller: _Writer) -> SourceStarted:
-    try:
-        text = (await request.body()).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadSettingError("the document is not UTF-8; send it as text, whatever its format") from None
+    text = document_text(await request.body())
     document = DocumentText(text, "jsonl" if media_type(request.headers) in JSON_LINES else None)
     return _started(*await service.imports.upload(caller.tenant, catalog, source, document))
 
@@ -100,6 +97,14 @@ async def servers(catalog: str, service: _Service, caller: _Reader, paging: _Pag
         rows = sorted(corpus.gateway.status().servers, key=lambda row: row.upstream.name)
     following = [row for row in rows if row.upstream.name > paging.after]
     return paging.page(following[: paging.fetch], lambda row: row.upstream.name, _server_body)
+
+
+def document_text(content: bytes) -> str:
+    """Raises BadSettingError."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadSettingError("the document is not UTF-8; send it as text, whatever its format") from None
 
 
 def _require_operator_for_commands(body: NewSource, caller: ServiceCaller) -> None:
