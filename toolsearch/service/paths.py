@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 API: Final = "/v1"
+PAGES: Final = "/pages"
 METRICS: Final = "/metrics"
 OPEN: Final = frozenset({"/healthz", "/readyz"})  # they reveal nothing: a monitor asks by any address, with no key
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Final
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final, TypeAlias
 
 import numpy as np
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolsearch.service.paths import API, is_under
+from toolsearch.errors import StorageError
+from toolsearch.service.paths import API, PAGES, is_under
 from toolsearch.service.refusals import bad_request, too_large, unsupported_media
+from toolsearch.service.visits import VISIT_COOKIE, Visit
+
+VisitOf: TypeAlias = Callable[[str], Awaitable[Visit | None]]
 
 JSON_LINES: Final = frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
 _YAML: Final = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
@@ -25,10 +32,14 @@ _NOT_STRUCTURE_OF_LINES: Final = bytes(set(range(256)) - set(b'"[]{}\n'))
 
 
 class Bodies:
-    """Nothing behind it sees a body before it is whole and within the limits."""
+    """Nothing behind it sees a body before it is whole and within the limits.
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int, max_depth: int) -> None:
+    visit_of  gives the visit of a browser's cookie, None for a cookie that is not accepted
+    """
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int, max_depth: int, visit_of: VisitOf) -> None:
         self._app = app
+        self._visit_of = visit_of
         self._max_bytes = max_bytes
         self._max_depth = max_depth
 
@@ -37,7 +48,7 @@ class Bodies:
         if "content-length" not in headers and "transfer-encoding" not in headers:  # it has no body
             await self._app(scope, receive, send)
             return
-        limit = self._limit(scope)
+        limit = await self._limit(scope)
         if int(headers.get("content-length", "0")) > limit:  # the server has seen to it that this is a number
             raise too_large(limit)
         body = await read_body(receive, limit)
@@ -47,10 +58,17 @@ class Bodies:
             self._check(body, media_type(headers), must_be_known=is_under(API, scope["path"]))
         await self._app(scope, replay(body, receive), send)
 
-    def _limit(self, scope: Scope) -> int:
-        if scope["state"].get("caller") is not None:
+    async def _limit(self, scope: Scope) -> int:
+        if scope["state"].get("caller") is not None or await self._is_visitor(scope):
             return self._max_bytes
         return min(self._max_bytes, _MAX_UNKNOWN_BYTES)
+
+    async def _is_visitor(self, scope: Scope) -> bool:
+        """Whether it is the form of a browser that has signed in. The page itself answers if the store is away."""
+        token = HTTPConnection(scope).cookies.get(VISIT_COOKIE, "") if is_under(PAGES, scope["path"]) else ""
+        with suppress(StorageError):
+            return bool(token) and await self._visit_of(token) is not None
+        return False
 
     def _check(self, body: bytes, media: str, *, must_be_known: bool) -> None:
         is_json = media == "application/json" or media.endswith("+json") or media in JSON_LINES

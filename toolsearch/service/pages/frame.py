@@ -18,12 +18,13 @@ from toolsearch.access.scopes import Scope
 from toolsearch.errors import NotPermittedError
 from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.pages import filters
+from toolsearch.service.paths import PAGES
 from toolsearch.service.refusals import HttpRefusal
 from toolsearch.service.visits import Visit
 
 _HERE: Final = Path(__file__).parent
 _STATIC: Final = _HERE / "static"
-ROOT: Final = "/pages"
+ROOT: Final = PAGES
 THEME_COOKIE: Final = "toolsearch_theme"
 THEMES: Final = ("light", "dark")
 
