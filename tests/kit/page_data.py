@@ -19,6 +19,7 @@ from toolsearch.service.service import Service
 from toolsearch.service.sessions import SessionPlan
 from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, ToolsetSpec
 from toolsearch.sessions.answering import answered_in
+from toolsearch.storage.audit import AuditRecord
 from toolsearch.storage.figures import FigureCell
 from toolsearch.storage.receipts import Receipt
 
@@ -88,6 +89,7 @@ async def filled(service: Service, caller: ServiceCaller) -> AsyncIterator[None]
     await _misses(service, tenant)
     _receipts(service, tenant)
     _figures(service, caller)
+    _audit(service, caller)
     listed = _Listed()
     async with over_http(listed.server()) as url:
         await _mcp_server(service, tenant, url, listed)
@@ -211,6 +213,22 @@ def _receipts(service: Service, tenant: str) -> None:
         for number, (tool, decision, outcome, code, latency_ms) in enumerate(outcomes)
     ]
     service.storage.receipts.append(tenant, receipts)
+
+
+def _audit(service: Service, caller: ServiceCaller) -> None:
+    done = (
+        ("POST /catalogs", "", "done"),
+        ("POST /catalogs/{catalog}/tools", "default", "done"),
+        ("POST /toolsets", "", "done"),
+        ("PATCH /toolsets/{toolset}", "helpdesk", "done"),
+        ("POST /keys", "", "refused: 403"),
+        ("DELETE /catalogs/{catalog}/tools/{tool}", "default/files_delete_document", "done"),
+        ("POST /catalogs/{catalog}/approvals", "default", "refused: 409"),
+    )
+    for number, (action, subject, outcome) in enumerate(done):
+        at_s = NOW_S - (len(done) - number) * HOUR_S
+        key = caller.key_id if number % 3 else "key_0123456789abcdef"
+        service.storage.audit.append(AuditRecord(at_s, key, action, subject, outcome, caller.tenant))
 
 
 def _figures(service: Service, caller: ServiceCaller) -> None:

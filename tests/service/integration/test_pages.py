@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
@@ -35,6 +36,9 @@ PAGES = {
     "catalog-with-refusals": "/pages/catalogs/support",
     "toolsets": "/pages/toolsets",
     "toolset": "/pages/toolsets/helpdesk",
+    "toolset-new": "/pages/new-toolset",
+    "toolset-edit": "/pages/toolsets/helpdesk/edit",
+    "toolset-undo": "/pages/toolsets/helpdesk/versions/1",
     "import": "/pages/catalogs/default/import",
     "imports": "/pages/imports",
     "job": "/pages/imports {first}",
@@ -44,13 +48,16 @@ PAGES = {
     "usage": "/pages/usage",
     "misses": "/pages/misses",
     "receipts": "/pages/receipts",
+    "audit": "/pages/audit",
     "keys": "/pages/keys",
+    "tenants": "/pages/tenants",
     "nothing": "/pages/nothing",
 }
 VIEWS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 860}},
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 860}},
-    "telephone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}, "has_touch": True},
+    "telephone": {"color_scheme": "light", "viewport": {"width": 360, "height": 780}, "has_touch": True},
+    "telephone-night": {"color_scheme": "dark", "viewport": {"width": 360, "height": 780}, "has_touch": True},
 }
 
 
@@ -90,7 +97,7 @@ def views(browser: Browser, site: Site) -> Iterator[dict[str, Looked]]:
         light, telephone = (
             stack.enter_context(looking(browser, site, key=site.key, **VIEWS[name])) for name in ("light", "telephone")
         )
-        yield {"light": light, "dark": light, "telephone": telephone}
+        yield {"light": light, "dark": light, "telephone": telephone, "telephone-night": telephone}
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +110,7 @@ def looked(browser: Browser, site: Site) -> Iterator[Looked]:
 def test_every_page_is_whole_and_accessible_in_each_view(views: dict[str, Looked], site: Site, name: str) -> None:
     for shown, looked in views.items():
         looked.page.emulate_media(color_scheme=VIEWS[shown]["color_scheme"])
-        if shown != "dark":
+        if shown in ("light", "telephone"):
             _open(looked.page, site, name)
 
         assert (shown, sideways(looked.page), violations(looked.page)) == (shown, 0, [])
@@ -313,6 +320,85 @@ def test_a_tool_is_called_by_hand_and_the_record_is_there_for_this_browser_alone
         other.page.goto(address)
 
         expect(other.page.get_by_role("heading", name="Nothing here")).to_be_visible()
+        looked.require_nothing_wrong()
+
+
+def test_a_toolset_is_changed_by_keyboard_after_a_look_at_what_changes_and_taken_back(
+    browser: Browser, site: Site
+) -> None:
+    with looking(browser, site, key=site.key, **VIEWS["light"]) as looked:
+        page = looked.page
+        page.goto("/pages/new-toolset")
+        page.get_by_label("Name", exact=True).fill("desk")
+        page.get_by_label("A part of the name").fill("invoice")
+        page.get_by_role("button", name="Find").click()
+        page.get_by_role("checkbox", name="billing_get_invoice").check()
+        page.get_by_role("checkbox", name="billing_list_invoice").check()
+        page.get_by_label("Name", exact=True).press("Enter")  # shows, and makes nothing
+        expect(page.get_by_role("heading", name="Make desk?")).to_be_visible()
+        assert (sideways(page), violations(page)) == (0, [])
+        page.get_by_role("button", name="Change more").click()
+        page.get_by_label("Shown as").first.fill("invoice")
+        page.get_by_role("button", name="Show what changes").first.click()
+        page.get_by_role("button", name="Make the toolset").click()
+        expect(page.get_by_role("link", name="invoice", exact=True)).to_be_visible()
+
+        page.get_by_role("link", name="Change it").click()
+        page.get_by_role("checkbox", name="Take it out").first.check()
+        page.get_by_role("button", name="Show what changes").last.click()
+        expect(page.get_by_role("row").filter(has_text="goes")).to_contain_text("billing_get_invoice")
+        assert (sideways(page), violations(page)) == (0, [])
+        _picture(page, "toolset-change", "light")
+        page.get_by_role("button", name="Apply the change").click()
+        expect(page.get_by_role("link", name="invoice", exact=True)).to_have_count(0)
+        page.get_by_role("link", name="Undo the last change").click()
+        page.get_by_role("button", name="Go back to version 1").click()
+
+        expect(page.get_by_role("link", name="invoice", exact=True)).to_be_visible()
+        expect(page.get_by_text("version 3")).to_be_visible()
+        page.get_by_text("Delete this toolset").click()
+        page.get_by_role("button", name="Yes, with all its versions").click()
+        expect(page.get_by_role("link", name="desk", exact=True)).to_have_count(0)
+        looked.require_nothing_wrong()
+
+
+def test_a_file_is_imported_with_credentials_without_javascript(browser: Browser, site: Site, tmp_path: Path) -> None:
+    document = tmp_path / "tools.json"
+    document.write_text('[{"name": "shear", "description": "Shears a sheep."}]', encoding="utf-8")
+    with looking(browser, site, key=site.key, java_script_enabled=False) as looked:
+        page = looked.page
+        page.goto("/pages/catalogs/hostile/import")
+        page.get_by_role("radio", name="A listing").check()
+        page.get_by_label("Name of the source").fill("farm")
+        page.get_by_label("Or a file").set_input_files(document)
+        page.get_by_text("Headers and credentials").click()
+        page.get_by_label("Headers for reading the document").fill("X-Key: s3cret")
+        page.get_by_role("button", name="Import").click()
+        page.wait_for_url("**/pages/imports/*")
+        page.get_by_role("link", name="Go to the catalog").click()
+
+        expect(page.get_by_role("rowheader", name="farm")).to_be_visible()
+        assert "s3cret" not in page.content()
+        page.get_by_text("Delete farm").click()
+        page.get_by_role("button", name="Yes, with its tools").first.click()
+        looked.require_nothing_wrong()
+
+
+def test_a_tenant_is_made_and_deleted_once_its_name_is_typed(browser: Browser, site: Site) -> None:
+    with looking(browser, site, key=site.key, **VIEWS["telephone"]) as looked:
+        page = looked.page
+        page.goto("/pages/tenants")
+        page.get_by_label("Name", exact=True).fill("acme")
+        page.get_by_role("button", name="Make").click()
+        expect(page.get_by_label("The new key")).to_have_value(re.compile("^ts_"))
+        assert (sideways(page), violations(page)) == (0, [])
+        row = page.get_by_role("row").filter(has_text="acme")
+        row.locator("summary").click()
+        row.get_by_label("Its name, to be sure").fill("acme")
+        assert (sideways(page), violations(page)) == (0, [])
+        row.get_by_role("button", name="Delete all that it has").click()
+
+        expect(page.get_by_role("row").filter(has_text="acme")).to_have_count(0)
         looked.require_nothing_wrong()
 
 

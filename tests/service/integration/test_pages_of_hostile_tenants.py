@@ -31,6 +31,9 @@ PAGES = {
     "catalog-filtered": f"/pages/catalogs/{CATALOG}?q={'w' * 200}",
     "toolsets": "/pages/toolsets",
     "toolset": f"/pages/toolsets/{TOOLSET}",
+    "toolset-edit": f"/pages/toolsets/{TOOLSET}/edit",
+    "toolset-undo": f"/pages/toolsets/{TOOLSET}/versions/1",
+    "toolset-new": "/pages/new-toolset",
     "import": f"/pages/catalogs/{CATALOG}/import",
     "imports": "/pages/imports",
     "job": "/pages/imports {first}",
@@ -40,7 +43,10 @@ PAGES = {
     "usage": "/pages/usage",
     "misses": f"/pages/misses?corpus=catalog/{CATALOG}",
     "receipts": "/pages/receipts",
+    "audit": "/pages/audit",
+    "audit-filtered": f"/pages/audit?holding={quote(LONG[:290])}",
     "keys": "/pages/keys",
+    "tenants": "/pages/tenants",
     "nothing": f"/pages/{quote(LONG)}",
 }
 
