@@ -11,6 +11,7 @@ from mcp import types
 from mcp.server.lowlevel import Server
 
 from tests.mcp_servers.rich_http import over_http
+from toolsearch.access.scopes import AGENT_SCOPES
 from toolsearch.api.imports import NewListingSource, NewMcpSource
 from toolsearch.service.callers import ServiceCaller
 from toolsearch.service.corpora.corpus import CorpusRef
@@ -21,10 +22,12 @@ from toolsearch.service.toolset_specs import ToolsetMember, ToolsetRule, Toolset
 from toolsearch.sessions.answering import answered_in
 from toolsearch.storage.audit import AuditRecord
 from toolsearch.storage.figures import FigureCell
+from toolsearch.storage.keys import StoredKey
 from toolsearch.storage.receipts import Receipt
 
 NOW_S = 1_790_000_000.0  # 2026-09-21 14:13 UTC
 HOUR_S = 3_600.0
+AGENT_KEY = "key_0123456789abcdef"
 HOSTILE = '<script>document.title="owned"</script><img src=x onerror="document.title=\'owned\'">'
 
 _VERBS = {"list": True, "get": True, "create": False, "update": False, "delete": False, "search": True}
@@ -87,6 +90,8 @@ async def filled(service: Service, caller: ServiceCaller) -> AsyncIterator[None]
     for queries, pins in ((["refund an invoice", "find the customer"], ()), (["open issues"], ("github_get_issue",))):
         await _session(service, caller, queries, pins)
     await _misses(service, tenant)
+    agent = StoredKey(AGENT_KEY, tenant, "support agent", "ts_sup", "0" * 64, AGENT_SCOPES, NOW_S - 28 * 24 * HOUR_S)
+    service.storage.keys.add(agent)
     _receipts(service, tenant)
     _figures(service, caller)
     _audit(service, caller)
@@ -199,7 +204,7 @@ def _receipts(service: Service, tenant: str) -> None:
         Receipt(
             id=f"rec_{number:012d}",
             at_s=NOW_S - (len(outcomes) - number) * 600,
-            key="key_0123456789abcdef",
+            key=AGENT_KEY,
             session="ses_00112233445566778899aabb",
             corpus="catalog/default",
             tool=tool,
@@ -227,7 +232,7 @@ def _audit(service: Service, caller: ServiceCaller) -> None:
     )
     for number, (action, subject, outcome) in enumerate(done):
         at_s = NOW_S - (len(done) - number) * HOUR_S
-        key = caller.key_id if number % 3 else "key_0123456789abcdef"
+        key = caller.key_id if number % 3 else AGENT_KEY
         service.storage.audit.append(AuditRecord(at_s, key, action, subject, outcome, caller.tenant))
 
 
@@ -247,7 +252,7 @@ def _figures(service: Service, caller: ServiceCaller) -> None:
             "failed_calls": busy // 2,
             "refused_calls": busy // 4,
         }
-        for key, share in ((caller.key_id, 0.3), ("key_0123456789abcdef", 0.7)):
+        for key, share in ((caller.key_id, 0.3), (AGENT_KEY, 0.7)):
             for name, amount in figures.items():
                 amounts[FigureCell(at_s, key, "ses_00112233445566778899aabb", name)] = round(share * amount)
     service.storage.figures.add(caller.tenant, amounts)
