@@ -117,9 +117,8 @@ async def shown_counts(kit: ServiceKit) -> list[int]:
     listed = [(await client.get("/v1/catalogs")).json()["items"][0]["tools"]]
     listed.append(int(re.findall(r'data-label="Tools">(\d+)<', (await browser.get("/pages/catalogs")).text)[0]))
     listed.append((await client.get("/v1/catalogs/default")).json()["tools"])
-    for path in ("/pages/catalogs/default", "/pages/catalogs/default?q=one"):
-        listed.append(int(re.findall(r"<dt>Tools</dt><dd>(\d+)<", (await browser.get(path)).text)[0]))
-    return listed
+    pages = [await browser.get(path) for path in ("/pages/catalogs/default", "/pages/catalogs/default?q=one")]
+    return listed + [int(re.findall(r"<dt>Tools</dt><dd>(\d+)<", page.text)[0]) for page in pages]
 
 
 async def test_a_server_that_cannot_be_reached_is_a_source_that_says_so(tmp_path: Path) -> None:

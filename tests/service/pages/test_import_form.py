@@ -51,6 +51,10 @@ async def browser(kit: ServiceKit) -> httpx.AsyncClient:
     return client
 
 
+def _stored(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.glob("toolsearch.db*"))
+
+
 async def _sent(browser: httpx.AsyncClient, file: tuple[str, bytes] = ("", b""), **fields: str) -> httpx.Response:
     token = form_token(await browser.get(IMPORT))
     return await browser.post(IMPORT, data={"form_token": token, **fields}, files={"file": file})
@@ -89,7 +93,7 @@ async def test_headers_and_credentials_are_sealed_and_on_no_page(
     await _names(kit)
     source = await kit.service.imports.sources.get("default", "default", "sheep")
     pages = [await browser.get(path) for path in (answer.headers["location"], "/pages/catalogs/default", IMPORT)]
-    stored = b"".join(file.read_bytes() for file in tmp_path.glob("toolsearch.db*"))
+    stored = _stored(tmp_path)
 
     kept = kit.service.imports.sources.secrets_of(source)
     assert kept.headers == {"X-Flock": SECRETS[0], "X-Plain": "a: b"}

@@ -49,8 +49,8 @@ async def _made(kit: ServiceKit) -> ToolsetSpec:
 def _fields(page: httpx.Response, **changes: str) -> dict[str, str]:
     """What a browser sends for the form of the toolset, without its buttons."""
     main = page.text[page.text.index("<main") :]
-    found = {name: unescape(value) for name, value in re.findall(r'<input[^>]* name="([^"]+)"[^>]* value="([^"]*)"', main)
-             if "checkbox" not in name}  # fmt: skip
+    inputs = re.findall(r'<input[^>]* name="([^"]+)"[^>]* value="([^"]*)"', main)
+    found = {name: unescape(value) for name, value in inputs}
     for name, text in re.findall(r'<textarea[^>]* name="([^"]+)"[^>]*>\n(.*?)</textarea>', main, re.DOTALL):
         found[name] = unescape(text)
     for name, options in re.findall(r'<select[^>]* name="([^"]+)"[^>]*>(.*?)</select>', main, re.DOTALL):
