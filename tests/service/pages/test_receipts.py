@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.kit.pages import sign_in
 from tests.kit.service import NOW_S, serving
+from toolsearch.access.scopes import Scope
+from toolsearch.service.pages.key_names import key_names
+from toolsearch.service.visits import Visit
 from toolsearch.storage.receipts import Receipt
 
 
@@ -33,3 +39,20 @@ async def test_a_key_that_is_gone_is_shown_by_its_whole_id(tmp_path: Path) -> No
 
 def _receipt(key: str) -> Receipt:
     return Receipt("rec_1", NOW_S + 7, key, "", "catalog/default", "send_mail", "ab", "allowed", "ok", "", 5.0)
+
+
+@pytest.mark.parametrize(
+    ("scope", "rules", "known"),
+    [("call", {}, ["own"]), ("admin", {"allow": ["a"]}, ["own"]), ("admin", {}, ["own", "other"])],
+)
+async def test_who_does_not_see_all_keys_is_told_no_names_of_others(
+    tmp_path: Path, scope: Scope, rules: dict[str, Any], known: list[str]
+) -> None:
+    async with serving(tmp_path) as kit:
+        token, own = kit.service.keys.make("acme", "own", (scope,), **rules)
+        _, other = kit.service.keys.make("acme", "other", ("call",))
+        grant = await kit.service.of_token(token)
+        assert grant
+        names = await key_names(kit.service, Visit("visit", grant, "token"), [own.id, other.id])
+
+    assert list(names.values()) == known
