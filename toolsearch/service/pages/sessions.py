@@ -72,8 +72,16 @@ async def session(request: Request, service: _Service, visit: _Searcher, session
         kept = used.kept
     costs = await service.activity.costs_of_session(visit.caller.tenant, session)
     names = await key_names(service, visit, [kept.key])
-    told = {"kept": kept, "contents": contents, "costs": costs, "names": names, "now_s": service.clock()}
-    return frame.page(request, "session.html", visit=visit, **told)
+    return frame.page(
+        request,
+        "session.html",
+        visit=visit,
+        kept=kept,
+        contents=contents,
+        costs=costs,
+        names=names,
+        now_s=service.clock(),
+    )
 
 
 @router.post("/sessions/{session}/end")
