@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
 from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.gateway_check import held_json, reasons
+from toolsearch.cli.gateway_held import held_json, reasons
 from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.options import JsonOption
-from toolsearch.cli.output import line, print_diff, print_json, stderr, stdout, warn
+from toolsearch.cli.output import legible, line, print_diff, print_json, program, stderr, stdout, table, warn
 from toolsearch.errors import BadSettingError, UnknownToolError
+from toolsearch.tools.json_types import JsonObject
 from toolsearch.tools.naming import near_names
 
 if TYPE_CHECKING:
@@ -22,11 +28,15 @@ if TYPE_CHECKING:
     from toolsearch.gateway.settings import GatewayConfig
     from toolsearch.gateway.trust.pins import PinStore
 
+T = TypeVar("T")
+
+_MOST_SHOWN: Final = 200  # characters of a description in a list
+
 
 def approve(
-    target: Annotated[
-        str | None,
-        typer.Argument(metavar="SERVER[__TOOL]", help="What awaits approval; a server's name means all of it."),
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SERVER[__TOOL]]...", help="What awaits approval; a server's name means all of it."),
     ] = None,
     *,
     config: ConfigOption = None,
@@ -41,11 +51,15 @@ def approve(
 
     Prompts are named as tools are, and resources SERVER__URI; a server's instructions have its name.
 
-    Without a name and --all it only shows. A running gateway takes note within seconds. Exit code 1 if something was
-    not approved, because you declined or because it has changed meanwhile.
+    Asks once for all that is new of a server and in which the scan finds nothing, and for each other definition by
+    itself. Without a name and --all it asks on a terminal, and elsewhere only shows. What is approved are the
+    definitions that were shown. A running gateway takes note within seconds. Exit code 1 if something was not approved,
+    because you declined or because it has changed meanwhile.
     """
-    if target is not None and everything:
-        raise BadSettingError("give either a name or --all, not both")
+    if targets and everything:
+        raise BadSettingError("give either names or --all, not both")
+    if yes and not (targets or everything):
+        raise BadSettingError("--yes wants the names of what is approved, or --all")
     read = read_config(config)
     from toolsearch.gateway.reports.approvals import waiting_entries
     from toolsearch.gateway.trust.pins import PinStore
@@ -53,50 +67,133 @@ def approve(
     store = PinStore.of(read)
     try:
         if revoke:
-            return _revoke(read, store, target, yes=yes)
+            return _revoke(read, store, targets or (), yes=yes)
         waiting = waiting_entries(read, store)
-        if target is not None:
-            waiting = _those_of(target, waiting, [each.name for each in read.upstreams])
-        decides = target is not None or everything
+        if targets:
+            waiting = _those_of(targets, waiting, [each.name for each in read.upstreams])
         if as_json:
             print_json({"held": [_as_json(each) for each in waiting]})
         elif not waiting:
             stdout().print("Nothing awaits approval.")
-        if not decides:
-            for each in waiting if not as_json else ():
-                _show(each)
-            return ExitCode.OK
-        return _approve(store, waiting, yes=yes, shows=not as_json)
+        review = _Review(store, targets or (), yes=yes, shows=not as_json)
+        if targets or everything or (not as_json and _is_on_a_terminal()):
+            return review.decide(waiting)
+        review.show(waiting)
+        if waiting and not as_json:
+            stdout().print(
+                line(f"To approve: {approving(config)} NAME..., or --all; with --yes nothing is asked."), soft_wrap=True
+            )
+        return ExitCode.OK
     finally:
         store.close()
 
 
-def _approve(store: PinStore, waiting: Sequence[Waiting], *, yes: bool, shows: bool) -> int:
-    outcome = ExitCode.OK
-    for each in waiting:
-        if shows:
-            _show(each)
-        name = each.held.label
-        if not yes and not _confirmed(f"Approve {name}?"):
-            outcome = ExitCode.NOTHING
-        elif store.approve(each.server, each.name, each.held.pin, _person(), each.held.kind):
-            stderr().print(line(f"approved {name}"))
+def approving(config: Path | None) -> str:
+    """The command that approves what awaits approval in the gateway of *config*."""
+    return f"{program()} gateway approve" + (f" --config {shlex.quote(str(config))}" if config else "")
+
+
+@dataclass(frozen=True)
+class _Review:
+    """Shows a person what awaits approval, server by server, and approves the very definitions that were shown.
+
+    *targets* are what was asked for: an entry that is named is shown in full. Nothing is asked if *yes*.
+    """
+
+    store: PinStore
+    targets: Sequence[str]
+    yes: bool
+    shows: bool
+
+    def show(self, waiting: Sequence[Waiting]) -> None:
+        """List each server's entries, and show those in full that have to be looked at one by one."""
+        for of_server in _by_server(waiting) if self.shows else ():
+            _list(of_server)
+            for each in of_server:
+                if not self._is_plain(each):
+                    _show(each)
+
+    def decide(self, waiting: Sequence[Waiting]) -> int:
+        decided = [self._decide_of_server(of_server) for of_server in _by_server(waiting)]
+        return ExitCode.OK if all(decided) else ExitCode.NOTHING
+
+    def _decide_of_server(self, waiting: Sequence[Waiting]) -> bool:
+        """Whether all of *waiting*, which is of one server, is approved now."""
+        plain = [each for each in waiting if self._is_plain(each)]
+        if self.shows and plain:
+            _list(plain)
+        is_all = not plain or ((self.yes or _wanted(plain)) and self._approve(plain))
+        for each in waiting:
+            if each not in plain:
+                if self.shows:
+                    _show(each)
+                is_wanted = self.yes or _confirmed(f"Approve {each.held.label}?")
+                is_all = is_wanted and self._approve([each]) and is_all
+        return is_all
+
+    def _approve(self, shown: Sequence[Waiting]) -> bool:
+        changed = [
+            each
+            for each in shown
+            if not self.store.approve(each.server, each.name, each.held.pin, _person(), each.held.kind)
+        ]
+        for each in shown:
+            if each in changed:
+                warn(f"{each.held.label} has changed meanwhile and still awaits approval; look at it again")
+            else:
+                stderr().print(line(f"approved {each.held.label}"))
+        return not changed
+
+    def _is_plain(self, waiting: Waiting) -> bool:
+        """Whether a line is enough to decide by: it is only new, and the scan finds nothing in it."""
+        return waiting.held.is_only_new and waiting.held.name not in self.targets
+
+
+def _by_server(waiting: Sequence[Waiting]) -> list[list[Waiting]]:
+    return [list(of_server) for _, of_server in groupby(waiting, key=lambda each: each.server)]
+
+
+def _wanted(plain: Sequence[Waiting]) -> bool:
+    """Whether a person wants all of *plain*, who may first see some in full by their numbers."""
+    question = f"Approve {'these' if len(plain) > 1 else 'this'} of {plain[0].server}? y/N, or a number to see it whole"
+    while True:
+        answer = _answer(lambda: str(typer.prompt(question, default="n", show_default=False, err=True)), question)
+        if answer.strip().isdecimal() and 1 <= int(answer) <= len(plain):
+            _show(plain[int(answer) - 1])
         else:
-            warn(f"{name} has changed meanwhile and still awaits approval; look at it again")
-            outcome = ExitCode.NOTHING
-    return outcome
+            return answer.strip().lower() in ("y", "yes")
 
 
-def _revoke(config: GatewayConfig, store: PinStore, target: str | None, *, yes: bool) -> int:
-    if target is None:
+def _list(waiting: Sequence[Waiting]) -> None:
+    """One line for each of *waiting*, which are of one server."""
+    columns = ("#", "name", "class", "why", "what it says")
+    shown = table(f"{legible(waiting[0].server)} ({len(waiting)})", columns, numbers=("#",), flexible="what it says")
+    for number, each in enumerate(waiting, start=1):
+        found = [each.held.why.value, *dict.fromkeys(finding.rule for finding in each.held.findings)]
+        shown.add_row(str(number), line(each.held.label), each.safety, line(", ".join(found)), line(_opening(each.now)))
+    stdout().print(shown)
+
+
+def _opening(entry: JsonObject) -> str:
+    """The first line of the description, and how much more there is to read."""
+    text = str(entry.get("description") or entry.get("instructions") or "").strip()
+    first = text.partition("\n")[0]
+    shown = first if len(first) <= _MOST_SHOWN else f"{first[:_MOST_SHOWN]}…"
+    more = len(text) - min(len(first), _MOST_SHOWN)
+    return f"{shown} (+{more:,} characters)" if more else shown
+
+
+def _revoke(config: GatewayConfig, store: PinStore, targets: Sequence[str], *, yes: bool) -> int:
+    if not targets:
         raise BadSettingError("say whose approval is withdrawn: SERVER or SERVER__TOOL")
     from toolsearch.upstreams.pinned import Kind, shown_name
 
     servers = [each.name for each in config.upstreams]
     approved = [(server, kind, name) for server in servers for kind in Kind for name in store.approved(server, kind)]
-    chosen = [each for each in approved if target in (each[0], shown_name(*each))]
-    if not chosen:
-        raise UnknownToolError(target, near=near_names(target, [shown_name(*each) for each in approved]))
+    chosen = [each for each in approved if not {each[0], shown_name(*each)}.isdisjoint(targets)]
+    for target in targets:
+        if not any(target in (each[0], shown_name(*each)) for each in chosen):
+            raise UnknownToolError(target, near=near_names(target, [shown_name(*each) for each in approved]))
     stdout().print(line("Approved until now: " + ", ".join(shown_name(*each) for each in chosen)))
     if not yes and not _confirmed("Withdraw that?"):
         return ExitCode.NOTHING
@@ -105,9 +202,17 @@ def _revoke(config: GatewayConfig, store: PinStore, target: str | None, *, yes: 
     return ExitCode.OK
 
 
+def _is_on_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def _confirmed(question: str) -> bool:
+    return _answer(lambda: typer.confirm(question, default=False, err=True), question)
+
+
+def _answer(ask: Callable[[], T], question: str) -> T:
     try:
-        return typer.confirm(question, default=False, err=True)
+        return ask()
     except typer.Abort as abort:
         if isinstance(abort.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from abort
@@ -123,12 +228,13 @@ def _person() -> str:
         return f"user {number()}" if number else "somebody"
 
 
-def _those_of(target: str, waiting: Sequence[Waiting], servers: Sequence[str]) -> list[Waiting]:
-    """None where *target* is one of *servers*, of which nothing awaits approval."""
-    chosen = [each for each in waiting if target in (each.server, each.held.name)]
-    if not chosen and target not in servers:
-        raise UnknownToolError(target, near=near_names(target, [*(each.held.name for each in waiting), *servers]))
-    return chosen
+def _those_of(targets: Sequence[str], waiting: Sequence[Waiting], servers: Sequence[str]) -> list[Waiting]:
+    """What is meant by *targets*; none of it for one of *servers* of which nothing awaits approval."""
+    known = {*servers, *(each.held.name for each in waiting)}
+    for target in targets:
+        if target not in known:
+            raise UnknownToolError(target, near=near_names(target, sorted(known)))
+    return [each for each in waiting if not {each.server, each.held.name}.isdisjoint(targets)]
 
 
 def _show(waiting: Waiting) -> None:

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from toolsearch.documents.json_values import is_object
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.server_contents import content_entries
 from toolsearch.gateway.settings import GatewayConfig
@@ -17,6 +18,7 @@ from toolsearch.gateway.trust.verdicts import ReviewItem, ToolGate
 from toolsearch.storage.pins import APPROVALS_FILE
 from toolsearch.storage.sqlite.pins import SqlitePins
 from toolsearch.tools.json_types import JsonObject
+from toolsearch.tools.safety import worst_safety_of
 from toolsearch.upstreams.entries import read_listing
 from toolsearch.upstreams.pinned import Entry, Kind, content_entry, tool_entry
 
@@ -32,6 +34,14 @@ class Waiting:
     held: ReviewItem
     before: JsonObject | None
     now: JsonObject
+
+    @property
+    def safety(self) -> str:
+        """The worst that a tool may do by its own hints; "" for other entries."""
+        if self.held.kind is not Kind.TOOL:
+            return ""
+        annotations = self.now.get("annotations")
+        return worst_safety_of(annotations if is_object(annotations) else {}).value
 
 
 @contextmanager

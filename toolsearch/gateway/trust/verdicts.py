@@ -40,6 +40,11 @@ class ReviewItem:
     kind: Kind = Kind.TOOL
 
     @property
+    def is_only_new(self) -> bool:
+        """Whether nothing speaks against it but that nobody has looked at it yet."""
+        return self.why is ReviewReason.NEW and not self.findings
+
+    @property
     def label(self) -> str:
         """The name that people are shown: the name alone for a tool, with the kind in front for other entries."""
         return self.name if self.kind is Kind.TOOL else f"{self.kind.value} {self.name}"
