@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.gateway_approve import approving
+from toolsearch.cli.gateway_held import held_json, reasons
 from toolsearch.cli.gateway_import import Place, places_with_servers
 from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.options import JsonOption
@@ -25,21 +27,20 @@ _COLUMNS = ("server", "transport", "state", *_NUMBERS)
 def check(*, config: ConfigOption = None, as_json: JsonOption = False) -> int:
     """Start every server once; show its tools, what is refused or awaits approval and why, and the cost in tokens.
 
-    Then tell what each client that has the gateway shows of it. Nothing is approved by it. Exit code 1 if a server is
-    left out or does not list its tools, 3 if none does.
+    The definitions that it shows are pinned, as when a gateway first sees them: one that differs later awaits approval.
+    Then tell what each client that has the gateway shows of it. Exit code 1 if a server is left out, or does not list
+    its tools, or they cannot be pinned, 3 if none does.
     """
     read = read_config(config)
     from toolsearch.gateway.gateway import Gateway
-    from toolsearch.gateway.reports.approvals import gate_that_only_looks
     from toolsearch.gateway.reports.checkup import check as check_up
 
-    with gate_that_only_looks(read) as gate:
-        result = asyncio.run(check_up(Gateway(read, gate=gate)))
+    result = asyncio.run(check_up(Gateway(read)))
     clients = [place for place in places_with_servers(None, Path.home()) if place.ours is not None]
     if as_json:
         print_json({**_as_json(read, result), "clients": [_client_json(place) for place in clients]})
     else:
-        _show(read, result)
+        _show(read, result, approving(config))
         for place in clients:
             stdout().print(line(f"\n{_shows(place)}"))
     if not result.failed and not read.refused:
@@ -94,19 +95,8 @@ def _server_json(server: Checked) -> dict[str, Any]:
     }
 
 
-def held_json(held: ReviewItem) -> dict[str, Any]:
-    findings = [{"rule": each.rule, "place": each.place, "evidence": each.evidence} for each in held.findings]
-    return {
-        "name": held.name,
-        "kind": held.kind.value,
-        "why": held.why.value,
-        "findings": findings,
-        "changes": list(held.changes),
-    }
-
-
-def _show(config: GatewayConfig, result: Checkup) -> None:
-    shown = table(f"Servers of {config.origin}", _COLUMNS, numbers=_NUMBERS)
+def _show(read: GatewayConfig, result: Checkup, approve: str) -> None:
+    shown = table(f"Servers of {read.origin}", _COLUMNS, numbers=_NUMBERS)
     for server in result.servers:
         row = server.row
         shown.add_row(
@@ -122,7 +112,7 @@ def _show(config: GatewayConfig, result: Checkup) -> None:
         "server",
         [
             *((server.row.upstream.name, server.error) for server in result.servers if server.error),
-            *((refusal.name, refusal.reason) for refusal in config.refused),
+            *((refusal.name, refusal.reason) for refusal in read.refused),
         ],
     )
     _show_reasons(
@@ -131,10 +121,15 @@ def _show(config: GatewayConfig, result: Checkup) -> None:
         [(refusal.name, refusal.reason) for server in result.servers for refusal in server.row.refused],
     )
     doubted = [(row.held, row.warnings) for row in (server.row for server in result.servers)]
-    _show_doubts("Awaiting approval: see 'toolsearch gateway approve'", [each for held, _ in doubted for each in held])
+    held = [each for of_server, _ in doubted for each in of_server]
+    _show_doubts("Awaiting approval", held)
+    if held:
+        stdout().print(line(f"To see and approve that: {approve}"), soft_wrap=True)
     _show_doubts("Admitted with warnings, by the settings", [each for _, warned in doubted for each in warned])
     if not result.tools:
         return
+    if read.settings.trust.changed == "quarantine" and not result.failed:
+        stdout().print("These definitions are pinned: one that differs when a gateway runs awaits approval.")
     how = "estimated" if result.tokens_are_estimate else "counted with o200k_base"
     everything = "not known yet" if result.all_tools_tokens is None else f"{result.all_tools_tokens:,} tokens ({how})"
     stdout().print(
@@ -159,9 +154,3 @@ def _show_doubts(title: str, doubted: Sequence[ReviewItem]) -> None:
     for each in doubted:
         shown.add_row(line(each.label), each.why.value, line(reasons(each)))
     stdout().print(shown)
-
-
-def reasons(held: ReviewItem) -> str:
-    """Why an entry has to be reviewed, in a line."""
-    findings = [f"{each.rule} in {each.place}: {each.evidence}" for each in held.findings]
-    return "; ".join([*findings, *(f"changed: {place}" for place in held.changes)])
