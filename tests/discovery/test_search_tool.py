@@ -95,9 +95,11 @@ def test_one_call_takes_eight_queries_and_says_so_for_more() -> None:
 def test_asking_for_the_servers_is_no_search() -> None:
     asked = SearchArguments.parse({"queries": ["servers:", "send mail"]})
 
-    assert asked.lists_servers
+    assert asked.lists_servers == ""
     assert [search.query for search in asked.searches] == ["send mail"]
-    assert not SearchArguments.parse({"queries": ["servers"]}).lists_servers
+    assert SearchArguments.parse({"queries": ["servers"]}).lists_servers is None
+    assert SearchArguments.parse({"queries": ["servers: git"]}).lists_servers == "git"
+    assert SearchArguments.parse({"server": "*"}) == SearchArguments((), lists_servers="")
 
 
 @pytest.mark.parametrize(("text", "limit"), [("3", 3), (" 7\n", 7), ("-2", 1), ("", 5)])

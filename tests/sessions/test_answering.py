@@ -253,9 +253,26 @@ def test_servers_are_listed_where_nothing_fits_and_a_cut_list_says_how_many_more
 
     assert "Tools are of these servers:" not in ask(session, "go", "volcano")
     few = lines(session, "volcano")
-    assert few[-1] == "... and 48 more servers, the query servers: lists more"
+    assert few[-1] == "... and 48 more servers, the query servers: lists all"
     assert few[-2] == "- s11"
-    assert lines(session, "servers:")[-1] == "... and 20 more servers"
+    assert lines(session, "servers:")[-1] == f"And of these: {', '.join(f's{n}' for n in range(40, 60))}"
+
+
+def test_of_too_many_servers_for_an_answer_the_rest_is_counted_and_can_be_got_at() -> None:
+    session = of_servers(2_000)
+
+    text = ask(session, "servers:")
+    assert text.startswith("Tools are of these servers: s00, s01, s02")
+    assert "s108 and 1900 more (the query servers:TEXT lists those with TEXT in their name)" in text
+    assert lines(session, "servers:S199")[1:] == ["- s199", *(f"- s199{n}" for n in range(10))]
+
+
+def test_tools_of_no_server_are_named_as_such_beside_the_servers() -> None:
+    session = of_servers(2)
+    session._engine.catalog.sync("ours", [Tool(ToolDefinition(f"own{n}", "Go")) for n in range(3)])
+
+    assert lines(session, "servers:")[-1] == "3 tools are of no server."
+    assert lines(session, "volcano")[-1] == "3 tools are of no server."
 
 
 def test_a_server_out_of_reach_is_not_listed() -> None:

@@ -136,16 +136,17 @@ class AnswerWriter:
         *,
         listed_before: Collection[str] = (),
         unlisted: Collection[str] = (),
-        servers: str = "",
+        servers: Sequence[str] = (),
         note: str = "",
         prefix: str = "",
     ) -> SearchAnswer:
         """Answer a call. *listed_before* names the tools that the model's list has anyway, and *unlisted* those loaded
-        ones that it will not have, so that their definitions are given. *prefix* stands before the name of a call tool
-        where the model calls it.
+        ones that it will not have, so that their definitions are given. *servers* says which servers there are, in
+        forms of decreasing length. *prefix* stands before the name of a call tool where the model calls it.
 
-        To fit, summaries are cut, then left out, and then the last tools of each query are only counted. The first
-        definition, and what is said of a whole query, is given even if it alone exceeds the cap.
+        To fit, summaries are cut, then left out, then shorter forms of *servers* are taken, and then the last tools of
+        each query are only counted. The first definition, and what is said of a whole query, is given even if it alone
+        exceeds the cap.
         """
         has_all = exposure.answers == "definitions"
         loaded = [[name for name in answer.loaded if has_all or name in unlisted] for answer in answers]
@@ -177,7 +178,7 @@ class AnswerWriter:
 class _Size(NamedTuple):
     summary_width: int  # characters
     tools: int  # of each query
-    has_servers: bool
+    servers: int  # which of the forms, by its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +191,16 @@ class _Page:
     unlisted: Collection[str]
     definitions: Mapping[str, dict[str, Any]]
     shown: Callable[[str], Tool | None]
-    servers: str
+    servers: Sequence[str]
     note: str
 
     def sizes(self) -> list[_Size]:
         """The largest first."""
         most = max([len(answer.tools) for answer in self.answers], default=0)
-        cut = [_Size(width, most, has_servers=True) for width in _SUMMARY_WIDTHS]
-        return [*cut, *(_Size(0, count, has_servers=False) for count in range(most, -1, -1))]
+        shortest = max(len(self.servers) - 1, 0)
+        cut = [_Size(width, most, servers=0) for width in _SUMMARY_WIDTHS]
+        cut += [_Size(0, most, servers=form) for form in range(1, shortest)]
+        return [*cut, *(_Size(0, count, servers=shortest) for count in range(most, -1, -1))]
 
     def texts(self, size: _Size) -> list[str]:
         loaded = self._loaded_natively()
@@ -284,7 +287,7 @@ class _Page:
             f"No tool is named {', '.join(missing)}." if missing else "",
             f"Found as well, but too long to be shown: {', '.join(too_long)}." if too_long else "",
             _ADVICE if is_weak else "",
-            self.servers if size.has_servers else "",
+            self.servers[size.servers] if self.servers else "",
             self.note,
         ]
 

@@ -18,7 +18,8 @@ LIST_SERVERS: Final = "servers:"
 
 MAX_QUERY_CHARACTERS: Final = 1_000
 _SELECT = "select:"
-_ANY_SERVER = ("any", "all", "*")  # sent by models whose client makes every argument required
+_EVERY_SERVER = "*"
+_ANY_SERVER = ("any", "all", _EVERY_SERVER)  # sent by models whose client makes every argument required
 _MAX_DIGITS = 18
 _ARGUMENTS = ("queries", "query", "strategy", "limit", "server")
 
@@ -39,12 +40,12 @@ class SearchArguments:
 
     searches       one for each query, in their order, no query twice
     note           tells the model what was changed of what it asked for
-    lists_servers  whether the model wants to know which servers there are
+    lists_servers  what the names of the servers hold that the model wants to know of: "" for all; None: it does not ask
     """
 
     searches: tuple[AskedSearch, ...]
     note: str = ""
-    lists_servers: bool = False
+    lists_servers: str | None = None
 
     @classmethod
     def parse(
@@ -58,31 +59,36 @@ class SearchArguments:
         """Read what a model sent: ``queries``, or a single ``query``, and what holds for each of them.
 
         Null counts as left out. So does ``any`` or ``all`` for a server, unless one of *servers* has that name.
-        ``select:`` without a limit asks for all the tools that it names.
+        ``select:`` without a limit asks for all the tools that it names, and ``servers:git`` for the servers with
+        ``git`` in their names. A server that is asked for as ``*`` without any query asks for all of them.
 
         Raises BadQueryError, written for the model, if the arguments cannot be used.
         """
         unknown = sorted(arguments.keys() - set(_ARGUMENTS))
         if unknown:
             raise BadQueryError(f"unknown argument {shown_name(unknown[0])!r}; there are queries, limit and server")
-        queries = _queries(arguments.get("queries"), arguments.get("query"))
+        queries = _queries(arguments.get("queries"), arguments.get("query"), others=arguments)
         strategy, server = _strategy(arguments.get("strategy")), _server(arguments.get("server"), servers)
         searches: list[AskedSearch] = []
         notes: dict[str, None] = {}
+        lists_servers: str | None = None
         for query in queries:
-            if query == LIST_SERVERS:
+            if query.startswith(LIST_SERVERS):
+                lists_servers = query.removeprefix(LIST_SERVERS).strip()
                 continue
             asked = _limit(arguments.get("limit"), default=_named_by(query) or default_limit)
             limit = min(max(asked, 1), max_limit)
             if limit != asked:
                 notes[f"The limit {asked!r:.80} is out of range; {limit} was used (1-{max_limit})."] = None
             searches.append(AskedSearch(query, strategy, limit, server))
-        return cls(tuple(searches), "\n".join(notes), LIST_SERVERS in queries)
+        return cls(tuple(searches), "\n".join(notes), lists_servers)
 
 
-def _queries(several: Json, single: Json) -> list[str]:
+def _queries(several: Json, single: Json, others: Mapping[str, Any]) -> list[str]:
     """All queries, each once. Some models send the list as text, and some a single query as one."""
     given = [*_list_of(several), *([] if single is None else [single])]
+    if not given and others.get("server") == _EVERY_SERVER:
+        return [LIST_SERVERS]
     texts = [each.strip() if isinstance(each, str) else "" for each in given]
     if not all(isinstance(each, str) for each in given) or not any(texts):
         raise BadQueryError("queries must be texts of a few words each, such as ['list git branches']")

@@ -11,15 +11,17 @@ from functools import cached_property
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.discovery.pass_through import PassThrough, PassThroughDecisions
+from toolsearch.discovery.servers import named
 from toolsearch.errors import BadQueryError, UnknownToolError, shown_name
 from toolsearch.tokens import HeuristicTokenCounter, TokenCounter, definition_tokens
 from toolsearch.tools.definition import Tool, ToolDefinition
-from toolsearch.tools.naming import near_names
+from toolsearch.tools.naming import did_you_mean, near_names
 from toolsearch_indexes.selection import Selection
 
 _MAX_COUNTED = 500_000  # characters of a description: counting 5 MB takes a second, and all of them are too many
 _MOST_COUNTED = 2_000  # definitions, for one request: a few tenths of a second
 _ESTIMATED_FROM = 1_000  # tools, at every so many names; twice as many at most
+_MOST_NAMED = 100  # servers, to one who asks for one that there is not
 _MAX_VIEWS = 256  # different reaches that are remembered; an index bounds by itself what it keeps for each
 _MAX_DECISIONS = 4_096  # views, also past ones, whose pass-through decisions are remembered
 
@@ -69,6 +71,11 @@ class View:
     def servers(self) -> tuple[str, ...]:
         """The servers of the tools in reach, sorted."""
         return self._listing().servers
+
+    @property
+    def serverless(self) -> int:
+        """How many of the tools in reach are of no server."""
+        return self._listing().serverless
 
     @property
     def definitions(self) -> list[ToolDefinition]:
@@ -136,6 +143,10 @@ class _Listing:
         return tuple(sorted({definition.server for definition in self.definitions() if definition.server}))
 
     @cached_property
+    def serverless(self) -> int:
+        return sum(not definition.server for definition in self.definitions())
+
+    @cached_property
     def tokens(self) -> int:
         return sum(map(self._costs.of, self.definitions()))
 
@@ -183,8 +194,9 @@ class ViewCache:
         if server is None:
             return view
         if server not in view.servers:
-            known = ", ".join(view.servers[:20]) or "none"
-            raise BadQueryError(f"there is no server {shown_name(server)!r}; there are: {known}")
+            known = named(view.servers, _MOST_NAMED) or "none"
+            meant = did_you_mean(server, view.servers)
+            raise BadQueryError(f"there is no server {shown_name(server)!r}{meant}; there are: {known}")
         return self._get(reach, server)
 
     def _get(self, reach: Reach, server: str | None) -> View:

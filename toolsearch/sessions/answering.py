@@ -13,7 +13,7 @@ from toolsearch.discovery.answers import AnsweredQuery, AnswerWriter, Finding, F
 from toolsearch.discovery.exposure import Exposure
 from toolsearch.discovery.loading import Fit, fits_of, is_full_name, is_weak, loaded
 from toolsearch.discovery.search_arguments import AskedSearch, SearchArguments
-from toolsearch.discovery.servers import MOST_UNASKED, MOST_WHEN_ASKED, server_list
+from toolsearch.discovery.servers import every_server, some_servers
 from toolsearch.discovery.view import View
 from toolsearch.discovery.weak_searches import WeakSearches
 from toolsearch.errors import BadPatternError, BadQueryError
@@ -92,16 +92,20 @@ class Searcher:
             answers = [self._answered_or_refused(each) for each in asked.searches]
         return self._with_near_names(asked, answers)
 
-    def servers(self, asked: SearchArguments, answers: Sequence[AnsweredQuery]) -> str:
-        """Which servers there are: if the model asks for them, or if nothing that it asked for fits."""
-        if asked.lists_servers:
-            most = MOST_WHEN_ASKED
-        elif all(answer.finding in ("weak", "nothing") and not answer.missing for answer in answers):
-            most = MOST_UNASKED
-        else:
-            return ""
-        listed = server_list(self.view.servers, self.host.catalog.server_purpose, most=most)
-        return listed or ("No tool here is of a named server." if asked.lists_servers else "")
+    def servers(self, asked: SearchArguments, answers: Sequence[AnsweredQuery]) -> list[str]:
+        """Which servers there are, in forms of decreasing length: if the model asks for them, or if nothing that it
+        asked for fits.
+        """
+        purpose_of, serverless = self.host.catalog.server_purpose, self.view.serverless
+        if asked.lists_servers is not None:
+            part = asked.lists_servers.casefold()
+            meant = [name for name in self.view.servers if part in name.casefold()]
+            if part and meant:
+                return every_server(meant, purpose_of, serverless=0)
+            return every_server(self.view.servers, purpose_of, serverless=serverless)
+        if all(answer.finding in ("weak", "nothing") and not answer.missing for answer in answers):
+            return [some_servers(self.view.servers, purpose_of, serverless=serverless), ""]
+        return []
 
     def _answered_or_refused(self, asked: AskedSearch) -> AnsweredQuery:
         try:
