@@ -198,14 +198,16 @@ class ToolGoneError(UnknownToolError):
 
 
 class UnapprovedToolError(ToolSearchError):
-    """The tool is in reach, but its definition waits for a person's approval."""
+    """The tool, prompt or resource is in reach, but its definition waits for a person's approval."""
 
     code = "unapproved_tool"
     status = 403
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, how: str = "") -> None:
+        """*how* says by what the person approves it, such as ``with a command``."""
         super().__init__(
-            f"{name} waits for a person to approve its definition; until then it can be neither found nor called"
+            f"{name} waits for a person to approve its definition{how and f' {how}'}; until then it can be neither "
+            "found nor called"
         )
         self.name = name
 

@@ -1,14 +1,21 @@
 """What the search and the call tools answer, whatever becomes of what they were asked."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.kit.fake_servers import EXPANDING, LEGACY, MODERN, OWN, call, entry, gateway_of, names, search, text
+from toolsearch.access.principals import Principal
+from toolsearch.access.reach import Reach
+from toolsearch.errors import BadQueryError
+from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.gateway import Gateway
 from toolsearch.gateway.settings import read_gateway_config
-from toolsearch.gateway.trust.verdicts import OpenGate
+from toolsearch.gateway.trust.gate import make_gate
+from toolsearch.gateway.trust.verdicts import OpenGate, ToolGate
 from toolsearch.tokens import O200kTokenCounter
 from toolsearch.upstreams.interface import (
     UpstreamState,
@@ -295,3 +302,51 @@ async def test_finding_nothing_names_the_servers_whose_tools_are_not_known_yet()
     assert answer.text.splitlines()[-1] == (
         "Not searched, since their tools are not known yet: b (waiting for a person to log in), c (down)."
     )
+
+
+def quarantine(folder: Path, *servers: str) -> ToolGate:
+    """The gate of a gateway of *servers* that holds everything new."""
+    trust = {"stateDir": str(folder), "trust": {"firstSeen": "quarantine"}}
+    servers_of_it = {name: {"command": "none"} for name in servers}
+    return make_gate(read_gateway_config({"mcpServers": servers_of_it, "toolsearch": trust}, {}))
+
+
+async def test_a_configured_server_without_tools_to_search_is_told_apart_from_one_that_does_not_exist():
+    async with gateway_of("a", "b", "c", "d") as (gateway, servers):
+        await servers["a"].lists("dig")
+        await servers["d"].lists()
+        servers["b"].is_now(UpstreamState.STARTING)
+        servers["c"].is_now(UpstreamState.DOWN)
+        servers["c"].last_error = "cannot start 'none'"
+
+        async def refusal(server: str, caller: Caller = MODERN) -> str:
+            with pytest.raises(BadQueryError) as error:
+                await gateway.search(caller, {"queries": ["dig", "eat"], "server": server})
+            return str(error.value)
+
+        unknown = "the tools of the server {} are not known yet, since it is {}"
+        assert await refusal("b") == unknown.format("b", "starting")
+        assert await refusal("c") == unknown.format("c", "down: cannot start 'none'")
+        assert await refusal("d") == "the server d lists no tool that you may use"
+        one = {"query": "dig", "server": "e"}
+        with pytest.raises(BadQueryError, match=r"there is no server 'e'; there are: a$"):
+            await gateway.search(MODERN, one)
+        kept_out = replace(MODERN, principal=Principal("ann", Reach.parse(deny=["server:c"])))
+        with pytest.raises(BadQueryError, match=r"there is no server 'c'; there are: a$"):
+            await gateway.search(kept_out, {**one, "server": "c"})
+
+
+async def test_who_may_use_tools_that_await_approval_is_told_whose_they_are_and_how_they_are_approved(tmp_path):
+    with closing(quarantine(tmp_path, "a", "b")) as gate:
+        async with gateway_of("a", "b", gate=gate) as (gateway, servers):
+            await servers["a"].lists("dig")
+            await servers["b"].lists("eat")
+            note = "Not searched, since a person has to approve them with `toolsearch gateway approve`: tools of a, b."
+            assert note in (await search(gateway, MODERN, "dig a hole")).answer.text.splitlines()
+            with pytest.raises(BadQueryError, match=r"of the server a wait for .* with `toolsearch gateway approve a`"):
+                await gateway.search(MODERN, {"query": "dig", "server": "a"})
+
+            kept_out = replace(MODERN, principal=Principal("ann", Reach.parse(deny=["a__*"])))
+            assert note.replace("a, b", "b") in (await search(gateway, kept_out, "dig a hole")).answer.text
+            with pytest.raises(BadQueryError, match=r"there is no server 'a'"):
+                await gateway.search(kept_out, {"query": "dig", "server": "a"})

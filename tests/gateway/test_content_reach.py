@@ -1,11 +1,12 @@
 """Whose prompts and resources a caller knows of: those of servers that it may use, and of no other."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from mcp import MCPError
 
+from tests.kit.fake_servers import Nobody
 from toolsearch.access.principals import Principal
 from toolsearch.access.reach import Reach
 from toolsearch.catalog.catalog import Catalog
@@ -16,10 +17,11 @@ from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.proxy.sealed_state import StateSeal
 from toolsearch.gateway.registry import Registry
-from toolsearch.gateway.trust.verdicts import OpenGate
+from toolsearch.gateway.trust.verdicts import OpenGate, ReviewItem, ReviewReason, ToolGate, Verdict
 from toolsearch.tools.definition import Tool, ToolDefinition, ToolOrigin
 from toolsearch.tools.naming import namespaced
 from toolsearch.upstreams.interface import Listing
+from toolsearch.upstreams.pinned import Entry
 from toolsearch.wire.mcp.eras import Era
 
 
@@ -42,10 +44,12 @@ def caller(name: str = "ann", allow: tuple[str, ...] = ("*",), deny: tuple[str, 
     return Caller(Principal(name, Reach.parse(allow, deny)), Era.MODERN)
 
 
-async def content(*listings: Listing, deny: tuple[str, ...] = (), links: SeenLinks | None = None) -> ContentProxy:
+async def content(
+    *listings: Listing, deny: tuple[str, ...] = (), links: SeenLinks | None = None, gate: ToolGate | None = None
+) -> ContentProxy:
     links = links or SeenLinks()
     rules = Reach.parse(deny=deny)
-    registry = Registry(Catalog(), OpenGate(), rules)
+    registry = Registry(Catalog(), gate or OpenGate(), rules)
     for each in listings:
         await registry.publish(each)
     return ContentProxy(registry, rules, Relay({}, StateSeal(b"k" * 32, lambda: 0.0), links), links)
@@ -70,6 +74,42 @@ async def test_a_caller_with_no_tool_of_a_server_in_reach_knows_nothing_of_it_no
     for hidden in ("mail:///own", "mail:///by-id/7", "toolsearch:mail:mail:///own"):
         with pytest.raises(MCPError, match="Resource not found"):
             shown.locate(ann, hidden)
+
+
+class HoldingGate(OpenGate):
+    """Holds everything."""
+
+    def judge(self, server: str, entries: Sequence[Entry], *, others: Sequence[Entry]) -> Verdict:  # noqa: ARG002
+        held = [ReviewItem(each.name, server, each.pin(), ReviewReason.NEW, kind=each.kind) for each in entries]
+        return Verdict((), tuple(held))
+
+
+@pytest.mark.parametrize(
+    ("asking", "knows"),
+    [
+        (caller(), True),
+        (caller(deny=("git__log",)), False),  # no tool of the server in reach
+        (caller(deny=("server:git",)), False),
+        (caller(allow=("mail__*",)), False),
+    ],
+)
+async def test_only_who_could_use_what_awaits_approval_learns_that_there_is_such_a_prompt_or_resource(asking, knows):
+    shown = await content(listing("git", "log"), gate=HoldingGate())
+
+    with pytest.raises(MCPError) as by_name:
+        await shown.get_prompt(asking, {"name": "git__hello"}, Nobody())
+    said = "the prompt git__hello waits for a person" if knows else "Unknown prompt: git__hello"
+    assert by_name.value.error.message.startswith(said)
+    for uri in ("git:///own", "git:///by-id/7", "toolsearch:git:git:///own"):
+        with pytest.raises(MCPError, match=f"the resource {uri} waits for" if knows else "Resource not found"):
+            shown.locate(asking, uri)
+
+
+async def test_a_prompt_that_awaits_approval_is_unknown_to_whom_a_rule_keeps_from_it():
+    shown = await content(listing("git", "log"), gate=HoldingGate())
+
+    with pytest.raises(MCPError, match="Unknown prompt"):
+        await shown.get_prompt(caller(deny=("git__hello",)), {"name": "git__hello"}, Nobody())
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ class FakeServer:
     def __init__(self, settings: UpstreamSettings, sinks: UpstreamSinks) -> None:
         self.name = settings.name
         self.state = UpstreamState.STARTING
+        self.last_error = ""
         self._sinks = sinks
         self.called: list[tuple[str, Any]] = []
         self.woken = 0
@@ -58,7 +59,7 @@ class FakeServer:
     async def aclose(self) -> None: ...
 
     def status(self) -> UpstreamStatus:
-        return UpstreamStatus(self.name, "fake", self.state)
+        return UpstreamStatus(self.name, "fake", self.state, self.last_error)
 
     async def lists(self, *tools: str | dict[str, Any], **content: Any) -> None:
         entries = [tool if isinstance(tool, dict) else entry(tool) for tool in tools]

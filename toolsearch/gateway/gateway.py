@@ -18,6 +18,7 @@ from toolsearch.engine import ToolSearch
 from toolsearch.errors import NotCallableHereError
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
+from toolsearch.gateway.exposure.unapproved import HowToApprove, by_command
 from toolsearch.gateway.proxy.calls import CallProxy
 from toolsearch.gateway.proxy.content import ContentProxy
 from toolsearch.gateway.proxy.links import SeenLinks
@@ -72,6 +73,7 @@ class Gateway:
     pins          where the gate keeps approvals, if not in the state folder; whoever made it closes it
     before, after hooks around each call of a tool
     observer      told of each list, search and call as it ends
+    approving     says by what people approve what awaits approval, for who asks for it
     asks_gate     ask the gate before each request to a server, too: other processes may withdraw approvals
     """
 
@@ -90,6 +92,7 @@ class Gateway:
         trust_poll_s: float = 2.0,
         observer: GatewayObserver | None = None,
         asks_gate: bool = False,
+        approving: HowToApprove = by_command,
     ) -> None:
         self.config = config
         self._observer = observer
@@ -132,8 +135,9 @@ class Gateway:
             self.engine,
             self.registry,
             settings.exposure,
-            lambda: {name: upstream.state for name, upstream in self.upstreams.items()},
+            lambda: {name: upstream.status() for name, upstream in self.upstreams.items()},
             rules,
+            approving=approving,
             is_complete=lambda: self.first_listings.is_complete,
         )
         links = SeenLinks()
@@ -144,7 +148,7 @@ class Gateway:
             inspect=marked if settings.trust.results == "flag" else None,
             before=self._servers.follow_decisions if asks_gate else None,
         )
-        self.content = ContentProxy(self.registry, rules, self.relay, links)
+        self.content = ContentProxy(self.registry, rules, self.relay, links, approving)
         self.subscriptions = Subscriptions(self.upstreams)
         self._calls = CallProxy(
             self.surface,

@@ -14,7 +14,7 @@ from toolsearch.wire.mcp.lists import RESOURCES, ListOf
 @dataclass(frozen=True, slots=True)
 class Contents:
     """What one server offers beside tools, as far as it is admitted. *held* holds the URIs of the resources and
-    templates that await approval.
+    templates that await approval, and *held_prompts* the names of such prompts.
     """
 
     server: str
@@ -24,6 +24,7 @@ class Contents:
     resource_templates: tuple[JsonObject, ...] = ()
     instructions: str = ""
     held: frozenset[str] = frozenset()
+    held_prompts: frozenset[str] = frozenset()
 
     def entries_of(self, which: ListOf) -> tuple[JsonObject, ...]:
         """The resources or the templates, depending on *kind*."""
@@ -57,4 +58,5 @@ def contents_of(listing: Listing, admitted: Collection[Entry]) -> Contents:
         resource_templates=left(Kind.TEMPLATE),
         instructions=listing.instructions if (Kind.INSTRUCTIONS, "") in names else "",
         held=frozenset(entry.remote_name for entry in held if entry.kind in (Kind.RESOURCE, Kind.TEMPLATE)),
+        held_prompts=frozenset(entry.remote_name for entry in held if entry.kind is Kind.PROMPT),
     )

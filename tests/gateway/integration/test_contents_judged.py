@@ -57,11 +57,14 @@ async def test_what_the_scan_finds_fault_with_is_neither_shown_nor_reached_by_an
     async with served(config) as (gateway, url), Client(url, mode=era) as client:
         assert await seen(client) == []
         assert "IMPORTANT" not in (client.instructions or "")
-        assert "Unknown prompt" in await refused(client.get_prompt("sums__greet"))
-        for uri in ("note:///one", "toolsearch:sums:note:///one", "toolsearch:sums:note:///by-id/7"):
-            assert "Resource not found" in await refused(client.read_resource(uri))
+        waits = "the {} waits for a person to approve its definition with `toolsearch gateway approve {}`; "
+        by_prompt = await refused(client.get_prompt("sums__greet"))
+        assert by_prompt.startswith(waits.format("prompt sums__greet", "sums__greet"))
+        for uri in ("note:///one", "toolsearch:sums:note:///one", "toolsearch:sums:note:///by-id/7", "note:///by-id/7"):
+            assert (await refused(client.read_resource(uri))).startswith(waits.format(f"resource {uri}", "sums"))
         template = types.ResourceTemplateReference(uri="toolsearch:sums:note:///by-id/{id}")
-        assert "Unknown resource template" in await refused(client.complete(template, {"name": "id", "value": ""}))
+        by_template = await refused(client.complete(template, {"name": "id", "value": ""}))
+        assert by_template.startswith(waits.format(f"resource {template.uri}", "sums"))
         held = {each.label: each.why for each in gateway.registry.servers["sums"].held}
         assert gateway.registry.catalog.server_purpose("sums") == ""
     assert held == dict.fromkeys(
@@ -109,7 +112,7 @@ def test_approve_shows_and_approves_what_is_no_tool(server, tmp_path, capsys):
     gate.judge("sums", [entry(Kind.PROMPT, poisoned(PROMPT)), entry(Kind.RESOURCE, poisoned(RESOURCE))], others=[])
 
     def approve(*arguments: str) -> str:
-        assert main(["gateway", "approve", *arguments, "--config", str(path), "--yes"]) == 0
+        assert main(["gateway", "approve", *arguments, "--config", str(path), *(["--yes"] if arguments else [])]) == 0
         return capsys.readouterr().out
 
     assert "prompt sums__greet: suspicious" in approve()

@@ -363,7 +363,8 @@ def _told(held: frozenset[str], deny: tuple[str, ...], rules: tuple[str, ...] = 
 
 
 def test_who_may_know_of_a_tool_that_waits_for_approval_is_told_that_it_waits_by_every_way_that_names_it() -> None:
-    says = f"{ASKED} waits for a person to approve its definition; until then it can be neither found nor called"
+    how = f"with `toolsearch gateway approve {ASKED}`"
+    says = f"{ASKED} waits for a person to approve its definition {how}; until then it can be neither found nor called"
     answers = _told(frozenset({ASKED}), ())
     for each in (answers[: len(WAYS)], answers[len(WAYS) :]):
         by_name, by_call_tool, by_lesser, *searches, listed = each

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from toolsearch.access.reach import Reach
 from toolsearch.gateway.registry import Registry
 from toolsearch.tools.definition import ToolDefinition
 from toolsearch.tools.naming import namespaced
-from toolsearch.upstreams.interface import UpstreamState
+from toolsearch.upstreams.interface import UpstreamState, UpstreamStatus
+
+Statuses: TypeAlias = Callable[[], Mapping[str, UpstreamStatus]]
 
 _ON_CALL = {
     UpstreamState.IDLE: "not started yet; a call starts it",
@@ -32,8 +35,8 @@ class ServerStateNotes:
     Healthy servers, and servers out of the caller's reach, are not mentioned.
     """
 
-    def __init__(self, states: Callable[[], Mapping[str, UpstreamState]], registry: Registry, rules: Reach) -> None:
-        self._states = states
+    def __init__(self, statuses: Statuses, registry: Registry, rules: Reach) -> None:
+        self._statuses = statuses
         self._registry = registry
         self._rules = rules
 
@@ -60,6 +63,19 @@ class ServerStateNotes:
             if state in said and server not in self._registry.listings and self._may_see(server, reach)
         ]
         return f"Not searched, since their tools are not known yet: {', '.join(servers)}." if servers else ""
+
+    def why_unsearchable(self, server: str, reach: Reach) -> str:
+        """Why no tool of *server* can be searched, which has none in *reach* now; "" if there is no such server."""
+        status = self._statuses().get(server)
+        if status is None or not self._may_see(server, reach):
+            return ""
+        if server in self._registry.listings:
+            return f"the server {server} lists no tool that you may use"
+        reason = f": {status.last_error}" if status.last_error else ""
+        return f"the tools of the server {server} are not known yet, since it is {_UNSEARCHED[status.state]}{reason}"
+
+    def _states(self) -> dict[str, UpstreamState]:
+        return {name: status.state for name, status in self._statuses().items()}
 
     def _may_see(self, server: str, reach: Reach) -> bool:
         """Whether *reach* and the rules let a tool of *server* through of which only the server is known."""

@@ -21,15 +21,15 @@ from toolsearch.gateway.exposure.list_forms import ListForms
 from toolsearch.gateway.exposure.notes import AnswerNotes
 from toolsearch.gateway.exposure.own_tools import OwnTools
 from toolsearch.gateway.exposure.search_texts import searchable
+from toolsearch.gateway.exposure.server_states import Statuses
 from toolsearch.gateway.exposure.topics import topics_of
-from toolsearch.gateway.exposure.unapproved import UnapprovedTools
+from toolsearch.gateway.exposure.unapproved import HowToApprove, UnapprovedTools, by_command
 from toolsearch.gateway.registry import Registry
 from toolsearch.gateway.settings import ExposureSettings
 from toolsearch.sessions.answering import Searcher
 from toolsearch.sessions.conversation import Conversation
 from toolsearch.tools.definition import Tool
 from toolsearch.tools.json_types import JsonObject
-from toolsearch.upstreams.interface import UpstreamState
 from toolsearch.wire.mcp.definitions import schema_of, sent_input_schema, tool_name
 from toolsearch.wire.mcp.eras import entry_for
 
@@ -54,14 +54,15 @@ class Surface:
         engine: ToolSearch,
         registry: Registry,
         settings: ExposureSettings,
-        states: Callable[[], Mapping[str, UpstreamState]],
+        statuses: Statuses,
         rules: Reach,
         *,
+        approving: HowToApprove = by_command,
         is_complete: Callable[[], bool] = lambda: True,
     ) -> None:
-        """*states* gives the state of each server, so that an answer can say what a call will meet. *rules* hold for
-        everybody. *is_complete* says whether every server has listed its tools, or failed to, since the start; before
-        that, nobody knows how many tools there are.
+        """*statuses* gives the status of each server, so that an answer can say what a call will meet. *rules* hold for
+        everybody. *approving* says by what people approve tools. *is_complete* says whether every server has listed its
+        tools, or failed to, since the start; before that, nobody knows how many tools there are.
         """
         self._engine = engine
         self._registry = registry
@@ -69,8 +70,8 @@ class Surface:
         self._is_complete = is_complete
         self._clients = ClientTable(settings.clients)
         self._sessions = ClientSessions(engine)
-        self._unapproved = UnapprovedTools(registry)
-        self._notes = AnswerNotes(states, registry, rules)
+        self._unapproved = UnapprovedTools(registry, approving)
+        self._notes = AnswerNotes(statuses, registry, rules, self._unapproved)
         self._is_split = settings.call_tools == "split"
         self._answers = AnswerWriter(self._shown, engine.options.answer_tokens, engine.counter, is_split=self._is_split)
         self._forms = ListForms(self._make_own)
@@ -125,6 +126,8 @@ class Surface:
             max_limit=self._engine.options.max_limit,
             servers=view.servers,
         )
+        for server in {each.server for each in asked.searches if each.server} - {*view.servers}:
+            self._notes.require_searchable(server, caller.principal.reach)
         searcher = self._sessions.searcher(caller, view, self._shown)
         if not self._has_session(caller, exposure):
             answers = searcher.answers(asked)

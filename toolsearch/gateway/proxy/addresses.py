@@ -103,6 +103,12 @@ def _unwrapped(uri: str) -> Address | None:
     return Address(unquote(server), own) if colon else None
 
 
+def unwrapped_for(server: str, uri: str) -> str:
+    """*uri* as *server* would know it."""
+    wrapped = _unwrapped(uri)
+    return wrapped.uri if wrapped is not None and wrapped.server == server else uri
+
+
 def is_held(contents: Contents, uri: str) -> bool:
     """Whether *uri* is a resource or template that awaits approval, or can only be read by such a template."""
     if uri in contents.held:

@@ -10,8 +10,10 @@ from mcp import MCPError
 from mcp.types import INVALID_PARAMS
 
 from toolsearch.access.reach import Reach
+from toolsearch.errors import UnapprovedToolError
 from toolsearch.gateway.caller import Caller
-from toolsearch.gateway.proxy.addresses import Address, Addresses, is_held
+from toolsearch.gateway.exposure.unapproved import HowToApprove, by_command
+from toolsearch.gateway.proxy.addresses import Address, Addresses, is_held, unwrapped_for
 from toolsearch.gateway.proxy.links import SeenLinks
 from toolsearch.gateway.proxy.relay import Relay
 from toolsearch.gateway.registry import Registry
@@ -22,6 +24,7 @@ from toolsearch.upstreams.interface import Downstream
 from toolsearch.wire.mcp.eras import Era
 from toolsearch.wire.mcp.lists import PROMPTS
 from toolsearch.wire.mcp.methods import COMPLETE, GET_PROMPT, READ_RESOURCE
+from toolsearch.wire.mcp.results import ERROR_CODE
 
 T = TypeVar("T")
 
@@ -36,12 +39,15 @@ class ContentProxy:
     tools, ``server__prompt``; for resources see `Addresses`. Every list has one page.
     """
 
-    def __init__(self, registry: Registry, rules: Reach, relay: Relay, links: SeenLinks) -> None:
-        """*rules* hold for everybody, before those of a principal."""
+    def __init__(
+        self, registry: Registry, rules: Reach, relay: Relay, links: SeenLinks, approving: HowToApprove = by_command
+    ) -> None:
+        """*rules* hold for everybody, before those of a principal. *approving* says by what people approve entries."""
         self._registry = registry
         self._rules = rules
         self._relay = relay
         self._links = links
+        self._approving = approving
 
     def prompts(self, caller: Caller) -> list[dict[str, Any]]:
         """The entries of ``prompts/list``, by server and then as the server has them."""
@@ -63,9 +69,12 @@ class ContentProxy:
         return {each.server: each.instructions for each in self._known(caller) if each.instructions}
 
     def locate(self, caller: Caller, uri: str) -> Address:
-        """Whose resource *uri* is. Raises the MCPError that a server without such a resource would give."""
+        """Whose resource *uri* is. Raises the MCPError that a server without such a resource would give, or one that
+        says that it awaits approval.
+        """
         address = Addresses(self._known(caller)).resolve(uri, self._links.server_of(caller.owner, uri))
         if address is None or self._is_held(address):
+            self._require_approved(caller, uri)
             raise MCPError(
                 _RESOURCE_NOT_FOUND if caller.era is Era.LEGACY else INVALID_PARAMS,
                 "Resource not found",
@@ -103,6 +112,7 @@ class ContentProxy:
             return server, {**reference, "name": name}
         address = Addresses(self._known(caller)).resolve_template(reference["uri"])
         if address is None or self._is_held(address):
+            self._require_approved(caller, reference["uri"])
             raise MCPError(INVALID_PARAMS, "Unknown resource template", {"uri": reference["uri"]})
         return address.server, {**reference, "uri": address.uri}
 
@@ -112,16 +122,38 @@ class ContentProxy:
             entry = _named_prompts(contents).get(name)
             if entry is not None and self._allows(caller, name, contents.server):
                 return contents.server, entry["name"]
+        for contents in self._known_once_approved(caller):
+            held = all_namespaced(contents.server, contents.held_prompts).values()
+            if name in held and self._allows(caller, name, contents.server):
+                raise self._unapproved(f"the prompt {name}", name)
         raise MCPError(INVALID_PARAMS, f"Unknown prompt: {name}")
 
     def _is_held(self, address: Address) -> bool:
         return is_held(self._registry.contents[address.server], address.uri)
 
+    def _require_approved(self, caller: Caller, uri: str) -> None:
+        """Raise the MCPError that says what has to be approved before *uri* can be used, if it is that."""
+        for contents in self._known_once_approved(caller):
+            if is_held(contents, unwrapped_for(contents.server, uri)):
+                raise self._unapproved(f"the resource {uri}", contents.server)
+
+    def _unapproved(self, entry: str, approved_as: str) -> MCPError:
+        """No text of the server is in it, since nobody has looked at that: the caller has named the entry."""
+        error = UnapprovedToolError(entry, self._approving(approved_as))
+        return MCPError(INVALID_PARAMS, str(error), {ERROR_CODE: error.code})
+
     def _known(self, caller: Caller) -> list[Contents]:
-        contents = (
-            self._registry.contents
-        )  # in the order in which the servers listed, which differs from start to start
-        return [contents[server] for server in sorted(contents) if self._knows(caller, contents[server])]
+        return [contents for contents in self._contents() if self._knows(caller, contents)]
+
+    def _known_once_approved(self, caller: Caller) -> list[Contents]:
+        """The contents of the servers that *caller* knows, or would know if all that awaits approval were approved."""
+        reach = caller.principal.reach
+        held = {each.server for tool in self._registry.held.values() if reach.allows(each := tool.definition)}
+        return [each for each in self._contents() if each.server in held or self._knows(caller, each)]
+
+    def _contents(self) -> list[Contents]:
+        """By server: they have listed in another order at each start."""
+        return [contents for _, contents in sorted(self._registry.contents.items())]
 
     def _knows(self, caller: Caller, contents: Contents) -> bool:
         if not contents.has_tools:

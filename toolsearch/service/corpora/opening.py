@@ -159,7 +159,15 @@ class CorpusOpener:
         servers = () if ref.kind == TOOLSET else await self._servers_of(ref)  # a toolset has those of its catalogs
         config = GatewayConfig(str(ref), servers, settings)
         pins, observer = self._storage.pins(ref.tenant), self._observer_of(ref)
-        return Gateway(config, engine=engine, pins=pins, observer=observer, trust_poll_s=_TRUST_POLL_S, asks_gate=True)
+        return Gateway(
+            config,
+            engine=engine,
+            pins=pins,
+            observer=observer,
+            trust_poll_s=_TRUST_POLL_S,
+            asks_gate=True,
+            approving=lambda _: "in the service's approvals",
+        )
 
     def apply(self, corpus: Corpus, revision: int, put: Sequence[StoredTool], remove: Collection[str]) -> None:
         """Bring *corpus* to *revision* of the store."""
