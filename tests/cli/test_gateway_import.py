@@ -210,7 +210,7 @@ def test_comments_around_the_servers_stay():
         """{
     "git": {"command": "uvx",}, // "quoted": {
   }""",
-        """{
+        """{ // "quoted": {
     "toolsearch": {
       "command": "ts"
     }
@@ -924,6 +924,9 @@ url = "https://web.example/mcp"
 scopes = ["a"]
 
 # about git
+# not used: args = []
+
+# variables of git
 
 # about the terminal
 
@@ -931,6 +934,7 @@ scopes = ["a"]
 [[tui]]
 bell = true
 
+# of the last
 
 # the end
 
@@ -943,6 +947,69 @@ approval_mode = "approve"
 """
     )
     assert "toolsearch" not in TomlText("mcp_servers").changed(made, remove={"toolsearch"}, add={})
+
+
+MINE = """# [mcp_servers.old]
+# command = "old"
+[mcp_servers.git]
+command = "uvx"  # runs it
+# the token is in the safe
+args = ["mcp-server-git"]
+# [mcp_servers.older]
+# command = "older"
+
+[mcp_servers.asks]
+command = "asks"
+enabled_tools = ["one"]  # and no other
+"""
+
+
+def test_no_line_of_comment_in_toml_is_lost_by_an_import_or_by_an_undo_after_another_change(run, home):
+    codex = put(home / ".codex" / "config.toml", MINE)
+    comments = [line for line in MINE.splitlines() if line.startswith("#")]
+    assert run("--write")[0] == 0
+    imported = codex.read_text()
+    assert [line for line in imported.splitlines() if line.startswith("#")] == comments
+    assert 'enabled_tools = ["one"]  # and no other' in imported
+
+    codex.write_text('model = "o"\n' + imported)
+    assert run("--undo", "--write")[0] == 0
+    undone = codex.read_text()
+    assert [line for line in undone.splitlines() if line.startswith("#")] == comments
+    assert 'command = "uvx"  # runs it\nargs = ["mcp-server-git"]\n' in undone
+    assert tomllib.loads(undone) == tomllib.loads(MINE) | {"model": "o"}
+
+
+JSONC = """{
+  // mine
+  "servers": {
+    // stays, since its tools are limited
+    "few": { "command": "few", /* all */ "includeTools": ["one"] }, // of two
+    // moves
+    "git": {
+      "command": "uvx", // runs it
+      "args": ["mcp-server-git"],
+    },
+    /* the last */
+  },
+}
+"""
+
+
+def test_comments_between_servers_in_json_stay_and_undo_gives_back_those_inside_after_another_change(run, home):
+    code = put(home / ".config" / "Code" / "User" / "mcp.json", JSONC)
+    assert run("--write")[0] == 0
+    imported = code.read_text()
+    for words in ("// mine", "// stays", "/* all */", "// of two", "// moves", "/* the last */"):
+        assert words in imported
+    assert list(JsonText("servers").servers(imported)) == ["few", "toolsearch"]
+
+    code.write_text(imported.replace("// mine", "// yours"))
+    assert run("--undo", "--write")[0] == 0
+    undone = code.read_text()
+    for words in ("// yours", "// stays", "/* all */", "// of two", "// moves", "/* the last */", "// runs it"):
+        assert undone.count(words) == 1
+    assert JsonText("servers").servers(undone) == JsonText("servers").servers(JSONC)
 
 
 def test_an_entry_of_the_gateway_that_lacks_what_the_client_needs_gets_it_and_keeps_the_rest(run, home):

@@ -6,13 +6,14 @@ import json
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from toolsearch.documents.json_values import is_list, is_object
 from toolsearch.errors import SourceError
 from toolsearch.tools.json_types import Json, JsonObject
 
 _SKIPPED = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # strings are kept, comments are not
+_COMMENT = re.compile(r"(//[^\n]*|/\*.*?\*/)|,", re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 _TOML_HEADER = re.compile(r"^[ \t]*\[.+\][ \t]*(?:#.*)?$")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -25,13 +26,18 @@ class ConfigText(Protocol):
         """The servers by name, as they are written; ``{}`` where the text has no section for them."""
         ...
 
-    def changed(self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject]) -> str:
-        """The text without the servers *remove*, and with *add* after those that stay."""
+    def changed(
+        self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject], written: Mapping[str, str] = {}
+    ) -> str:
+        """The text without the servers *remove*, and with *add* after those that stay.
+
+        Those of *add* that *written* names are put as they stand in the text that it gives, with their comments.
+        """
         ...
 
 
 class JsonText:
-    """JSON, with comments and trailing commas if need be; those between the servers are lost with them.
+    """JSON, with comments and trailing commas if need be. Comments inside a server go with it; those between stay.
 
     *section* are the keys that lead to the servers, from the outermost object on.
     """
@@ -48,9 +54,18 @@ class JsonText:
             raise SourceError(f"{self._shown!r} must map names to servers")
         return {name: entry for name, entry in section.items() if is_object(entry)}
 
-    def changed(self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject]) -> str:
-        kept = {name: entry for name, entry in self.servers(text).items() if name not in remove}
-        return self.with_value(text, {**kept, **add})
+    def changed(
+        self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject], written: Mapping[str, str] = {}
+    ) -> str:
+        value = {name: entry for name, entry in self.servers(text).items() if name not in remove} | dict(add)
+        span = _value_span(text, self._section)
+        if span is None:
+            return self.with_value(text, value)
+        texts = {name: self._written_server(name, entry, written.get(name, "")) for name, entry in add.items()}
+        lines = "\r\n" if "\r\n" in text else "\n"
+        made = _with_members(text, span, remove, texts, "  " * (len(self._section) + 1), lines)
+        is_right = self._reads_as(made, _replaced(self.document(text), self._section, value))
+        return made if is_right else self.with_value(text, value)
 
     def with_value(self, text: str, value: Json) -> str:
         """The text with *value* as the section."""
@@ -68,6 +83,19 @@ class JsonText:
         if not is_object(document):
             raise SourceError("it must be an object")
         return document
+
+    def _reads_as(self, text: str, document: JsonObject) -> bool:
+        try:
+            return self.document(text) == document
+        except SourceError:
+            return False
+
+    def _written_server(self, name: str, entry: JsonObject, text: str) -> str:
+        """*entry* as it stands in *text*, if it does, and else anew."""
+        span = _value_span(text, [*self._section, name])
+        if span is not None and self.servers(text).get(name) == entry:
+            return text[slice(*span)]
+        return _written(entry, len(self._section) + 1)
 
     def _spliced(self, text: str, value: Json) -> str:
         """*text* with the section replaced, or put first into the innermost object of its path that is there."""
@@ -117,16 +145,64 @@ def _value_span(text: str, path: Sequence[str]) -> tuple[int, int] | None:
 
 def _member_span(plain: str, opening: int, key: str) -> tuple[int, int] | None:
     """The start and the end of the value of *key* in the object that begins at *opening*."""
+    return next(((each.value, each.end) for each in _members(plain, opening) if each.name == key), None)
+
+
+class _Member(NamedTuple):
+    """Where a member of an object stands: its key, its value, and the end of that."""
+
+    name: str
+    start: int
+    value: int
+    end: int
+
+
+def _members(plain: str, opening: int) -> Iterator[_Member]:
+    """The members of the object that begins at *opening*."""
     decoder = json.JSONDecoder()
     place = opening + 1
-    while (place := _after_space(plain, place)) < len(plain) and plain[place] == '"':
-        name, place = decoder.raw_decode(plain, place)
-        start = _after_space(plain, _after_space(plain, place) + 1)
-        _, end = decoder.raw_decode(plain, start)
-        if name == key:
-            return start, end
+    while (start := _after_space(plain, place)) < len(plain) and plain[start] == '"':
+        name, place = decoder.raw_decode(plain, start)
+        value = _after_space(plain, _after_space(plain, place) + 1)
+        _, end = decoder.raw_decode(plain, value)
+        yield _Member(name, start, value, end)
         place = _after_space(plain, end) + 1
-    return None
+
+
+def _with_members(
+    text: str, span: tuple[int, int], remove: Collection[str], add: Mapping[str, str], indent: str, lines: str
+) -> str:
+    """*text* with other members in its object at *span*, whose comments between members stay; *add* are JSON texts."""
+    plain = _plain_json(text)
+    kept: list[str] = []
+    between: list[str] = []  # what stands before each member that is kept, and at the end
+    gap, place = "", span[0] + 1
+    for each in _members(plain, span[0]):
+        gap += _without_commas(text[place : each.start])
+        place = each.end
+        if each.name in remove or each.name in add:
+            gap = gap if gap.strip() else ""
+        else:
+            between.append(gap)
+            kept.append(text[each.start : each.end])
+            gap = ""
+    end = gap + _without_commas(text[place : span[1] - 1])
+    for name, value in add.items():
+        between.append((end.rstrip() if end.strip() else "") + lines + indent)
+        kept.append(f"{json.dumps(name, ensure_ascii=False)}: " + value.replace("\r\n", "\n").replace("\n", lines))
+        end = ""
+    if add:
+        end = lines + indent[2:]
+    members = "".join(
+        f"{before}{member}{',' if number < len(kept) else ''}"
+        for number, (before, member) in enumerate(zip(between, kept, strict=True), start=1)
+    )
+    return f"{text[: span[0] + 1]}{members}{end}{text[span[1] - 1 :]}"
+
+
+def _without_commas(gap: str) -> str:
+    """What stands between two members, with its comments and without the comma."""
+    return _COMMENT.sub(lambda found: found[1] or "", gap)
 
 
 def _after_space(text: str, place: int) -> int:
@@ -136,7 +212,7 @@ def _after_space(text: str, place: int) -> int:
 
 
 class TomlText:
-    """Codex's TOML. Comments inside a table go with it; those before and after it stay."""
+    """Codex's TOML. Comments that have a line of their own stay, and others go with what they stand behind."""
 
     def __init__(self, section: str) -> None:
         self._section = section
@@ -145,27 +221,44 @@ class TomlText:
         section = self._document(text).get(self._section, {})
         return {name: entry for name, entry in section.items() if is_object(entry)}
 
-    def changed(self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject]) -> str:
+    def changed(
+        self, text: str, *, remove: Collection[str], add: Mapping[str, JsonObject], written: Mapping[str, str] = {}
+    ) -> str:
         lines = "\r\n" if "\r\n" in text else "\n"
-        kept = self._without(text, remove).rstrip()
-        added = "".join(each for name, entry in add.items() for each in _toml_tables([self._section, name], entry))
+        kept = self._parted(text, remove)[0].rstrip()
+        added = "".join(self._written_server(name, entry, written.get(name, "")) for name, entry in add.items())
         made = kept + lines + added.replace("\n", lines) if kept else added.lstrip().replace("\n", lines)
         section = {name: entry for name, entry in self.servers(text).items() if name not in remove} | dict(add)
         if self._document(made) != {**self._document(text), self._section: section}:
             raise SourceError(f"{self._section!r} cannot be changed in place; change it by hand")
         return made
 
-    def _without(self, text: str, names: Collection[str]) -> str:
+    def _written_server(self, name: str, entry: JsonObject, text: str) -> str:
+        """The tables of *entry* as they stand in *text*, if they do, and else anew."""
+        own = self._parted(text, [name])[1].replace("\r\n", "\n").strip()
+        try:
+            if own and self.servers(own) == {name: entry}:
+                return f"\n{own}\n"
+        except SourceError:  # a line of a text looks like a comment
+            pass
+        return "".join(_toml_tables([self._section, name], entry))
+
+    def _parted(self, text: str, names: Collection[str]) -> tuple[str, str]:
+        """*text* without the tables of the servers *names*, and these tables, whose lines of comment stay in *text*."""
         kept: list[str] = []
-        removed: list[str] = []  # the lines of the server that is being left out
-        leaving: str | None = None
+        removed: list[str] = []
+        is_removed = False
         for line in text.splitlines(keepends=True):
-            if _TOML_HEADER.match(line.rstrip("\r\n")) and (server := self._server_of(line)) != leaving:
-                kept += _comments_after(removed)
-                removed = []
-                leaving = server if server in names else None
-            (kept if leaving is None else removed).append(line)
-        return "".join([*kept, *_comments_after(removed)])
+            if _TOML_HEADER.match(line.rstrip("\r\n")):
+                is_removed = self._server_of(line) in names
+            is_comment = line.lstrip().startswith("#")
+            if is_comment or not is_removed:
+                kept.append(line)
+            else:
+                removed.append(line)
+                if not line.strip() and kept and kept[-1].strip():
+                    kept.append(line)  # paragraphs of comments stay apart
+        return "".join(kept), "".join(removed)
 
     def _server_of(self, header: str) -> str | None:
         try:
@@ -179,16 +272,6 @@ class TomlText:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise SourceError(f"it is malformed: {error}") from error
-
-
-def _comments_after(table: Sequence[str]) -> list[str]:
-    """The comments at the end of a table that belong to what follows: those after a blank line, or all if none is."""
-    end = len(table)
-    while end and table[end - 1].lstrip()[:1] in {"", "#"}:
-        end -= 1
-    rest = [line.strip() for line in table[end:]]
-    first = rest.index("") if "" in rest else 0
-    return [*table[end + first :]] if any(rest[first:]) else []
 
 
 def _toml_tables(path: Sequence[str], entry: JsonObject) -> Iterator[str]:

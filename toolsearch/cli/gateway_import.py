@@ -233,9 +233,12 @@ def _becomes(copy: str, places: Sequence[Place]) -> bool:
 def _with_its_servers(each: Place, copies: Sequence[str], text: str) -> str | None:
     """*text* with the servers that imports took, instead of the gateway; None if no copy is from before it."""
     taken: dict[str, JsonObject] | None = None
-    for servers in map(each.format.servers, copies):
+    written: dict[str, str] = {}
+    for copy, servers in zip(copies, map(each.format.servers, copies), strict=True):
         if OURS not in servers:  # later copies are of later imports, until the servers were given back
             taken = {}
         if taken is not None:
-            taken |= {name: entry for name, entry in servers.items() if name not in {OURS, *each.servers}}
-    return None if taken is None else each.format.changed(text, remove={OURS}, add=taken)
+            new = {name: entry for name, entry in servers.items() if name not in {OURS, *each.servers}}
+            taken |= new
+            written |= dict.fromkeys(new, copy)
+    return None if taken is None else each.format.changed(text, remove={OURS}, add=taken, written=written)
