@@ -108,7 +108,7 @@ def test_the_gateway_takes_the_servers_over_as_they_are_and_the_client_keeps_one
     assert run("--write")[0] == 1  # there is nothing left to take over
 
 
-def test_the_same_server_of_two_clients_is_taken_once_and_another_of_that_name_stays(run, home, cursor):
+def test_the_same_server_of_two_clients_is_taken_once_and_another_of_that_name_gets_another(run, home, cursor):
     other = {"command": "uvx", "args": ["another-git"]}
     windsurf = put(
         home / ".codeium" / "windsurf" / "mcp_config.json",
@@ -116,10 +116,45 @@ def test_the_same_server_of_two_clients_is_taken_once_and_another_of_that_name_s
     )
     _, _, err = run("--write")
 
-    assert read(home / "own.json")["mcpServers"] == {"git": GIT, "hub": HUB}
-    assert list(read(windsurf)["mcpServers"]) == ["git", "asks", "toolsearch"]
-    assert "'git' stays with windsurf: the gateway has another server of this name" in err
+    assert read(home / "own.json")["mcpServers"] == {"git": GIT, "hub": HUB, "git-windsurf": other}
+    assert list(read(windsurf)["mcpServers"]) == ["asks", "toolsearch"]
+    assert "'git' of windsurf is called 'git-windsurf' in the gateway" in err
     assert "'asks' stays with windsurf" in err
+
+
+def test_one_server_that_clients_call_differently_gets_the_most_frequent_name_and_keeps_it(run, home, cursor):
+    """Three clients have it, and one has it twice, since it wants two of them."""
+    limited = {**GIT, "excludeTools": ["push"]}
+    windsurf = home / ".codeium" / "windsurf" / "mcp_config.json"
+    for place, servers in (
+        (windsurf, {"repository": GIT}),
+        (home / ".gemini" / "settings.json", {"repository": limited, "again": GIT}),
+    ):
+        put(place, json.dumps({"mcpServers": servers}))
+    _, _, err = run("--write")
+
+    assert read(home / "own.json")["mcpServers"] == {"repository": GIT, "hub": HUB, "again": GIT}
+    assert "'git' of cursor is called 'repository' in the gateway" in err
+    assert not Reach.parse(deny=gateway(home).rules.deny).allows(
+        ToolDefinition("repository__push", server="repository")
+    )
+
+    run("--from", "windsurf", "--undo", "--write")
+    assert read(windsurf) == {"mcpServers": {"repository": GIT}}
+    put(windsurf, json.dumps({"mcpServers": {"g": GIT}}))
+    run("--write")
+    assert read(home / "own.json")["mcpServers"] == {"repository": GIT, "hub": HUB, "again": GIT}
+
+
+def test_servers_of_two_projects_with_one_name_get_those_of_their_projects(run, home, project):
+    other = home / "other"
+    other.mkdir()
+    entries = {str(folder): {"mcpServers": {"git": GIT}} for folder in (project, other)}
+    put(home / ".claude.json", json.dumps({"projects": entries}))
+    run("--write")
+
+    servers = read(home / "own.json")["mcpServers"]
+    assert {name: entry["cwd"] for name, entry in servers.items()} == {"git": str(project), "git-other": str(other)}
 
 
 def test_undo_gives_a_client_its_servers_back_and_keeps_what_changed_since(run, home, cursor):
@@ -402,7 +437,8 @@ def test_servers_that_differ_in_a_variable_alone_are_two(run, home):
     put(home / ".gemini" / "settings.json", json.dumps({"mcpServers": {"a": {**GIT, "env": {"K": "$L"}}}}))
     _, _, err = run("--write")
 
-    assert "'a' stays with gemini-cli: the gateway has another server of this name" in err
+    assert "'a' of gemini-cli is called 'a-gemini-cli' in the gateway" in err
+    assert list(read(home / "own.json")["mcpServers"]) == ["a", "a-gemini-cli"]
 
 
 def own_command(home: Path) -> list[str]:
@@ -767,6 +803,13 @@ def test_a_client_that_could_pass_by_its_limits_through_the_gateway_is_told_of(r
     assert list(read(home / "own.json")["mcpServers"]) == ["web", "git", "hub"]
     assert "codex could use 'git' through the gateway, too" in err
     assert "cursor could use" not in err
+
+
+def test_a_client_that_limits_a_server_that_others_call_differently_is_told_of_too(run, home, cursor):
+    limited = {"repository": {**GIT, "includeTools": ["log"]}, "web": {"command": "web"}}
+    put(home / ".gemini" / "settings.json", json.dumps({"mcpServers": limited}))
+
+    assert "gemini-cli could use 'repository' through the gateway, too" in run("--write")[2]
 
 
 def test_rules_that_cannot_be_read_make_a_server_stay(run, home):

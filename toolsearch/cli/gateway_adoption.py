@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +24,7 @@ from toolsearch.cli.gateway_dialects import (
 )
 from toolsearch.cli.gateway_guards import rule_about
 from toolsearch.documents.json_values import is_list, is_object
+from toolsearch.tools.definition import legal_name
 from toolsearch.tools.json_types import Json, JsonObject
 from toolsearch.tools.naming import distinct, namespaced
 from toolsearch.upstreams import secrets
@@ -29,14 +32,14 @@ from toolsearch.upstreams.config import HttpServer, McpServer, read_mcp_config
 
 _INPUT = re.compile(r"\$\{input:[^{}]*\}")  # what an editor asks a person for
 OURS = "toolsearch"  # what the gateway's entry is called in a client's file
-TAKEN = "the gateway has another server of this name; rename one of the two"
 
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
     """What moves, what stays, and the *entry* of the gateway that the client gets.
 
-    moved     by name, in the format of ``mcpServers``
+    names     of each server that moves, by the client's name for it, what it is called in the gateway
+    moved     by that name, in the format of ``mcpServers``
     settings  of servers that move, what the gateway's file is to say under ``toolsearch.servers``
     denied    rules for ``toolsearch.rules.deny``
     stays     of each server that is left alone, why it is
@@ -44,6 +47,7 @@ class Adoption:
     inputs    the variables that the client asks a person for, with its own word for each
     """
 
+    names: Mapping[str, str]
     moved: Mapping[str, JsonObject]
     settings: Mapping[str, JsonObject]
     denied: tuple[str, ...]
@@ -58,24 +62,25 @@ class Adoption:
         return _variables(self.moved.values())
 
 
-def adopt(
-    client: KnownClient,
-    servers: Mapping[str, JsonObject],
-    kept: Mapping[str, JsonObject],
-    command: Sequence[str],
-    *,
-    home: Path,
-    inputs: Json = None,
-    allow_reads: bool = False,
-) -> Adoption:
-    """Decide on *servers* of *client*, where the gateway has *kept* already; *command* starts the gateway.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The servers of one place of a client, read: those that can move, and why each other one stays.
 
-    inputs       what an editor's file says under this name: values that it asks a person for
-    allow_reads  whether the client shall run without a question what changes nothing, if its entry can say so
+    said    what the client's own entry of the gateway says
+    inputs  the variable for each input of the client's file, by the input's id
     """
+
+    client: KnownClient
+    meanings: Mapping[str, Meaning]
+    stays: Mapping[str, str]
+    said: JsonObject
+    inputs: Mapping[str, str]
+
+
+def read_servers(client: KnownClient, servers: Mapping[str, JsonObject], *, home: Path, inputs: Json = None) -> Reading:
+    """Read *servers* of *client*. *inputs* is what an editor's file says under this name: values that it asks for."""
     named = input_variables(inputs, _variables(servers.values()))
     around = Surroundings(home, client.folder, named)
-    moved: dict[str, JsonObject] = {}
     meanings: dict[str, Meaning] = {}
     stays: dict[str, str] = {}
     for name, entry in servers.items():
@@ -86,24 +91,82 @@ def adopt(
         except StaysError as error:
             stays[name] = str(error)
             continue
-        if name in kept and not _is_same(kept[name], meaning.entry):
-            stays[name] = TAKEN
-        elif reason := _unusable(name, meaning.entry) or rule_about(client, name):
+        if reason := _unusable(name, meaning.entry) or rule_about(client, name):
             stays[name] = reason
         else:
-            moved[name] = kept.get(name, meaning.entry)
             meanings[name] = meaning
+    return Reading(client, meanings, stays, servers.get(OURS, {}), named)
+
+
+def names_in_gateway(readings: Sequence[Reading], kept: Mapping[str, JsonObject]) -> list[dict[str, str]]:
+    """What each server of each of *readings* is to be called in the gateway, which has *kept* already.
+
+    One server that several clients have gets one name: that of the gateway if it has it, or else the most frequent
+    one, or of those the shortest. Another server of that name gets the client's, or its project's, behind its own.
+    """
+    alike: list[tuple[JsonObject, list[tuple[int, str]]]] = []  # each server, and where it stands under which name
+    for place, reading in enumerate(readings):
+        for name, meaning in reading.meanings.items():
+            for entry, at in alike:
+                if is_same(entry, meaning.entry) and place not in dict(at):  # a client that has it twice means that
+                    at.append((place, name))
+                    break
+            else:
+                alike.append((meaning.entry, [(place, name)]))
+    names: list[dict[str, str]] = [{} for _ in readings]
+    taken = dict(kept)
+    for entry, at in sorted(alike, key=lambda each: -len(each[1])):
+        given = Counter(name for _, name in at)
+        used = {name for place, _ in at for name in names[place].values()}
+        known = (name for name in [*given, *kept] if name in kept and name not in used)
+        name = next((name for name in known if is_same(kept[name], entry)), "")
+        name = name or _free_name(given, readings[at[0][0]].client, taken)
+        taken[name] = entry
+        for place, own in at:
+            names[place][own] = name
+    return names
+
+
+def _free_name(given: Counter[str], client: KnownClient, taken: Collection[str]) -> str:
+    """The best of the names *given* that is not *taken*, or one that says where the server comes from."""
+    best = sorted(given, key=lambda name: (-given[name], len(name), name))
+    where = client.folder.name if client.folder is not None and client.folder.name else client.name
+    numbered = (f"{best[0]}-{where}-{number}" for number in count(2))
+    prefixes = {legal_name(name) for name in taken}
+    return next(name for name in chain(best, [f"{best[0]}-{where}"], numbered) if legal_name(name) not in prefixes)
+
+
+def adopt(
+    reading: Reading,
+    names: Mapping[str, str],
+    kept: Mapping[str, JsonObject],
+    command: Sequence[str],
+    *,
+    allow_reads: bool = False,
+) -> Adoption:
+    """Take over the servers that were read, under *names*, where the gateway has *kept* already.
+
+    command      starts the gateway
+    allow_reads  whether the client shall run without a question what changes nothing, if its entry can say so
+    """
+    client = reading.client
+    meanings = {names[own]: meaning for own, meaning in reading.meanings.items()}
+    moved = {name: kept.get(name, meaning.entry) for name, meaning in meanings.items()}
     used = _variables(moved.values())
-    asked = {variable: f"${{input:{name}}}" for name, variable in named.items() if variable in used}
-    entry = _with(servers.get(OURS, {}), _entry(client, command, used, asked))
+    asked = {variable: f"${{input:{name}}}" for name, variable in reading.inputs.items() if variable in used}
+    entry = _with(reading.said, _entry(client, command, used, asked))
     if allow_reads and client.reads:
         entry = _with(client.reads, entry)
+    renamed = [
+        f"{own!r} of {client.label} is called {name!r} in the gateway" for own, name in names.items() if own != name
+    ]
     return Adoption(
+        names,
         moved,
         {name: meaning.settings for name, meaning in meanings.items() if meaning.settings},
         tuple(rule for name, meaning in meanings.items() for rule in _deny_rules(name, meaning.forbidden)),
-        stays,
-        tuple(text for name, meaning in meanings.items() for text in _warnings(client, name, meaning)),
+        reading.stays,
+        (*renamed, *(text for name, meaning in reading.meanings.items() for text in _warnings(client, name, meaning))),
         asked,
         entry,
     )
@@ -149,7 +212,7 @@ def _variables(entries: Iterable[JsonObject]) -> list[str]:
     return sorted(set(VARIABLE.findall(json.dumps(list(entries)))))
 
 
-def _is_same(one: JsonObject, other: JsonObject) -> bool:
+def is_same(one: JsonObject, other: JsonObject) -> bool:
     """Whether both mean one server, though one client may say more, or say it in another way."""
     return one == other or _read(one) == _read(other) != ()
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from toolsearch.cli.exits import ExitCode
-from toolsearch.cli.gateway_adoption import OURS, TAKEN, Adoption, adopt, redacted
+from toolsearch.cli.gateway_adoption import OURS, Adoption, adopt, is_same, names_in_gateway, read_servers, redacted
 from toolsearch.cli.gateway_clients import EACH_PROJECT, KnownClient, known_clients
 from toolsearch.cli.gateway_config_text import ConfigText, JsonText, TomlText
 from toolsearch.cli.gateway_door import own_config
@@ -108,17 +108,16 @@ def import_servers(
 def _changes(found: Sequence[Place], own: OwnFile, home: Path, *, allow_reads: bool) -> FileChanges:
     """What changes in the clients' files, after *own* has taken what moves."""
     changes = FileChanges()
-    limited: list[tuple[str, str]] = []  # clients that have the gateway, each with a server that stays
-    for each in found:
+    limited: list[tuple[str, str, JsonObject]] = []  # clients that have the gateway, each with a server that stays
+    readings = [read_servers(each.client, each.servers, home=home, inputs=each.inputs) for each in found]
+    start = _command(own.path)
+    for each, reading, names in zip(found, readings, names_in_gateway(readings, own.servers), strict=True):
         client, path = each.client, each.client.path
-        start = _command(own.path)
-        adoption = adopt(
-            client, each.servers, own.servers, start, home=home, inputs=each.inputs, allow_reads=allow_reads
-        )
+        adoption = adopt(reading, names, own.servers, start, allow_reads=allow_reads)
         for name, reason in adoption.stays.items():
             warn(f"{name!r} stays with {client.label}: {reason}")
         if adoption.moved or OURS in each.servers:
-            limited += ((client.label, name) for name, reason in adoption.stays.items() if reason != TAKEN)
+            limited += ((client.label, name, each.servers[name]) for name in adoption.stays)
             if allow_reads and client.reads_elsewhere:
                 warn(f"{client.label} keeps approvals elsewhere: {client.reads_elsewhere}")
         if each.gets(adoption, allow_reads=allow_reads):
@@ -127,8 +126,8 @@ def _changes(found: Sequence[Place], own: OwnFile, home: Path, *, allow_reads: b
                 own.take(adoption)
                 changes.put(path, text, client.label, each.shown)
                 _say_what_is_missing(client, adoption)
-    for label, name in limited:
-        if name in own.servers:
+    for label, name, entry in limited:
+        if name in own.servers or any(is_same(entry, other) for other in own.servers.values()):
             warn(f"{label} could use {name!r} through the gateway, too, which has it and none of those limits")
     return changes
 
@@ -175,7 +174,7 @@ def _command(own: Path) -> list[str]:
 def _without(found: Place, adoption: Adoption, text: str) -> str | None:
     """*text*, the client's file by now, with the gateway in the place of what it takes over."""
     try:
-        return found.format.changed(text, remove={*adoption.moved, OURS}, add={OURS: adoption.entry})
+        return found.format.changed(text, remove={*adoption.names, OURS}, add={OURS: adoption.entry})
     except SourceError as error:
         warn(f"{found.client.path} of {found.client.label} is left alone: {error}")
         return None
