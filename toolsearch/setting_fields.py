@@ -12,7 +12,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -82,7 +82,15 @@ def section_of(annotation: Any) -> type[Any] | None:
     return next(filter(None, map(section_of, get_args(annotation))), None)
 
 
-_WORDS = {bool: "true, false", int: "whole number", float: "number", str: "text", Path: "path", NoneType: "none"}
+_WORDS = {
+    bool: "true, false",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    Path: "path",
+    SecretStr: "text",
+    NoneType: "none",
+}
 
 
 def _values(annotation: Any) -> str:

@@ -33,6 +33,7 @@ def _strategy(given: object) -> object:
 DURATION: Final = BeforeValidator(_seconds)  # marks what may be written as ``30m``, for the documentation too
 
 Count: TypeAlias = Annotated[int, Field(ge=1)]
+Port: TypeAlias = Annotated[int, Field(ge=1, le=65_535)]
 Natural: TypeAlias = Annotated[int, Field(ge=0)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 Seconds: TypeAlias = Annotated[float, DURATION, Field(gt=0, allow_inf_nan=False)]

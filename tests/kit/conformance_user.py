@@ -55,7 +55,12 @@ async def use(told: dict[str, str], state: Path) -> None:
             "encoder": None,
         },
     }
-    calls = json.loads(told.get("CONTEXT", "{}")).get("toolCalls")
+    context = json.loads(told.get("CONTEXT", "{}"))
+    calls = context.get("toolCalls")
+    if told["SCENARIO"] == "auth/pre-registration":
+        oauth = {"clientId": context["client_id"], "clientSecret": "${SUITE_SECRET}", "issuer": context["issuer"]}
+        config["toolsearch"]["servers"] = {"suite": {"oauth": oauth}}
+        os.environ["SUITE_SECRET"] = context["client_secret"]
     if told["SCENARIO"].startswith("auth/"):
         await log_in(config, state)
     async with served(config, is_alone=False) as (_, url), Client(url, mode=era, elicitation_callback=accept) as client:

@@ -39,7 +39,7 @@ def _hashed(name: str, principal: Json, environment: Mapping[str, str]) -> Json:
 
 
 def _token(place: str, value: Json, environment: Mapping[str, str]) -> str:
-    variable = _variable(value)
+    variable = variable_of(value)
     if variable is None:
         raise BadSettingError(
             f"the setting {place} must not hold the token itself: put that into an environment variable and write "
@@ -55,7 +55,7 @@ def _token(place: str, value: Json, environment: Mapping[str, str]) -> str:
     return token
 
 
-def _variable(value: Json) -> str | None:
+def variable_of(value: Json) -> str | None:
     """NAME out of ``${NAME}`` or ``${env:NAME}``; None for anything else."""
     if not isinstance(value, str) or not (value.startswith("${") and value.endswith("}")):
         return None

@@ -10,19 +10,27 @@ using the same file:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import platformdirs
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from toolsearch.access.globs import is_glob
 from toolsearch.access.reach import EVERY_TOOL, Rule, RuleKind
 from toolsearch.access.settings import AllowRules, DenyRules, JwtSettings, PrincipalSettings
-from toolsearch.access.token_hashes import with_hashed_tokens
+from toolsearch.access.token_hashes import variable_of, with_hashed_tokens
 from toolsearch.calling.limits import CallLimits, PerTool, PerToolOverrides, Repeats, Total
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.pass_through import PassThrough, Slack
@@ -32,17 +40,18 @@ from toolsearch.errors import BadSettingError
 from toolsearch.sessions.options import AnswerOptions, AnswerTokens, SearchOptions
 from toolsearch.setting_names import with_current_names
 from toolsearch.setting_sections import UNKNOWN_SETTING, SettingsSection
-from toolsearch.setting_values import Count, Folder, Seconds, Wait
+from toolsearch.setting_values import Count, Folder, Port, Seconds, Wait
 from toolsearch.settings import EvictionSettings, IndexSettings, RankingSettings, Settings
 from toolsearch.tools.definition import legal_name
 from toolsearch.tools.naming import SEPARATOR, did_you_mean
 from toolsearch.tools.refusal import Refusal
 from toolsearch.upstreams.config import McpServer, read_mcp_config
-from toolsearch.upstreams.settings import ServerSettings, UpstreamSettings
+from toolsearch.upstreams.settings import OAuthClient, ServerSettings, UpstreamSettings
 
 SECTION = "toolsearch"
 SESSION_IDLE_S: Final = 1_800.0
 _NOBODY = "no_principal"  # as pydantic's kinds of errors are named
+_UNUSABLE_OAUTH = "unusable_oauth"
 _MAX_SHOWN = 60  # characters of a name in a message
 
 _OLD_NAMES: Final = {  # of 0.1.0
@@ -163,6 +172,56 @@ def _require_principals(principals: Mapping[str, PrincipalSettings]) -> Mapping[
     return principals
 
 
+def _secret(given: object, info: ValidationInfo) -> object:
+    """Read a secret out of the environment, which is the context of the validation."""
+    if given is None or isinstance(given, SecretStr):
+        return given
+    variable = variable_of(given)
+    if variable is None:
+        reason = "it must not hold the secret itself: put that into an environment variable and write ${{NAME}} here"
+        raise PydanticCustomError(_UNUSABLE_OAUTH, reason)
+    value = (info.context or {}).get(variable)
+    if not value:
+        raise PydanticCustomError(
+            _UNUSABLE_OAUTH, "the environment variable {variable} is not set", {"variable": variable}
+        )
+    return SecretStr(value)
+
+
+class OAuthSettings(SettingsSection):
+    """What the gateway is at the authorization server of a server, where it does not register itself."""
+
+    client_id: str = Field(min_length=1, description="The id that the gateway was registered by.")
+    client_secret: Annotated[SecretStr | None, BeforeValidator(_secret)] = Field(
+        default=None, description="`${NAME}`: the environment variable that holds the secret. It wants an issuer."
+    )
+    issuer: str | None = Field(
+        default=None, description="The only authorization server that logins are made at, as it names itself."
+    )
+    callback_port: Port | None = Field(
+        default=None,
+        description="The port of the redirect URI `http://127.0.0.1:PORT/callback`; none: any that is free.",
+    )
+
+    @model_validator(mode="after")
+    def _has_issuer(self) -> Self:
+        if self.client_secret is not None and self.issuer is None:
+            reason = "clientSecret wants an issuer beside it: the authorization server that it may be sent to"
+            raise PydanticCustomError(_UNUSABLE_OAUTH, reason)
+        return self
+
+    @property
+    def client(self) -> OAuthClient:
+        secret = self.client_secret.get_secret_value() if self.client_secret is not None else None
+        return OAuthClient(self.client_id, secret, self.issuer, self.callback_port)
+
+
+class GatewayServerSettings(ServerSettings):
+    """What holds for one server; the entry ``*`` gives the defaults of all."""
+
+    oauth: OAuthSettings | None = None
+
+
 class GatewaySettings(RankingSettings):
     """What holds for the gateway as a whole."""
 
@@ -182,7 +241,7 @@ class GatewaySettings(RankingSettings):
     )
     jwt: JwtSettings | None = None
     http: HttpSettings = HttpSettings()
-    servers: Mapping[str, ServerSettings] = {}
+    servers: Mapping[str, GatewayServerSettings] = {}
 
     @property
     def engine_settings(self) -> Settings:
@@ -200,10 +259,10 @@ class GatewaySettings(RankingSettings):
         """Where listings, pins and tokens are kept; it need not exist yet."""
         return self.state_dir or platformdirs.user_state_path("toolsearch", appauthor=False) / "gateway"
 
-    def of_server(self, name: str) -> ServerSettings:
+    def of_server(self, name: str) -> GatewayServerSettings:
         """What holds for *name*, its own entry over that of ``*``."""
         chosen = [self.servers[key].model_dump(exclude_unset=True) for key in ("*", name) if key in self.servers]
-        return ServerSettings.model_validate({key: value for each in chosen for key, value in each.items()})
+        return GatewayServerSettings.model_validate({key: value for each in chosen for key, value in each.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +290,7 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
     section: object = document.get(SECTION, {}) if is_object(document) else {}
     _require_section_name(document if is_object(document) else {})
     section, notes = with_current_names(section, _OLD_NAMES, SECTION) if is_object(section) else (section, [])
-    settings = _read_section(with_hashed_tokens(section, environment))
+    settings = _read_section(with_hashed_tokens(section, environment), environment)
     mcp = read_mcp_config(config, environment)
     kept, ambiguous = _without_ambiguous(mcp.servers, mcp.origin)
     warnings = [*mcp.warnings, *(f"{mcp.origin}: {note}" for note in notes)]
@@ -246,11 +305,19 @@ def read_gateway_config(config: str | Path | Mapping[str, Any], environment: Map
     ]
     return GatewayConfig(
         mcp.origin,
-        tuple(UpstreamSettings(server, settings.of_server(server.name), settings.state_folder) for server in kept),
+        tuple(_upstream(server, settings) for server in kept),
         settings,
         refused=(*mcp.refused, *ambiguous),
         warnings=tuple(warnings),
     )
+
+
+def _upstream(server: McpServer, settings: GatewaySettings) -> UpstreamSettings:
+    policy = settings.of_server(server.name)
+    oauth = policy.oauth.client if policy.oauth is not None else None
+    if oauth is not None and oauth.secret:
+        server = replace(server, secrets=server.secrets | {oauth.secret})  # so that no message shows it
+    return UpstreamSettings(server, policy, settings.state_folder, oauth=oauth)
 
 
 def _require_section_name(document: Mapping[str, Any]) -> None:
@@ -273,9 +340,9 @@ def _rules_of_unknown_servers(settings: GatewaySettings, servers: Collection[str
     ]
 
 
-def _read_section(section: object) -> GatewaySettings:
+def _read_section(section: object, environment: Mapping[str, str]) -> GatewaySettings:
     try:
-        return GatewaySettings.model_validate(section)
+        return GatewaySettings.model_validate(section, context=environment)
     except ValidationError as error:
         raise _bad_setting(SECTION, error) from error
 

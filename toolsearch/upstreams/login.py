@@ -47,11 +47,9 @@ async def login(
         if open_page is not None:
             await asyncio.to_thread(open_page, url)
 
-    async with _callback() as (redirect_uri, answer):
+    async with _callback(tokens.callback_port) as (redirect_uri, answer):
         tokens.forget()  # the registration is for another loopback port
-        provider = tokens.provider(
-            redirect_uri, redirect_handler=ask, callback_handler=lambda: asyncio.wait_for(answer, _PATIENCE_S)
-        )
+        provider = tokens.provider(redirect_uri, ask=ask, answer=lambda: asyncio.wait_for(answer, _PATIENCE_S))
         connector = Connector(settings.server, SessionPeer, timeout_s=_PATIENCE_S, auth=provider)
         try:
             session = await connector.open()
@@ -71,8 +69,8 @@ async def login(
 
 
 @asynccontextmanager
-async def _callback() -> AsyncGenerator[tuple[str, asyncio.Future[AuthorizationCodeResult]]]:
-    """A page on a loopback address, and what the browser brings to it."""
+async def _callback(port: int) -> AsyncGenerator[tuple[str, asyncio.Future[AuthorizationCodeResult]]]:
+    """A page on a loopback address, at *port* or any if that is 0, and what the browser brings to it."""
     answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
     async def serve(reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
@@ -87,6 +85,10 @@ async def _callback() -> AsyncGenerator[tuple[str, asyncio.Future[AuthorizationC
         await writing.drain()
         writing.close()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+    try:
+        listening = await asyncio.start_server(serve, "127.0.0.1", port)
+    except OSError as error:
+        raise LoginRequiredError(f"the browser cannot be sent to port {port} of this computer: {error}") from error
+    async with listening as server:
         port = server.sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}/callback", answer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.client.auth.oauth2 import OAuthContext
 from mcp.shared.auth import (
+    AuthorizationCodeResult,
     OAuthClientInformationFull,
     OAuthClientMetadata,
     OAuthMetadata,
@@ -27,9 +28,10 @@ from pydantic import AnyUrl, BaseModel, ValidationError
 from toolsearch.storage.private_files import write_private
 from toolsearch.upstreams.config import HttpServer
 from toolsearch.upstreams.identity import identity_hash
-from toolsearch.upstreams.settings import UpstreamSettings
+from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
 
 _LONG_AGO_S = 1.0
+_IN_HEADER, _IN_BODY = "client_secret_basic", "client_secret_post"  # where a client's secret stands in a request
 
 
 class _Kept(BaseModel):
@@ -45,9 +47,11 @@ class _Kept(BaseModel):
 class StoredTokens:
     """The tokens for one server, in one file; a `TokenStorage` of the SDK."""
 
-    def __init__(self, server: HttpServer, path: Path) -> None:
+    def __init__(self, server: HttpServer, path: Path, client: OAuthClient | None = None) -> None:
+        """*client* is what the gateway was registered as; None: it registers itself."""
         self._server = server
         self._path = path
+        self._client = client
 
     def __repr__(self) -> str:
         return f"StoredTokens({self._server.name!r})"
@@ -62,18 +66,40 @@ class StoredTokens:
     def auth(self) -> httpx2.Auth:
         return _StoredTokenAuth(self)
 
-    def provider(self, redirect_uri: str = "http://127.0.0.1/callback", **handlers: Any) -> OAuthClientProvider:
-        """The SDK's provider, knowing what is kept; it can log in only with *handlers*."""
+    @property
+    def callback_port(self) -> int:
+        """The port of the loopback address that the browser is to be sent to; 0 for any."""
+        return (self._client.callback_port if self._client is not None else None) or 0
+
+    def provider(
+        self,
+        redirect_uri: str = "http://127.0.0.1/callback",
+        *,
+        ask: Callable[[str], Awaitable[None]] | None = None,
+        answer: Callable[[], Awaitable[AuthorizationCodeResult]] | None = None,
+    ) -> OAuthClientProvider:
+        """The SDK's provider, knowing what is kept. To log in, *ask* gets the address for the browser, and *answer*
+        gives what the browser brings.
+        """
+
+        async def ask_as_client(url: str) -> None:
+            provider.context.client_info = self._client_info(provider.context.oauth_metadata)
+            if ask is not None:
+                await ask(url)
+
         metadata = OAuthClientMetadata(
             client_name="toolsearch gateway",
             redirect_uris=[AnyUrl(redirect_uri)],
             grant_types=["authorization_code", "refresh_token"],
             token_endpoint_auth_method="none",  # noqa: S106  a program on somebody's machine can keep no secret
         )
-        provider = OAuthClientProvider(self._server.url, metadata, self, **handlers)
+        asking = ask_as_client if ask is not None and self._client is not None else ask
+        provider = OAuthClientProvider(
+            self._server.url, metadata, self, redirect_handler=asking, callback_handler=answer
+        )
         kept = self._read()
         provider.context.current_tokens = kept.tokens
-        provider.context.client_info = kept.client
+        provider.context.client_info = self._client_info(kept.authorization_server) or kept.client
         provider.context.token_expiry_time = kept.expires_at_s
         provider.context.oauth_metadata = kept.authorization_server
         provider.context.protected_resource_metadata = kept.resource
@@ -95,10 +121,31 @@ class StoredTokens:
         self._change(tokens=tokens, expires_at_s=expires_at_s)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return self._read().client
+        kept = self._read()
+        return self._client_info(kept.authorization_server) or kept.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep a registration. Raises OAuthFlowError if another one is configured, which this server is not for."""
+        if self._client is not None:
+            raise OAuthFlowError(
+                f"the server {self._server.name!r} names another authorization server than {self._client.issuer}, with "
+                "which its clientId is registered"
+            )
         self._change(client=client_info)
+
+    def _client_info(self, authorization_server: OAuthMetadata | None) -> OAuthClientInformationFull | None:
+        """What is configured, as the SDK has it. A secret is sent in the way that *authorization_server* takes."""
+        client = self._client
+        if client is None:
+            return None
+        taken = authorization_server.token_endpoint_auth_methods_supported if authorization_server else None
+        in_body = taken is not None and _IN_HEADER not in taken and _IN_BODY in taken
+        return OAuthClientInformationFull(
+            client_id=client.client_id,
+            client_secret=client.secret,
+            token_endpoint_auth_method="none" if client.secret is None else _IN_BODY if in_body else _IN_HEADER,
+            issuer=client.issuer,
+        )
 
     def _read(self) -> _Kept:
         try:
@@ -118,7 +165,8 @@ def stored_tokens(settings: UpstreamSettings) -> StoredTokens | None:
         return None
     if any(name.lower() == "authorization" for name in server.headers):
         return None
-    return StoredTokens(server, settings.state_folder / "tokens" / f"{identity_hash(server)}.json")
+    path = settings.state_folder / "tokens" / f"{identity_hash(server)}.json"
+    return StoredTokens(server, path, settings.oauth)
 
 
 class _StoredTokenAuth(httpx2.Auth):

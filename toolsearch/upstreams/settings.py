@@ -48,11 +48,26 @@ class ServerSettings(SettingsSection):
 
 
 @dataclass(frozen=True, slots=True)
+class OAuthClient:
+    """What the gateway is at an authorization server where somebody has registered it.
+
+    issuer         the only authorization server that is given *secret*, and with which it is used; None: any
+    callback_port  of the loopback address that the browser is sent to; None: any that is free
+    """
+
+    client_id: str
+    secret: str | None = field(default=None, repr=False)
+    issuer: str | None = None
+    callback_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class UpstreamSettings:
     """One server: how it is reached, what holds for it, and where what is known of it is kept; None: nowhere.
 
     relays          whether MCP clients stand behind the requests, who can be asked, and want prompts and resources too
     listings        where its last listing is kept, if not in the state folder
+    oauth           what logins are made as; None: the gateway registers itself with each authorization server
     open_transport  gives what carries requests to a server behind a URL; None: the network, to any address
     """
 
@@ -62,6 +77,7 @@ class UpstreamSettings:
     relays: bool = True
     listings: ListingPersistence | None = field(default=None, compare=False)
     open_transport: OpenTransport | None = field(default=None, compare=False)
+    oauth: OAuthClient | None = None
 
     @property
     def name(self) -> str:

@@ -118,9 +118,7 @@ async def test_headers_that_do_not_fit_a_call_are_refused_as_2026_wants_it(tmp_p
 
 @pytest.mark.timeout(400)  # dozens of logins, each at a gateway of its own
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-async def test_as_a_client_the_gateway_does_what_each_revision_requires_but_for_three_kinds_of_login(
-    tmp_path, revision
-):
+async def test_as_a_client_the_gateway_does_what_each_revision_requires_but_for_two_kinds_of_login(tmp_path, revision):
     async with users(tmp_path) as port:
         command = f"{sys.executable} -I -S {CLIENT} {port}"
         known = ["--expected-failures", str(SERVERS / "conformance-as-client.yml")]

@@ -7,6 +7,9 @@ import stat
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -20,14 +23,17 @@ from mcp.server.auth.provider import (
 )
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.lowlevel import Server
-from mcp.shared.auth import OAuthToken
-from pydantic import AnyHttpUrl
+from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
+from pydantic import AnyHttpUrl, AnyUrl
 
 from benchmarks.fault_kit import serving
 from tests.kit.upstream_actors import call, echo, free_port, list_work, running, settings_of, text
 from toolsearch.errors import BadSettingError, LoginRequiredError
+from toolsearch.gateway.settings import read_gateway_config
 from toolsearch.upstreams.interface import UpstreamState
 from toolsearch.upstreams.login import login
+from toolsearch.upstreams.oauth import stored_tokens
+from toolsearch.upstreams.settings import OAuthClient, UpstreamSettings
 
 
 class Authority(OAuthAuthorizationServerProvider):  # its methods are called by place
@@ -182,6 +188,95 @@ async def test_tokens_that_are_no_good_any_more_are_refreshed_once_for_all(tmp_p
             authority.refreshes.clear()
             with pytest.raises(LoginRequiredError):
                 await actor.request(call(id="5"))
+
+
+SECRET = "a-secret-of-the-client"
+
+
+def registered(authority: Authority, url: str, folder: Path, how: str, **other: Any) -> UpstreamSettings:
+    """What a gateway is configured as that somebody has registered with *authority*, whose clients ask by *how*."""
+    port = free_port()
+    client_id, secret = "a client", None if how == "none" else SECRET
+    authority.clients[client_id] = OAuthClientInformationFull(
+        client_id=client_id,
+        client_secret=secret,
+        redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}/callback")],
+        token_endpoint_auth_method=how,
+    )
+    oauth = {"clientId": client_id, "callbackPort": port, "issuer": url.removesuffix("/mcp"), **other}
+    if secret:
+        oauth["clientSecret"] = "${CLIENT_SECRET}"
+    servers = {"s": {"oauth": oauth}}
+    document = {"mcpServers": {"s": {"url": url}}, "toolsearch": {"servers": servers, "stateDir": str(folder)}}
+    (settings,) = read_gateway_config(document, {"CLIENT_SECRET": SECRET}).upstreams
+    return settings
+
+
+@pytest.mark.parametrize("how", ["client_secret_basic", "none"])
+async def test_a_gateway_that_is_registered_logs_in_and_refreshes_as_that_and_its_secret_is_kept_nowhere(
+    tmp_path, caplog, how
+):
+    caplog.set_level(logging.DEBUG)
+    async with guarded_server() as (url, authority):
+        settings = registered(authority, url, tmp_path, how)
+        await login(settings, tmp_path, show=Browser().show)
+        authority.access.clear()
+        async with running(settings) as (_, told):
+            await told.until(lambda: bool(told.listings))
+        assert (list(authority.clients), authority.refreshed) == (["a client"], 1)
+    (kept,) = tmp_path.glob("tokens/*")
+    assert SECRET not in kept.read_text() + caplog.text + repr(settings)
+    assert (SECRET in settings.server.secrets) is (how != "none")  # so that no message shows it
+
+
+async def test_another_authorization_server_than_the_one_of_the_registration_gets_no_login(tmp_path):
+    async with guarded_server() as (url, authority):
+        settings = registered(authority, url, tmp_path, "client_secret_basic", issuer="https://login.example")
+        browser = Browser()
+        with pytest.raises(LoginRequiredError, match=r"another authorization server than https://login\.example"):
+            await login(settings, tmp_path, show=browser.show)
+    assert (browser.shown, authority.codes) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("taken", "way"),
+    [
+        (None, "client_secret_basic"),
+        (["client_secret_post"], "client_secret_post"),
+        (["client_secret_post", "client_secret_basic"], "client_secret_basic"),
+    ],
+)
+def test_a_secret_is_sent_in_the_way_that_the_authorization_server_takes(tmp_path, taken, way):
+    base = "https://login.example"
+    client = OAuthClient("a client", SECRET, base)
+    tokens = stored_tokens(replace(settings_of({"url": "https://x.example/mcp"}, tmp_path), oauth=client))
+    assert tokens is not None
+    first = tokens.provider()
+    first.context.oauth_metadata = OAuthMetadata(
+        issuer=base,
+        authorization_endpoint=f"{base}/authorize",
+        token_endpoint=f"{base}/token",
+        token_endpoint_auth_methods_supported=taken,
+    )
+    tokens.keep_servers_of(first)
+
+    assert tokens.provider().context.client_info.token_endpoint_auth_method == way
+
+
+@pytest.mark.parametrize(
+    ("oauth", "reason"),
+    [
+        ({"clientSecret": SECRET, "issuer": "https://x"}, "must not hold the secret itself"),
+        ({"clientSecret": "${NOT_SET}", "issuer": "https://x"}, "the environment variable NOT_SET is not set"),
+        ({"clientSecret": "${CLIENT_SECRET}"}, "wants an issuer beside it"),
+    ],
+)
+def test_a_secret_that_is_written_down_or_missing_or_for_anybody_is_refused(oauth, reason):
+    servers = {"s": {"oauth": {"clientId": "a client", **oauth}}}
+    document = {"mcpServers": {"s": {"url": "https://x.example/mcp"}}, "toolsearch": {"servers": servers}}
+    with pytest.raises(BadSettingError, match=reason) as error:
+        read_gateway_config(document, {"CLIENT_SECRET": SECRET})
+    assert SECRET not in str(error.value)
 
 
 async def test_there_is_no_login_to_a_program_or_with_credentials_of_the_configuration(tmp_path):
