@@ -74,6 +74,21 @@ async def test_an_answer_waits_for_nothing_that_was_sent_before_it(clock, item):
     assert clock.slept == []
 
 
+async def test_after_a_burst_a_hundred_come_each_second_so_that_passing_them_on_holds_up_no_answer(clock):
+    reading = paced(*[told("message", data="x")] * 20_000, ANSWER)
+
+    assert len(await all_of(reading)) == 500 + 3 * 100 + 1  # in the three seconds in which the server has to wait
+
+
+async def test_after_a_pause_as_much_may_come_at_once_again(clock):
+    reading = paced(*[told("progress", progress=1)] * 1_200)
+    for _ in range(500):
+        await reading.receive()
+    clock.now_s += 60
+
+    assert len(await all_of(reading)) == 500
+
+
 async def test_what_must_not_be_lost_comes_in_the_next_second_and_the_same_only_once(clock):
     changed, one, other = (
         told("tools/list_changed"),

@@ -20,14 +20,16 @@ from toolsearch.upstreams.secrets import redacted, redacted_json
 Reading: TypeAlias = ReadStream[SessionMessage | Exception]
 Streams: TypeAlias = tuple[Reading, WriteStream[SessionMessage]]
 
-_HANDED_ON_PER_S = 500
+_MOST_AT_ONCE = 500
+_HANDED_ON_PER_S = 100  # each costs a busy machine 2 ms, and a call whose server sends thousands must not wait for that
 _READ_PER_S = 5_000
 _MOST_HELD = 1_000
 _DROPPABLE = ("notifications/message", "notifications/progress")  # a later one makes up for an earlier one
 
 
 class PacedReading:
-    """Passes on at most 500 unrequested messages a second: notifications, the server's own requests, and junk.
+    """Passes on 500 unrequested messages at once and 100 a second in the long run: notifications, the server's own
+    requests, and junk.
 
     Answers are never delayed by these. Beyond the limit, log messages, progress and junk are dropped; the rest is
     passed on in the next second, equal notifications once. Reading stops at 5,000 messages a second, so that the server
@@ -40,8 +42,8 @@ class PacedReading:
         self._reading = reading
         self._server = server
         self._second_ends_at = 0.0
-        self._read = 0  # in this second, as is the next
-        self._handed_on = 0
+        self._read = 0  # in this second
+        self._may_hand_on = _MOST_AT_ONCE
         self._held: dict[str, tuple[SessionMessage, Context | None]] = {}
         self._context: Context | None = None
 
@@ -53,8 +55,8 @@ class PacedReading:
     async def receive(self) -> SessionMessage | Exception:
         while True:
             self._begin_second()
-            if self._held and self._handed_on < _HANDED_ON_PER_S:
-                self._handed_on += 1
+            if self._held and self._may_hand_on:
+                self._may_hand_on -= 1
                 item, self._context = self._held.pop(next(iter(self._held)))
                 return item
             arrived = await self._arriving()
@@ -89,11 +91,11 @@ class PacedReading:
         return item if shown is sent else replace(item, message=message.model_copy(update={part: shown}))
 
     def _may_pass(self, item: SessionMessage | Exception) -> bool:
-        """Whether *item* is within this second's limit. Otherwise it is held back or dropped."""
+        """Whether *item* is within the limit. Otherwise it is held back or dropped."""
         self._begin_second()
         self._read += 1
-        if self._handed_on < _HANDED_ON_PER_S:
-            self._handed_on += 1
+        if self._may_hand_on:
+            self._may_hand_on -= 1
             return True
         if isinstance(item, SessionMessage) and (key := _key(item)) is not None:
             self._held.setdefault(key, (item, self._context_of_arrived))
@@ -101,8 +103,10 @@ class PacedReading:
 
     def _begin_second(self) -> None:
         if self._left_s <= 0:
+            seconds = int(-self._left_s) + 1
             self._second_ends_at = anyio.current_time() + 1
-            self._read = self._handed_on = 0
+            self._read = 0
+            self._may_hand_on = min(self._may_hand_on + seconds * _HANDED_ON_PER_S, _MOST_AT_ONCE)
 
     @property
     def _left_s(self) -> float:
