@@ -65,6 +65,11 @@ def violations(schema: JsonObject, instance: Json, *, limit: int) -> list[Violat
         _steps_left.reset(token)
 
 
+def load_validator() -> None:
+    """Load jsonschema, which takes 0.2 s, so that the first call does not wait for that. To be called in a thread."""
+    _validator_class()
+
+
 def branches(violation: Violation) -> list[list[Violation]]:
     """What is wrong with each alternative of an anyOf or oneOf, in its order; ``[]`` for other keywords."""
     return [list(faults) for _, faults in groupby(violation.context, key=lambda each: each.schema_path[0])]

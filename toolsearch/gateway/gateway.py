@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 
 from toolsearch.access.reach import Reach
 from toolsearch.calling.hooks import AfterCall, BeforeCall
+from toolsearch.calling.schema_validator import load_validator
 from toolsearch.discovery.call_tools import called_tool
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import NotCallableHereError
@@ -365,6 +366,7 @@ class Gateway:
 
     async def _count_tokens(self, server: str) -> None:
         self._tokens[server] = await asyncio.to_thread(self._tokens_of, server)
+        await asyncio.to_thread(load_validator)  # there are tools to call by now
 
     def _updated(self, server: str, uri: str) -> None:
         self.subscriptions.updated(server, uri)
