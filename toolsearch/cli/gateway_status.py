@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from toolsearch.cli.exits import ExitCode
+from toolsearch.cli.gateway_approve import approving
 from toolsearch.cli.gateway_door import own_config
 from toolsearch.cli.gateway_options import ConfigOption, read_config
 from toolsearch.cli.options import JsonOption
@@ -53,7 +54,7 @@ def status(
         print_json({"gateways": found})
     else:
         for gateway in found:
-            _show(gateway)
+            _show(gateway, approving(config))
         if not found:
             stdout().print("No gateway runs.")
     return ExitCode.OK if found else ExitCode.NOTHING
@@ -81,7 +82,7 @@ def _asked(url: str) -> Any:
         raise ServerUnavailableError(f"{address} does not answer with the status of a gateway") from error
 
 
-def _show(gateway: dict[str, Any]) -> None:
+def _show(gateway: dict[str, Any], approve: str) -> None:
     told = gateway["status"]
     whose = f"process {gateway['pid']}, {gateway['address']}" if "pid" in gateway else gateway["address"]
     shown = table(f"{told['origin']}: {whose}", _COLUMNS, numbers=_NUMBERS, flexible="last error")
@@ -103,6 +104,8 @@ def _show(gateway: dict[str, Any]) -> None:
             line(upstream["last_error"]),
         )
     stdout().print(shown)
+    if "pid" in gateway and any(server["held"] for server in told["servers"]):
+        stdout().print(line(f"To see and approve what awaits approval: {approve}"), soft_wrap=True)
     stdout().print(
         f"{told['search_count']:,} searches, {told['calls']:,} calls, {told['failed_calls']:,} of them failed. "
         f"{costs_in_words(told)}"

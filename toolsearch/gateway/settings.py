@@ -180,7 +180,8 @@ def _secret(given: object, info: ValidationInfo) -> object:
     if variable is None:
         reason = "it must not hold the secret itself: put that into an environment variable and write ${{NAME}} here"
         raise PydanticCustomError(_UNUSABLE_OAUTH, reason)
-    value = (info.context or {}).get(variable)
+    environment: Mapping[str, str] = {} if info.context is None else info.context
+    value = environment.get(variable)
     if not value:
         raise PydanticCustomError(
             _UNUSABLE_OAUTH, "the environment variable {variable} is not set", {"variable": variable}

@@ -478,6 +478,16 @@ async def test_status_shows_the_gateways_that_run(run, configured, tmp_path):
     assert not path.exists()
 
 
+async def test_status_tells_by_which_command_what_is_held_is_approved(run, configured):
+    config = configured({"raw": raw_server()}, trust={"firstSeen": "quarantine"})
+    async with Gateway(read_gateway_config(config, {})) as gateway:
+        await gateway.settled()
+        async with announced(gateway, "stdio"):
+            shown = await asyncio.to_thread(run, "status", "--config", config)
+
+    assert f"gateway approve --config {config}" in shown.out
+
+
 def test_status_passes_over_what_a_killed_gateway_left(tmp_path):
     left = tmp_path / "running" / "1.json"
     left.parent.mkdir()
