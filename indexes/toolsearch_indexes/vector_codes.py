@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch_indexes.errors import IndexStoreError
+from toolsearch_indexes.faiss_threads import one_thread
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -77,12 +78,14 @@ class VectorCodes:
 
     def nearest(self, query: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
         """The *count* rows nearest to *query* (d,) as far as the codes tell, best first, and their likely cosines."""
-        cosines, rows = self._index.search(query[np.newaxis], count)
+        with one_thread():
+            cosines, rows = self._index.search(query[np.newaxis], count)
         return rows[0], cosines[0]
 
     def deviation(self, query: FloatArray) -> float:
         """By how much the cosines that the codes tell for *query* (d,) are off: the root of the mean square."""
-        return math.sqrt(max(0.0, float(query @ self._errors @ query)))
+        in_errors: FloatArray = np.einsum("ij,j->i", self._errors, query)  # `@` would share this out among threads
+        return math.sqrt(max(0.0, float(query @ in_errors)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what `from_arrays` takes; the names are a storage format."""

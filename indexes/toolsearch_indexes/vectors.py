@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch_indexes.errors import EncoderError, IndexStoreError
+from toolsearch_indexes.faiss_threads import one_thread
 from toolsearch_indexes.vector_codes import VectorCodes
 
 __all__ = ["CODED_FROM", "VectorPart", "check_unit_rows"]
@@ -38,7 +39,7 @@ class VectorPart:
     """The vectors of *rows* tools; immutable, safe to share between threads. May be memory-mapped, and is not copied.
 
     faiss's kernel runs on the matrix as it lies, rather than in an IndexFlatIP, which is the same kernel over a copy.
-    One query runs in one thread; faiss's global number of threads is left alone.
+    One query runs in the thread that asks for it (see `faiss_threads`).
     """
 
     def __init__(self, matrix: FloatArray, codes: VectorCodes | None = None) -> None:
@@ -170,7 +171,7 @@ class VectorPart:
         if len(rows) < limit + _SPARE or cosines[-1] < cosines[limit - 1] - _TIE_TOLERANCE:
             return rows
         # Which of several equal rows faiss keeps is its own affair: take all that are as near as the last wanted one.
-        near = self._matrix @ query >= cosines[limit - 1] - _TIE_TOLERANCE
+        near = np.einsum("ij,j->i", self._matrix, query) >= cosines[limit - 1] - _TIE_TOLERANCE
         return np.flatnonzero(near if allowed is None else near & allowed)
 
     def _nearest(self, query: FloatArray, count: int, allowed: BoolArray | None) -> tuple[IntArray, FloatArray]:
@@ -178,17 +179,18 @@ class VectorPart:
         rows = np.empty(count, dtype=np.int64)
         cosines = np.empty(count, dtype=np.float32)
         bitmap = np.packbits(allowed, bitorder="little") if allowed is not None else None
-        faiss.knn_inner_product(
-            faiss.swig_ptr(query),
-            faiss.swig_ptr(self._matrix),
-            self.dimensions,
-            1,
-            self.rows,
-            count,
-            faiss.swig_ptr(cosines),
-            faiss.swig_ptr(rows),
-            None if bitmap is None else faiss.IDSelectorBitmap(self.rows, faiss.swig_ptr(bitmap)),
-        )
+        with one_thread():
+            faiss.knn_inner_product(
+                faiss.swig_ptr(query),
+                faiss.swig_ptr(self._matrix),
+                self.dimensions,
+                1,
+                self.rows,
+                count,
+                faiss.swig_ptr(cosines),
+                faiss.swig_ptr(rows),
+                None if bitmap is None else faiss.IDSelectorBitmap(self.rows, faiss.swig_ptr(bitmap)),
+            )
         found = int(np.count_nonzero(rows >= 0))
         return rows[:found], cosines[:found]
 
