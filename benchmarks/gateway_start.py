@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.busy import busy_processes
 from benchmarks.clients.measuring import TIME_SERVERS
 from benchmarks.figure_tables import print_table
 from benchmarks.results import write_figures
@@ -50,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for busy in (0, options.busy):
         for hangs in (False, True):
             runs = []
-            with _busy(busy):
+            with busy_processes(busy):
                 for _ in range(options.runs):
                     with tempfile.TemporaryDirectory() as folder:
                         config = _configuration(Path(folder), hangs=hangs)
@@ -103,24 +102,6 @@ def _started(program: Sequence[str], config: Path, *, until_s: float = 0) -> lis
         time.sleep(max(0.0, until_s - answered[-1]))
         process.stdin.close()
     return answered
-
-
-@contextmanager
-def _busy(count: int) -> Generator[None]:
-    processes = [multiprocessing.Process(target=_compute, daemon=True) for _ in range(count)]
-    for process in processes:
-        process.start()
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.join()
-
-
-def _compute() -> None:
-    while True:
-        sum(range(100_000))
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ def _warm_start(index: ToolSearchIndex) -> Figure:
 
 def _baselines(documents: Sequence[ToolDocument], queries: Sequence[str]) -> list[Figure]:
     """rank-bm25 on prepared words, and the least that a dense search takes in numpy: a product and the best five."""
-    bm25 = RankBm25([document.name for document in documents], list(map(_text, documents)), prepared_words)
+    bm25 = RankBm25([document.name for document in documents], list(map(all_text, documents)), prepared_words)
     generator = np.random.default_rng(_SEED)
     matrix = generator.standard_normal((len(documents), _DIMENSIONS), dtype=np.float32)
     vectors = generator.standard_normal((_QUERIES, _DIMENSIONS), dtype=np.float32)
@@ -178,7 +178,7 @@ def misspelt(query: str) -> str:
     return query.replace(word, word[: half - 1] + word[half : half + 1] + word[half - 1 : half] + word[half + 1 :])
 
 
-def _text(document: ToolDocument) -> str:
+def all_text(document: ToolDocument) -> str:
     return " ".join([document.name, document.description, *document.parameter_names, document.parameter_text])
 
 

@@ -1,0 +1,271 @@
+"""Which of two versions is faster, as they are installed? CPU and wall time and memory of two checkouts, by turns
+
+    python -m benchmarks.speed_paired OLD NEW [--sizes 10000,36900] [--rounds 5] [--json FILE]
+
+OLD and NEW are checkouts, as ``git worktree add ../old COMMIT`` makes them. Each runs in a process of its own, in the
+environment at hand but for OMP_NUM_THREADS and its like. They do the same by turns, so that both meet the machine in
+the same states: compare the two, not the figures of two runs. CPU time is summed over all threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from benchmarks.baselines import RankBm25, prepared_words
+from benchmarks.busy import busy_processes
+from benchmarks.catalogues import evenly, real_catalogue, synthetic_documents, varied_documents
+from benchmarks.datasets import SETS, set_folders
+from benchmarks.figure_tables import print_table
+from benchmarks.latency import all_text, requests_for
+from benchmarks.results import write_figures
+from toolsearch.catalog.indexing import document_of
+from toolsearch.errors import SourceError
+from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.naming import namespaced
+from toolsearch_indexes.documents import ToolDocument
+
+Taken: TypeAlias = list[list[float]]  # CPU and wall milliseconds of each time; of memory, now and at most
+
+_WORKER: Final = Path(__file__).with_name("_speed_worker.py")
+_SENTENCES: Final = 4  # of the requests of several
+_QUERIES: Final = 100  # in each round
+_SLOW: Final = 10  # of what takes tens of milliseconds
+_COMMANDS: Final = {
+    "from toolsearch import ToolSearch": ("-c", "from toolsearch import ToolSearch"),
+    "toolsearch --version": ("-m", "toolsearch", "--version"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of both, smaller is better."""
+
+    what: str
+    unit: str
+    old: float
+    new: float
+
+
+class Side:
+    """A checkout, and a worker of it."""
+
+    def __init__(self, checkout: Path, tools: Path, stack: ExitStack) -> None:
+        """Raises SystemExit if *checkout* is none, or cannot be run here."""
+        self._environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+        self._environment["PYTHONPATH"] = os.pathsep.join([str(checkout), str(checkout / "indexes")])
+        # -P: with no other folder in front, neither this one nor the current one
+        self._worker = stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, "-P", str(_WORKER), str(tools)],
+                env=self._environment,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+        )
+        found = self._answer()
+        if not found or checkout not in Path(found).parents:
+            raise SystemExit(f"{checkout} is no checkout of toolsearch that runs here; it was found at {found}")
+
+    def ask(self, name: str, **arguments: Any) -> Taken:
+        assert self._worker.stdin
+        self._worker.stdin.write(json.dumps([name, arguments]) + "\n")
+        self._worker.stdin.flush()
+        answer: Taken = self._answer()
+        return answer
+
+    def run(self, *arguments: str) -> Taken:
+        """What a Python of its own takes from its start to its end: CPU and wall milliseconds."""
+        started = time.perf_counter_ns()
+        process = subprocess.Popen([sys.executable, "-P", *arguments], env=self._environment, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0, arguments
+        return [[(used.ru_utime + used.ru_stime) * 1e3, (time.perf_counter_ns() - started) / 1e6]]
+
+    def _answer(self) -> Any:
+        assert self._worker.stdout
+        line = self._worker.stdout.readline()
+        return json.loads(line) if line else None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    few, many = options.sizes
+    tools, source = tools_to_search(many)
+    print(f"{len(tools):,} tools: {source}")
+    with _sides([options.old, options.new], tools) as sides:
+        rows = [*_figures(sides, tools, few, many, options.rounds), *_starts(sides, options.rounds)]
+    _print(rows)
+    if options.json:
+        write_figures(options.json, "speed_paired", list(map(asdict, rows)))
+    return 0
+
+
+def tools_to_search(count: int) -> tuple[list[ToolDefinition], str]:
+    """So many tools, and what they are: the real ones where they are installed, else of what is at hand."""
+    try:
+        return real_catalogue(count), "of AWS, Google and GitHub"
+    except SourceError:
+        originals = [document for folder in set_folders(SETS) for document in _documents_of(folder)]
+        if not originals:
+            return list(map(_definition, synthetic_documents(count))), "made up"
+        some_more = map(_definition, varied_documents(count + count // 10, originals))  # some come to the same name
+        varied = {tool.name: tool for tool in some_more}
+        return evenly(list(varied.values()), count), "of the labelled sets, varied"
+
+
+def _documents_of(folder: Path) -> Iterable[ToolDocument]:
+    for line in (folder / "tools.jsonl").read_text("utf-8").splitlines():
+        tool = json.loads(line)
+        name = f"{folder.name}__{tool['id']}"
+        schema = tool["input_schema"]
+        yield document_of(ToolDefinition(name, tool["description"], schema, server=folder.name))
+
+
+def _definition(document: ToolDocument) -> ToolDefinition:
+    names, said = document.parameter_names, document.parameter_text.split("\n")
+    properties = {
+        parameter: {"description": text} for parameter, text in zip_longest(names, said[: len(names)], fillvalue="")
+    }
+    schema = {"type": "object", "properties": properties}
+    name = namespaced(document.server, document.own_name)
+    return ToolDefinition(name, document.description, schema, server=document.server)
+
+
+@contextmanager
+def _sides(checkouts: Iterable[Path], tools: Sequence[ToolDefinition]) -> Generator[list[Side]]:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        file = Path(folder) / "tools.jsonl"
+        fields = ("name", "description", "input_schema", "server")
+        lines = [json.dumps({field: getattr(tool, field) for field in fields}) for tool in tools]
+        file.write_text("\n".join(lines), "utf-8")
+        yield [Side(checkout.resolve(), file, stack) for checkout in checkouts]
+
+
+def _figures(sides: Sequence[Side], tools: Sequence[ToolDefinition], few: int, many: int, rounds: int) -> list[Row]:
+    """What engines over *few* and over *many* tools take."""
+    documents = [document_of(tool) for tool in tools[:few]]
+    short = requests_for(documents)[:_QUERIES]
+    long = [" ".join(f"{request}." for request in short[n : n + _SENTENCES]) for n in range(0, len(short), _SENTENCES)]
+
+    def taken(what: str, times: int = rounds, **arguments: Any) -> list[Taken]:
+        return _by_turns(sides, times, lambda side: side.ask(what, **arguments))
+
+    def searched(tools: int, strategy: str, queries: Sequence[str]) -> list[Taken]:
+        taken("search", 1, tools=tools, strategy=strategy, queries=queries)  # what runs has met most words before
+        return taken("search", tools=tools, strategy=strategy, queries=queries)
+
+    built = taken("build", tools=few)
+    keyword, hybrid = searched(few, "keyword", short), searched(few, "hybrid", short)
+    with busy_processes(1):
+        beside = searched(few, "hybrid", short)
+    sentences = searched(few, "hybrid", long)
+    built_many = taken("build", 1, tools=many)
+    hybrid_many = searched(many, "hybrid", short)
+    changed = taken("change", tools=many, queries=short[:_SLOW])
+    memory = taken("memory", 1)
+    bm25 = _bm25_cpu_ms(documents, short[:_SLOW])
+    at = f"{few:,} tools"
+    return [
+        _row(f"hybrid, {at}: CPU", "ms", hybrid, _cpu),
+        *_walls(f"hybrid, {at}: wall, alone", hybrid),
+        *_walls(f"hybrid, {at}: wall, beside a busy process", beside),
+        _row(f"hybrid, {many:,} tools: CPU", "ms", hybrid_many, _cpu),
+        _row(f"keyword, {at}: CPU", "ms", keyword, _cpu),
+        _row(f"keyword, {at}: CPU, in rank-bm25's", "%", keyword, lambda taken: 100 * _cpu(taken) / bm25),
+        _row(f"hybrid, {at}, {_SENTENCES} sentences: CPU", "ms", sentences, _cpu),
+        _row(f"change one of {many:,} tools, search: CPU", "ms", changed, _cpu),
+        _row(f"index {at}: CPU", "ms", built, _cpu),
+        _row(f"index {many:,} tools: CPU", "ms", built_many, _cpu),
+        _row("memory, with both indexed", "MB", memory, lambda taken: taken[0][0]),
+        _row("memory, at its peak", "MB", memory, lambda taken: taken[0][1]),
+    ]
+
+
+def _starts(sides: Sequence[Side], rounds: int) -> list[Row]:
+    """What programs take from start to end."""
+    rows: list[Row] = []
+    for what, command in _COMMANDS.items():
+        taken = _by_turns(sides, rounds, lambda side, command=command: side.run(*command))  # type: ignore[misc]
+        rows += [_row(f"{what}: CPU", "ms", taken, _cpu), _row(f"{what}: wall", "ms", taken, _wall)]
+    return rows
+
+
+def _by_turns(sides: Sequence[Side], times: int, ask: Callable[[Side], Taken]) -> list[Taken]:
+    """What each side takes in all of its turns; the one that begins changes."""
+    taken: dict[Side, Taken] = {side: [] for side in sides}
+    for turn in range(times):
+        for side in sides if turn % 2 else reversed(sides):
+            taken[side] += ask(side)
+    return [taken[side] for side in sides]
+
+
+def _bm25_cpu_ms(documents: Sequence[ToolDocument], queries: Sequence[str]) -> float:
+    """What rank-bm25 takes for a query."""
+    bm25 = RankBm25([each.name for each in documents], list(map(all_text, documents)), prepared_words)
+    taken: list[float] = []
+    for query in queries:
+        started = time.process_time_ns()
+        bm25.search(query, 5)
+        taken.append((time.process_time_ns() - started) / 1e6)
+    return float(np.median(taken))
+
+
+def _cpu(taken: Taken) -> float:
+    return float(np.median([cpu for cpu, _ in taken]))
+
+
+def _wall(taken: Taken) -> float:
+    return float(np.median([wall for _, wall in taken]))
+
+
+def _row(what: str, unit: str, taken: Sequence[Taken], figure: Callable[[Taken], float]) -> Row:
+    old, new = map(figure, taken)
+    return Row(what, unit, round(old, 3), round(new, 3))
+
+
+def _walls(what: str, taken: Sequence[Taken]) -> list[Row]:
+    return [
+        _row(f"{what}, median", "ms", taken, _wall),
+        _row(f"{what}, p95", "ms", taken, lambda each: float(np.percentile([wall for _, wall in each], 95))),
+    ]
+
+
+def _print(rows: Iterable[Row]) -> None:
+    cells = [(row.what, row.unit, f"{row.old:,.2f}", f"{row.new:,.2f}", f"{row.new / row.old:.2f}") for row in rows]
+    print_table(("what", "in", "old", "new", "new / old"), cells)
+
+
+def _parser() -> argparse.ArgumentParser:
+    def sizes(text: str) -> list[int]:
+        few, many = map(int, text.split(","))
+        return [few, many]
+
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed_paired", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("old", type=Path, help="a checkout")
+    parser.add_argument("new", type=Path, help="another one")
+    parser.add_argument("--sizes", type=sizes, default=[10_000, 36_900], help="a few tools, and many, by comma")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
