@@ -57,6 +57,7 @@ from toolsearch_indexes.vector_cache import VectorCache
 logger = logging.getLogger(__name__)
 
 _MAX_NOTES = 1_000  # all are logged
+_WHOLE = Reach()
 
 _Asked = TypeVar("_Asked")
 
@@ -439,7 +440,7 @@ def _require_usable(index: ToolIndex, strategy: str, *, index_dir: object, usage
 
 def _bounded(reach: Reach | None, principal: Principal | None) -> Reach:
     """Return the part of *reach* that *principal* may reach; all of it without a principal."""
-    asked = Reach() if reach is None else _require_reach(reach)
+    asked = _WHOLE if reach is None else _require_reach(reach)
     return asked if principal is None else asked & require_principal(principal).reach
 
 

@@ -50,11 +50,15 @@ def require_text(given: object, role: str) -> str:
 
 def require_limit(limit: object) -> int:
     """Return *limit*. Raises BadQueryError if it is not a whole number of 1 or more."""
-    if isinstance(limit, bool) or not isinstance(limit, SupportsIndex):
+    if type(limit) is int:  # asking for the protocol takes longer than some searches
+        number = limit
+    elif isinstance(limit, bool) or not isinstance(limit, SupportsIndex):
         raise BadQueryError(f"limit must be a whole number, not {_shown(limit)}")
-    if limit.__index__() < 1:
-        raise BadQueryError(f"limit must be at least 1, not {limit}")
-    return limit.__index__()
+    else:
+        number = limit.__index__()
+    if number < 1:
+        raise BadQueryError(f"limit must be at least 1, not {number}")
+    return number
 
 
 def _shown(value: object) -> str:

@@ -33,7 +33,9 @@ def one_line(text: str, width: int) -> str:
 
     So no text of a stranger's can pose as the next line of what it stands in.
     """
-    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if not text.isprintable():  # most are, and this tells so at once
+        text = "".join(c if c.isprintable() else " " for c in text)
+    line = " ".join(text.split())
     if len(line) <= width:
         return line
     head = line[: max(width - 1, 0)]
