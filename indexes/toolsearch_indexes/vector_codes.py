@@ -1,8 +1,9 @@
 """Short codes of many vectors: which rows may be among the nearest, told without reading the vectors themselves.
 
 Two bits say which of four levels each dimension of a vector is nearest to, so that 256 float32 take 64 bytes instead of
-1,024, and faiss compares a query with 32 of them at a time (as product quantisation with 4 bits for two dimensions;
-Source: André, Kermarrec, Le Scouarnec: Quicker ADC, TPAMI 2019). A cosine that is read from codes errs, and how far for
+1,024; four bits and sixteen levels are off by a quarter of that, and take twice as much. faiss compares a query with 32
+codes at a time (as product quantisation with 4 bits for one or two dimensions; Source: André, Kermarrec, Le Scouarnec:
+Quicker ADC, TPAMI 2019). A cosine that is read from codes errs, and how far for
 a given query is known, as the codes keep how their errors spread. So a caller can fetch rows until those that are left
 cannot matter, and rank what was fetched by the vectors.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import faiss
 import numpy as np
@@ -25,11 +26,13 @@ IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
 
 _FAISS: Any = faiss  # parts of it have no types
-_LEVELS = 4
-_PER_BYTE = 4  # dimensions
-_NORMAL_LEVELS = (-1.51, -0.4528, 0.4528, 1.51)  # the best for a normal distribution; Source: Max, IRE Trans. 1960
-_ROUNDS = 8  # of fitting the levels to the vectors; more change the errors by less than 1 %
-_FITTED_TO = 8_192  # rows, evenly spread
+_BITS = {4: 2, 16: 4}  # of a dimension, by the number of levels
+_NORMAL_LEVELS = {  # the best for a normal distribution, on either side of 0; Source: Max, IRE Trans. 1960
+    2: (0.4528, 1.51),
+    4: (0.1284, 0.3881, 0.6568, 0.9424, 1.256, 1.618, 2.069, 2.733),
+}
+_ROUNDS = {2: 8, 4: 4}  # of fitting the levels to the vectors; more change the errors by less than 1 %
+_FITTED_TO = {2: 8_192, 4: 2_048}  # rows, evenly spread
 _BLOCK = 16_384  # rows that are encoded at a time
 
 
@@ -37,8 +40,8 @@ class VectorCodes:
     """The codes of *rows* vectors; immutable, safe to share between threads."""
 
     def __init__(self, codes: ByteArray, levels: FloatArray, errors: FloatArray) -> None:
-        """*codes* (n, d / 4), of *levels* (d, 4). *errors* (d, d) is the mean of r rT over the differences r between
-        vectors and what their codes stand for.
+        """*codes* (n, d / 4), of *levels* (d, 4), or (n, d / 2) of (d, 16). *errors* (d, d) is the mean of r rT over
+        the differences r between vectors and what their codes stand for.
         """
         self._codes = codes
         self._levels = levels
@@ -47,14 +50,16 @@ class VectorCodes:
 
     @staticmethod
     def can_hold(dimensions: int) -> bool:
-        return dimensions > 0 and dimensions % _PER_BYTE == 0
+        return dimensions > 0 and dimensions % 4 == 0
 
     @classmethod
-    def build(cls, matrix: FloatArray) -> VectorCodes:
-        """The codes of *matrix* (n, d), of which `can_hold` is true."""
-        sample = matrix[:: math.ceil(len(matrix) / _FITTED_TO)]
-        levels = _fitted_levels(sample)
-        blocks = [_packed(_nearest_levels(matrix[at : at + _BLOCK], levels)) for at in range(0, len(matrix), _BLOCK)]
+    def build(cls, matrix: FloatArray, bits: Literal[2, 4] = 2) -> VectorCodes:
+        """The codes of *matrix* (n, d), of which `can_hold` is true, with so many *bits* for a dimension."""
+        sample = matrix[:: math.ceil(len(matrix) / _FITTED_TO[bits])]
+        levels = _fitted_levels(sample, bits)
+        blocks = [
+            _packed(_nearest_levels(matrix[at : at + _BLOCK], levels), bits) for at in range(0, len(matrix), _BLOCK)
+        ]
         coded = np.take_along_axis(levels, _nearest_levels(sample, levels).T.astype(np.intp), axis=1).T
         # The nearest levels lie nearer to the mean than the vectors, so that the cosines of near ones would be too low.
         longer = np.float32(np.sum(sample * sample) / max(np.sum(sample * coded), np.finfo(np.float32).tiny))
@@ -70,6 +75,11 @@ class VectorCodes:
     @property
     def dimensions(self) -> int:
         return len(self._levels)
+
+    @property
+    def bits(self) -> int:
+        """For a dimension."""
+        return _BITS[self._levels.shape[1]]
 
     @property
     def nbytes(self) -> int:
@@ -98,22 +108,23 @@ class VectorCodes:
             codes, levels, errors = (arrays[name] for name in ("codes", "code_levels", "code_errors"))
         except KeyError as missing:
             raise IndexStoreError(f"the stored codes of the vectors lack {missing}; build the index again") from None
-        dimensions = len(levels)
-        shapes = (codes.shape[1:], levels.shape, errors.shape)
+        dimensions, bits = len(levels), _BITS.get(levels.shape[-1], 0)
+        shapes = (codes.shape[1:], levels.shape[1:-1], errors.shape)
         types = tuple(array.dtype.name for array in (codes, levels, errors))
-        expected = ((dimensions // _PER_BYTE,), (dimensions, _LEVELS), (dimensions, dimensions))
-        if shapes != expected or types != ("uint8", "float32", "float32"):
+        expected = ((dimensions * bits // 8,), (), (dimensions, dimensions))
+        if not bits or shapes != expected or types != ("uint8", "float32", "float32"):
             raise IndexStoreError("the stored codes of the vectors are damaged; build the index again")
         return cls(codes, levels, errors)
 
 
-def _fitted_levels(sample: FloatArray) -> FloatArray:
-    """Four levels of each dimension, ascending, (d, 4), that leave little error (Lloyd's method)."""
-    normal = np.array(_NORMAL_LEVELS, np.float32)
+def _fitted_levels(sample: FloatArray, bits: int) -> FloatArray:
+    """The levels of each dimension, ascending, (d, 4) or (d, 16), that leave little error (Lloyd's method)."""
+    above = _NORMAL_LEVELS[bits]
+    normal = np.array([*(-level for level in reversed(above)), *above], np.float32)
     levels: FloatArray = sample.mean(axis=0)[:, np.newaxis] + sample.std(axis=0)[:, np.newaxis] * normal
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS[bits]):
         nearest = _nearest_levels(sample, levels)
-        for level in range(_LEVELS):
+        for level in range(len(normal)):
             here = nearest == level
             held = here.sum(axis=0)
             total = np.where(here, sample, np.float32(0)).sum(axis=0)
@@ -124,23 +135,30 @@ def _fitted_levels(sample: FloatArray) -> FloatArray:
 def _nearest_levels(matrix: FloatArray, levels: FloatArray) -> ByteArray:
     """Which level each dimension of each row is nearest to, (n, d)."""
     nearest = np.zeros(matrix.shape, np.uint8)
-    for level in range(1, _LEVELS):
+    for level in range(1, levels.shape[1]):
         nearest += matrix > (levels[:, level - 1] + levels[:, level]) / 2
     return nearest
 
 
-def _packed(levels: ByteArray) -> ByteArray:
-    """Four to a byte, the first in the lowest bits, which is how faiss packs pairs of them."""
-    packed = levels[:, 0::4] | levels[:, 1::4] << 2 | levels[:, 2::4] << 4 | levels[:, 3::4] << 6
-    return packed.astype(np.uint8, copy=False)
+def _packed(levels: ByteArray, bits: int) -> ByteArray:
+    """Two or four to a byte, the first in the lowest bits, which is how faiss packs pairs of 4 bits."""
+    per_byte = 8 // bits
+    packed = levels[:, 0::per_byte].copy()
+    for place in range(1, per_byte):
+        packed |= levels[:, place::per_byte] << place * bits
+    return packed
 
 
 def _fast_scan(codes: ByteArray, levels: FloatArray) -> Any:
     """An index of faiss over a copy of *codes*, laid out so that 32 rows are compared at a time."""
     dimensions, copy = len(levels), _FAISS.copy_array_to_vector
-    quantiser: Any = faiss.IndexPQ(dimensions, dimensions // 2, 4, faiss.METRIC_INNER_PRODUCT)
-    first, second = np.tile(levels[0::2], (1, _LEVELS)), np.repeat(levels[1::2], _LEVELS, axis=1)
-    copy(np.stack([first, second], axis=2).ravel(), quantiser.pq.centroids)
+    together = 4 // _BITS[levels.shape[1]]  # dimensions that faiss takes for one of 16 values
+    quantiser: Any = faiss.IndexPQ(dimensions, dimensions // together, 4, faiss.METRIC_INNER_PRODUCT)
+    values = levels[:, :, np.newaxis]
+    if together == 2:
+        of_first, of_second = np.tile(levels[0::2], (1, 4)), np.repeat(levels[1::2], 4, axis=1)
+        values = np.stack([of_first, of_second], axis=2)
+    copy(values.ravel(), quantiser.pq.centroids)
     copy(codes.ravel(), quantiser.codes)
     quantiser.is_trained, quantiser.ntotal = True, len(codes)
     return faiss.IndexPQFastScan(quantiser)

@@ -1,13 +1,13 @@
 """The semantic arm: one unit vector per tool, ranked by exact cosines, with ties that do not depend on faiss.
 
-Up to CODED_FROM vectors a search compares the query with each. Beyond, short codes tell first which rows may be among
-the nearest, and only these are compared (see `vector_codes`).
+A search among few vectors compares the query with each. From CODED_FROM on, short codes tell first which rows may be
+among the nearest, and only these are compared (see `vector_codes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
@@ -27,12 +27,29 @@ _UNIT_TOLERANCE = 1e-2  # of a row's length; float16 models and quantised ones s
 _TIE_TOLERANCE = 1e-5  # far above what two ways of summing the same products in float32 differ by
 _SPARE = 8  # candidates fetched beyond the limit, so that a tie at the limit is seen, and mostly settled, in one pass
 
-CODED_FROM = 131_072  # rows from which codes are kept; with fewer, comparing with all of them is as fast
-_SURE_DEVIATIONS = 4.0  # of the codes' errors: measured, 2 of 10,800 rows among the nearest 100 are further off
-_FIRST_CODED = 1_000  # rows fetched by their codes at first, and for each that is wanted:
-_CODED_PER_WANTED = 8
+CODED_FROM = 8_192  # rows from which codes are kept; with fewer, comparing with all of them is as fast
+_COARSE_FROM = 131_072  # rows from which these have 2 bits for a dimension instead of 4, and half the size
+
+
+class _Fetching(NamedTuple):
+    """How many rows are fetched by their codes.
+
+    sure_deviations  of the codes' errors, by which a row may be farther than it seems
+    first, per_wanted  how many at first: some, and so many for each that is wanted
+    most  of all rows; where more are needed, comparing with all that are allowed is faster
+    """
+
+    sure_deviations: float
+    first: int
+    per_wanted: int
+    most: float
+
+
 _MORE_CODED = 4  # times as many while there are not enough
-_MOST_CODED = 1 / 16  # of all rows; where more are needed, comparing with all that are allowed is faster
+_FETCHING = {  # by the bits of a dimension
+    2: _Fetching(4.0, 1_000, 8, 1 / 16),  # measured, 2 of 10,800 rows among the nearest 100 are further off
+    4: _Fetching(6.0, 150, 3, 1 / 4),  # and none of 39,300, which has few more rows fetched than 4 deviations
+}
 
 
 class VectorPart:
@@ -71,8 +88,9 @@ class VectorPart:
 
     def _coded(self) -> VectorPart:
         """Return the part with codes if it is large."""
-        is_large = self.rows >= CODED_FROM and VectorCodes.can_hold(self.dimensions)
-        return VectorPart(self._matrix, VectorCodes.build(self._matrix)) if is_large else self
+        if self.rows < CODED_FROM or not VectorCodes.can_hold(self.dimensions):
+            return self
+        return VectorPart(self._matrix, VectorCodes.build(self._matrix, 2 if self.rows >= _COARSE_FROM else 4))
 
     @property
     def rows(self) -> int:
@@ -102,7 +120,7 @@ class VectorPart:
         gives    rows (m,) int64 and cosines (m,) float32 in [-1, 1], m >= min(limit, allowed rows)
 
         The cosines are exact: equal rows have equal cosines, with or without *allowed*, in a part of any size. With
-        codes, a row that belongs to the answer is left out if its code is off by more than 4 standard deviations.
+        codes, a row that belongs to the answer is left out if its code is off by more than 4 or 6 standard deviations.
         Raises EncoderError if *query* is not a finite (d,) vector.
         """
         query = self._checked(query)
@@ -149,10 +167,11 @@ class VectorPart:
         deviation = self._codes.deviation(query) if self._codes else 0.0
         if self._codes is None or deviation == 0:  # the codes tell nothing of an empty query
             return None
+        fetching = _FETCHING[self._codes.bits]
         share = 1.0 if allowed is None else np.count_nonzero(allowed) / self.rows
-        margin = _SURE_DEVIATIONS * deviation + _TIE_TOLERANCE
-        count = (_FIRST_CODED + _CODED_PER_WANTED * limit) / max(share, 1 / self.rows)
-        while count <= _MOST_CODED * self.rows:
+        margin = fetching.sure_deviations * deviation + _TIE_TOLERANCE
+        count = (fetching.first + fetching.per_wanted * limit) / max(share, 1 / self.rows)
+        while count <= fetching.most * self.rows:
             rows, likely = self._codes.nearest(query, int(count))
             least = float(likely[-1])
             if allowed is not None:

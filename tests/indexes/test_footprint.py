@@ -53,7 +53,7 @@ def test_the_codes_of_vectors_count_as_they_are_never_mapped(tmp_path: Path, mon
     (tmp_path / "with").mkdir()
     without = index_bytes(stored(tmp_path / "without"))
     monkeypatch.setattr(vectors, "CODED_FROM", 500)
-    assert index_bytes(stored(tmp_path / "with")) == without + 500 * 64 // 4
+    assert index_bytes(stored(tmp_path / "with")) == without + 500 * 64 // 2
 
 
 def test_where_a_part_of_a_mapped_file_begins(tmp_path: Path) -> None:

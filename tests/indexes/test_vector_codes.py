@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -29,9 +31,15 @@ def matrix() -> np.ndarray:
     return clustered()
 
 
+@pytest.fixture(scope="module", params=[2, 4], ids="{} bits".format)
+def bits(request: pytest.FixtureRequest) -> Literal[2, 4]:
+    """For each dimension."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def coded(matrix: np.ndarray) -> VectorPart:
-    return VectorPart(matrix, VectorCodes.build(matrix))
+def coded(matrix: np.ndarray, bits: Literal[2, 4]) -> VectorPart:
+    return VectorPart(matrix, VectorCodes.build(matrix, bits))
 
 
 @pytest.fixture
@@ -62,10 +70,12 @@ def test_what_is_found_by_codes_equals_what_comparing_every_vector_finds(
         assert cosines.tolist() == their_cosines.tolist()
 
 
-def test_the_cosine_that_codes_tell_is_neither_too_low_nor_too_high_for_a_vector_that_is_near() -> None:
-    """The nearest levels have but 88 % of what a vector has in its own direction, unless that is made up for."""
+def test_the_cosine_that_codes_tell_is_neither_too_low_nor_too_high_for_a_vector_that_is_near(
+    bits: Literal[2, 4],
+) -> None:
+    """Four levels have but 88 % of what a vector has in its own direction, unless that is made up for."""
     matrix = unit(np.random.default_rng(4).standard_normal((5_000, 128)))
-    codes = VectorCodes.build(matrix)
+    codes = VectorCodes.build(matrix, bits)
     likely = [float(codes.nearest(row, 1)[1][0]) for row in matrix[:50]]
     assert sum(likely) / 50 == pytest.approx(1, abs=0.02)
 
@@ -91,11 +101,11 @@ def test_only_rows_in_reach_are_compared_and_as_many_found_as_there_are(
     assert coded.search(query, 9, np.zeros(ROWS, np.bool_))[0].tolist() == []
 
 
-def test_all_of_many_rows_that_tie_come_along_in_order_of_rows(matrix: np.ndarray) -> None:
+def test_all_of_many_rows_that_tie_come_along_in_order_of_rows(matrix: np.ndarray, bits: Literal[2, 4]) -> None:
     tied = matrix.copy()
-    places = np.arange(3, ROWS, 10)  # 4,000 equal rows are more than may be fetched by their codes
+    places = np.arange(3, ROWS, 3)  # 13,333 equal rows are more than may be fetched by their codes
     tied[places] = matrix[5]
-    rows, cosines = VectorPart(tied, VectorCodes.build(tied)).search(matrix[5], 2)
+    rows, cosines = VectorPart(tied, VectorCodes.build(tied, bits)).search(matrix[5], 2)
     assert rows.tolist() == sorted([5, *places.tolist()])
     assert len(set(cosines.tolist())) == 1
 
@@ -105,8 +115,8 @@ def test_an_empty_query_is_as_near_to_all(coded: VectorPart) -> None:
     assert (len(rows), cosines.max(), cosines.min()) == (ROWS, 0, 0)
 
 
-def test_how_far_codes_are_off_is_known_for_each_query(matrix: np.ndarray, coded: VectorPart) -> None:
-    codes = VectorCodes.build(matrix)
+def test_how_far_codes_are_off_is_known_for_each_query(matrix: np.ndarray, bits: Literal[2, 4]) -> None:
+    codes = VectorCodes.build(matrix, bits)
     for query in clustered(5, seed=3):
         rows, likely = codes.nearest(query, ROWS)
         errors = likely - matrix[rows] @ query
@@ -135,8 +145,14 @@ def test_vectors_of_odd_dimensions_are_searched_without_codes(monkeypatch: pytes
     assert part.search(odd[9], 1)[0].tolist() == [9]
 
 
-def test_the_same_vectors_get_the_same_codes(matrix: np.ndarray) -> None:
-    first, second = VectorCodes.build(matrix).arrays(), VectorCodes.build(matrix).arrays()
+def test_codes_are_finer_where_there_are_fewer_vectors(monkeypatch: pytest.MonkeyPatch, matrix: np.ndarray) -> None:
+    monkeypatch.setattr(module, "_COARSE_FROM", ROWS)
+    few, many = VectorPart.build(matrix[1:]), VectorPart.build(matrix)
+    assert (few.code_bytes, many.code_bytes) == ((ROWS - 1) * DIMENSIONS // 2, ROWS * DIMENSIONS // 4)
+
+
+def test_the_same_vectors_get_the_same_codes(matrix: np.ndarray, bits: Literal[2, 4]) -> None:
+    first, second = VectorCodes.build(matrix, bits).arrays(), VectorCodes.build(matrix, bits).arrays()
     assert all(np.array_equal(first[name], second[name]) for name in first)
 
 
@@ -147,6 +163,7 @@ def test_the_same_vectors_get_the_same_codes(matrix: np.ndarray) -> None:
         ("codes", lambda array: array[:, :-1]),
         ("codes", lambda array: array.astype(np.int64)),
         ("code_levels", lambda array: array[:-1]),
+        ("code_levels", lambda array: array[:, :-1]),
         ("code_errors", lambda array: array[:-1, :-1]),
         ("code_errors", lambda _: None),
     ],

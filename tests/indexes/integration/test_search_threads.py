@@ -46,7 +46,8 @@ documents = [ToolDocument(f"tool_{n}", f"Send message {n % 97} to room {n % 89}"
 index = ToolSearchIndex(documents, encoder=HashingEncoder(256))
 coded = VectorPart.from_arrays(np.load(sys.argv[1]))
 query, allowed = coded.matrix[0], np.arange(coded.rows) % 2 == 0
-parts = [coded, VectorPart(coded.matrix[:20_000]), VectorPart(np.tile(query, (20_000, 1)))]  # in the last, all tie
+tied = VectorPart(np.tile(query, (20_000, 1)))  # so that all are compared
+parts = [coded, VectorPart(coded.matrix[:20_000]), tied]
 index.search("send")  # what is read once
 
 before = ran_beside()
