@@ -202,12 +202,12 @@ def _by_meaning(segment: Segment, allowed: BoolArray | None, nearness: Nearness,
     if segment.vectors is None:
         return _Near(_NO_ROWS, _NOTHING_UNSEEN)
     meaning = nearness.meaning
-    rows, cosines = segment.vectors.search(meaning.whole, count, allowed)
+    rows, cosines = nearness.nearest(segment.vectors, meaning.whole, count, allowed)
     if len(rows) < count:
         return _Near(rows, _NOTHING_UNSEEN)
     if not len(meaning.parts):
         return _Near(rows, float(cosines[-1]))
-    of_parts = [segment.vectors.search(part, count, allowed) for part in meaning.parts]
+    of_parts = [nearness.nearest(segment.vectors, part, count, allowed) for part in meaning.parts]
     most = (cosines[-1] + max(of_part[-1] for _, of_part in of_parts)) / np.float32(2)
     return _Near(np.unique(np.concatenate([rows, *(found for found, _ in of_parts)])), float(most))
 

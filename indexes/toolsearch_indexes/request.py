@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from toolsearch_indexes.calibration import Scale, hybrid_scale, keyword_scale, semantic_scale
 from toolsearch_indexes.directions import may_tell_direction
 from toolsearch_indexes.fusion import Unrelated, semantic_weight
-from toolsearch_indexes.keyword import FloatArray, KeywordParameters
+from toolsearch_indexes.keyword import BoolArray, FloatArray, KeywordParameters
 from toolsearch_indexes.keyword_query import KeywordQuery, keyword_scores, read_query
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.segments import Segment
 from toolsearch_indexes.semantic import Meaning, SemanticArm, SemanticStatistics
 from toolsearch_indexes.sole_holders import SoleHolder, sole_holders
 from toolsearch_indexes.space import SearchSpace
-from toolsearch_indexes.vectors import IntArray
+from toolsearch_indexes.vectors import IntArray, VectorPart
+
+# The rows of a part of the index that are nearest to a vector, of those that may be found, and their cosines: by the
+# part's identity, the vector's bytes, and how many were asked for.
+Nearest: TypeAlias = dict[tuple[int, bytes, int], tuple[IntArray, FloatArray]]
 
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """What the semantic arm makes of a request: its vectors, and the yardstick for their cosines."""
+    """What the semantic arm makes of a request: its vectors, and the yardstick for their cosines.
+
+    *known* is what was found before for other requests of one search, whose parts are looked for by themselves, too.
+    """
 
     meaning: Meaning
     unrelated: Unrelated
+    known: Nearest = field(default_factory=Nearest)
+
+    def nearest(
+        self, vectors: VectorPart, query: FloatArray, count: int, allowed: BoolArray | None
+    ) -> tuple[IntArray, FloatArray]:
+        """As `VectorPart.search`."""
+        key = (id(vectors), query.tobytes(), count)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = vectors.search(query, count, allowed)
+        return found
 
     def deviations(self, segment: Segment, rows: IntArray) -> FloatArray:
         """How near each of *rows* is, (n,), in deviations of unrelated cosines."""
@@ -82,8 +101,9 @@ def read_request(
     lexicon: Lexicon,
     parameters: KeywordParameters,
     arm: SemanticArm | None,
+    known: Nearest | None = None,
 ) -> Request:
-    """*strategy* is "keyword", or with an *arm* "semantic" or "hybrid".
+    """*strategy* is "keyword", or with an *arm* "semantic" or "hybrid"; *known* is of requests within the same *space*.
 
     Filler is read by its words alone: to an encoder, "the of a in" is near something by chance.
     """
@@ -93,7 +113,7 @@ def read_request(
     by_words = keyword_scale(words.ideal, tools, requested)
     if strategy == "keyword" or arm is None or space.semantic is None or words.filler:
         return Request(words, None, 0.0, by_words, by_words, conversion=conversion)
-    nearness = Nearness(arm.meaning(text), arm.unrelated)
+    nearness = Nearness(arm.meaning(text), arm.unrelated, Nearest() if known is None else known)
     familiarity = familiarity_of(nearness, space.semantic)
     sense = sense_of(words, arm)
     if strategy == "semantic":

@@ -28,7 +28,7 @@ from toolsearch_indexes.ranking import (
 from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.reading import READ, is_readable, read_again
 from toolsearch_indexes.regex import compile_pattern
-from toolsearch_indexes.request import Request, read_request
+from toolsearch_indexes.request import Nearest, Request, read_request
 from toolsearch_indexes.selection import Selection
 from toolsearch_indexes.semantic import SemanticArm
 from toolsearch_indexes.space import SearchSpace
@@ -65,6 +65,7 @@ class Search:
     strategy: str
     favour: Mapping[str, float]
     reader: Reader | None = None
+    known: Nearest = field(init=False, default_factory=Nearest)
 
     def answer(self, form: QueryForm, limit: int) -> Answer:
         """Return at most *limit* hits: the first of those for any greater limit."""
@@ -140,7 +141,7 @@ class Search:
         return ranking._replace(hits=[replace(hit, confidence="low") for hit in ranking.hits])
 
     def _read(self, text: str) -> Request:
-        return read_request(text, self.strategy, self.space, self.lexicon, self.parameters, self.arm)
+        return read_request(text, self.strategy, self.space, self.lexicon, self.parameters, self.arm, self.known)
 
     def _is_named(self, name: str, said: Collection[str]) -> bool:
         """Whether the tool's own name has most of what is *said*, or nothing else. Only there does filler tell."""

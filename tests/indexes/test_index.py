@@ -1,6 +1,7 @@
 """What a search of the index promises: order, ties, reach, strategies, and how forgiving it is of words."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from toolsearch_indexes.encoders.protocol import FloatArray
 from toolsearch_indexes.errors import BadPatternError, BadQueryError, EncoderError
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.selection import Selection
+from toolsearch_indexes.vectors import VectorPart
 
 TOOLS = [
     ToolDocument("cal__create_event", "Add an event to a calendar", server="cal", local_name="create_event"),
@@ -382,3 +384,23 @@ def test_an_encoder_of_other_dimensions_than_it_promised_is_an_error() -> None:
 def test_an_index_is_true_while_it_is_empty() -> None:
     assert ToolSearchIndex()
     assert len(ToolSearchIndex()) == 0
+
+
+def test_each_part_of_a_request_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are searched for the request as a whole and each by itself, which finds the same."""
+    index = ToolSearchIndex(
+        [ToolDocument("send_message", "Send a message"), ToolDocument("list_rooms", "List the rooms")],
+        encoder=HashingEncoder(),
+    )
+    searched: list[bytes] = []
+    search = VectorPart.search
+
+    def noted(self: VectorPart, query: FloatArray, *more: Any) -> Any:
+        searched.append(query.tobytes())
+        return search(self, query, *more)
+
+    monkeypatch.setattr(VectorPart, "search", noted)
+    found = [hit.name for hit in index.search("send a message, and list the rooms")]
+
+    assert sorted(found) == ["list_rooms", "send_message"]
+    assert len(searched) == len(set(searched)) == 3
