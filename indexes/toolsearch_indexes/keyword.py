@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from toolsearch_indexes.distinct import distinct
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.lexicon import Lexicon
 from toolsearch_indexes.mapped import mapping_of
@@ -134,7 +135,7 @@ class KeywordStatistics:
         surfaces, row_of = part.surfaces_of(rows)
         np.add.at(surface_df, surfaces, sign)
         terms = lexicon.terms_of(surfaces)
-        once = np.unique(row_of * len(lexicon.terms) + terms) % max(1, len(lexicon.terms))
+        once = distinct(row_of * len(lexicon.terms) + terms) % max(1, len(lexicon.terms))
         np.add.at(df, once, sign)
         lengths = self.lengths + sign * part.lengths[rows].sum(axis=0, dtype=np.int64)
         filled = self.filled + sign * (part.lengths[rows] > 0).sum(axis=0, dtype=np.int64)
@@ -204,8 +205,8 @@ class KeywordPart:
         row_of = np.repeat(np.arange(len(documents)), lengths.sum(axis=1))
         field_of = np.repeat(np.tile(np.arange(len(FIELDS)), len(documents)), lengths.ravel())
         lengths[:, _REQUESTS] = _length_of_one(lengths[:, _REQUESTS], documents)
-        distinct = np.unique(row_of * len(lexicon.surfaces) + surfaces)
-        surface_rows, surface_ids = np.divmod(distinct, max(1, len(lexicon.surfaces)))
+        held = distinct(row_of * len(lexicon.surfaces) + surfaces)
+        surface_rows, surface_ids = np.divmod(held, max(1, len(lexicon.surfaces)))
         terms = lexicon.terms_of(surfaces)
         keys, counts = _count_by_field(terms * max(1, len(documents)) + row_of, field_of)
         return cls._from_sorted(keys, counts, lengths, _offsets(surface_rows, len(documents)), surface_ids)
@@ -372,7 +373,7 @@ def _count_by_field(keys: LongArray, fields: LongArray) -> tuple[LongArray, NDAr
     """Return the distinct *keys*, ascending, and how often each came with each field."""
     both, how_often = np.unique(keys * len(FIELDS) + fields, return_counts=True)
     key_of, field_of = np.divmod(both, len(FIELDS))
-    distinct, place = np.unique(key_of, return_inverse=True)
-    counts = np.zeros((len(distinct), len(FIELDS)), np.uint8)
+    found, place = np.unique(key_of, return_inverse=True)
+    counts = np.zeros((len(found), len(FIELDS)), np.uint8)
     counts[place, field_of] = np.minimum(how_often, 255)
-    return distinct, counts
+    return found, counts

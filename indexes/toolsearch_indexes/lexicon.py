@@ -30,7 +30,7 @@ class Lexicon:
     """Terms and surfaces by number; each surface has the one term that it is stemmed to."""
 
     def __init__(self) -> None:
-        self._word_ids: dict[tuple[str, bool], tuple[int, ...]] = {}
+        self._word_ids: dict[bool, dict[str, tuple[int, ...]]] = {True: {}, False: {}}  # with stop words, and without
         self._typos: dict[str, tuple[int, list[tuple[int, str, int]]]] = {}  # with the number of surfaces at that time
         self._take(WordList(), WordList(), array("i"))
 
@@ -45,12 +45,12 @@ class Lexicon:
     def encode(self, text: str, *, keep_stop_words: bool = False) -> list[int]:
         """Return the surface numbers of *text* in order, numbering new ones. For the writer only."""
         found: list[int] = []
-        known = self._word_ids
+        known = self._word_ids[keep_stop_words]
         for word in words(text):
-            ids = known.get((word, keep_stop_words))
+            ids = known.get(word)
             if ids is None:
-                ids = tuple(self._add(s) for s in surfaces(word) if keep_stop_words or s not in STOP_WORDS)
-                known[word, keep_stop_words] = ids
+                ids = tuple([self._add(s) for s in surfaces(word) if keep_stop_words or s not in STOP_WORDS])
+                known[word] = ids
             found += ids
         return found
 
@@ -71,7 +71,8 @@ class Lexicon:
 
     def forget_words(self) -> None:
         """Drop the memory of raw words, which only makes a large build fast."""
-        self._word_ids.clear()
+        for known in self._word_ids.values():
+            known.clear()
 
     def near(self, surface: str, is_in_use: Callable[[int], bool], *, limit: int) -> list[tuple[int, int]]:
         """Return (surface number, edit distance) of the closest surfaces in use, all at the same smallest distance.

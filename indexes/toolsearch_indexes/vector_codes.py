@@ -32,7 +32,7 @@ _NORMAL_LEVELS = {  # the best for a normal distribution, on either side of 0; S
     4: (0.1284, 0.3881, 0.6568, 0.9424, 1.256, 1.618, 2.069, 2.733),
 }
 _ROUNDS = {2: 8, 4: 4}  # of fitting the levels to the vectors; more change the errors by less than 1 %
-_FITTED_TO = {2: 8_192, 4: 2_048}  # rows, evenly spread
+_FITTED_TO = {2: 8_192, 4: 1_024}  # rows, evenly spread
 _BLOCK = 16_384  # rows that are encoded at a time
 
 
