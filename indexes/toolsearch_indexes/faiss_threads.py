@@ -7,14 +7,14 @@ there. A server's concurrency comes from the threads that search.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import faiss
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> Generator[None]:
     """What faiss does within starts no thread, and wakes none.
 
     OpenMP keeps the number of threads for each thread of a program by itself. So other threads notice nothing of this,
