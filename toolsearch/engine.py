@@ -9,20 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Self, TypedDict, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
 from toolsearch.access.principals import LOCAL, Principal, require_principal
 from toolsearch.access.reach import EVERY_TOOL, Reach
 from toolsearch.calling.manager import ToolCallingManager
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.generation import Generation
-from toolsearch.catalog.index_keeper import IndexKeeper
-from toolsearch.catalog.index_opening import IndexOpener, own_cache
-from toolsearch.catalog.indexing import CatalogIndex
-from toolsearch.catalog.request_sources import request_source
 from toolsearch.catalog.taking import ToolLike
-from toolsearch.catalog.warm_start import IndexDirectory
 from toolsearch.discovery.discovered import Budget
 from toolsearch.discovery.search_arguments import DEFAULT_LIMIT
 from toolsearch.discovery.shown import ShownDefinitions
@@ -44,15 +38,17 @@ from toolsearch.tools.definition import ToolReference, ToolSearchResponse
 from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import RevealSetting
 from toolsearch.wire.formats import RenderedTools
-from toolsearch_indexes.encoders.opening import AUTO
-from toolsearch_indexes.encoders.protocol import Encoder
-from toolsearch_indexes.explanation import Explanation
-from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.query_forms import require_limit, require_text
-from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.strategies import RANKINGS, Ranking, Strategy
-from toolsearch_indexes.tool_index import ExplainsSearches, ToolIndex
-from toolsearch_indexes.vector_cache import VectorCache
+
+if TYPE_CHECKING:  # an engine loads what indexes, and numpy with it, as it is made: many an import makes none
+    from toolsearch.catalog.generation import Generation
+    from toolsearch.catalog.index_keeper import IndexKeeper
+    from toolsearch_indexes.encoders.protocol import Encoder
+    from toolsearch_indexes.explanation import Explanation
+    from toolsearch_indexes.reader import Reader
+    from toolsearch_indexes.tool_index import ToolIndex
+    from toolsearch_indexes.vector_cache import VectorCache
 
 logger = logging.getLogger(__name__)
 
@@ -111,8 +107,8 @@ class ToolSearch:
         catalog: Catalog | Iterable[ToolLike],
         *,
         strategy: Strategy = "auto",
-        encoder: Encoder | str | Path | None = AUTO,
-        reader: Reader | str | Path | None = AUTO,
+        encoder: Encoder | str | Path | None = "auto",
+        reader: Reader | str | Path | None = "auto",
         index_dir: str | Path | None = None,
         sessions: SessionStore | None = None,
         options: SessionOptions | None = None,
@@ -127,13 +123,19 @@ class ToolSearch:
         requests_files: Iterable[str | Path] = (),
         _keeper: IndexKeeper | None = None,  # for the service, which keeps indexes beside its store
     ) -> None:
+        from toolsearch.catalog.generation import Generation
+        from toolsearch.catalog.index_opening import IndexOpener, own_cache
+        from toolsearch.catalog.indexing import CatalogIndex
+        from toolsearch.catalog.request_sources import request_source
+        from toolsearch.catalog.warm_start import IndexDirectory
+
         strategy = read_strategy(strategy)
         if strategy in ("hybrid", "semantic") and encoder is None:
             raise BadSettingError(f"the strategy {strategy!r} needs an encoder: give one as encoder=, or use 'auto'")
         if index is not None:
             _require_usable(index, strategy, index_dir=index_dir, usage=usage)
         stored = catalog if isinstance(catalog, Generation) else None
-        self.catalog = _catalog_of(catalog)
+        self.catalog = _catalog_of(catalog if stored is None else stored.catalog())
         self._owns_catalog = self.catalog is not catalog
         self.options = options or SessionOptions()
         self.telemetry = telemetry or Telemetry()
@@ -167,6 +169,8 @@ class ToolSearch:
         *options* are those of the constructor. If no encoder is given, the one that the index was made with is used;
         so it is with *requests* and *requests_files*. Raises IndexStoreError if there is no usable index.
         """
+        from toolsearch.catalog.warm_start import IndexDirectory
+
         stored = IndexDirectory(Path(index_dir)).read()
         if options.get("encoder") is None:
             options["encoder"] = stored.encoder_spec
@@ -231,6 +235,9 @@ class ToolSearch:
         What *principal* may not reach is explained as a tool that does not exist. Raises what `search` raises, and
         BadSettingError if an index of your own has no method `explain`.
         """
+        from toolsearch_indexes.explanation import Explanation
+        from toolsearch_indexes.tool_index import ExplainsSearches
+
         require_text(query, "the query")
         require_text(tool, "the name of a tool")
         index = self.index
@@ -340,6 +347,8 @@ class ToolSearch:
 
     def save(self) -> None:
         """Write catalog and index to the index directory. Raises IndexStoreError, or BadSettingError without one."""
+        from toolsearch_indexes.index import ToolSearchIndex
+
         keeper, index = self._opener.keeper, self.index
         if keeper is None or not isinstance(index, ToolSearchIndex):
             raise BadSettingError("there is nowhere to save: give the engine an index_dir")
@@ -419,10 +428,8 @@ class ToolSearch:
             self.notes.append(note)
 
 
-def _catalog_of(given: Catalog | Iterable[ToolLike] | Generation) -> Catalog:
-    if isinstance(given, Catalog):
-        return given
-    return given.catalog() if isinstance(given, Generation) else Catalog(given)
+def _catalog_of(given: Catalog | Iterable[ToolLike]) -> Catalog:
+    return given if isinstance(given, Catalog) else Catalog(given)
 
 
 def _require_usable(index: ToolIndex, strategy: str, *, index_dir: object, usage: UsageLog | None) -> None:

@@ -25,6 +25,14 @@ def test_the_import_is_light(module: str, run_python: Callable[..., Ran]) -> Non
     assert sorted(set(HEAVY).intersection(loaded)) == []
 
 
+def test_importing_the_engine_loads_nothing_that_only_an_engine_which_is_made_needs(
+    run_python: Callable[..., Ran],
+) -> None:
+    loaded = run_python("-c", "import sys; from toolsearch import ToolSearch; print(*sorted(sys.modules))").out.split()
+
+    assert sorted({*HEAVY, "rapidfuzz"}.intersection(loaded)) == ["pydantic", "re2"]
+
+
 def test_the_public_surface_is_sorted_and_importable() -> None:
     assert toolsearch.__all__ == sorted(toolsearch.__all__)
     assert [name for name in toolsearch.__all__ if getattr(toolsearch, name, None) is None] == []

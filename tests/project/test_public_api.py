@@ -109,7 +109,7 @@ def hints_of(thing: Any) -> dict[str, Any]:
         if each.__module__.startswith(OURS):
             module = sys.modules[each.__module__]
             named |= {**vars(module), **for_type_checkers(module)}
-    return typing.get_type_hints(thing, named)
+    return typing.get_type_hints(thing, named, named)  # twice: a TypedDict evaluates its own in its module
 
 
 @cache

@@ -5,13 +5,15 @@ So nothing that a user typed is stored or shown as it was typed, and of a secret
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from toolsearch_indexes.analysis import terms
 from toolsearch_indexes.errors import BadQueryError
-from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.query_forms import Words, read_form
-from toolsearch_indexes.tool_index import ToolIndex
+
+if TYPE_CHECKING:
+    from toolsearch_indexes.index import ToolSearchIndex
+    from toolsearch_indexes.tool_index import ToolIndex
 
 Terms: TypeAlias = frozenset[str]
 
@@ -28,6 +30,8 @@ class Vocabulary(Protocol):
 
 def vocabulary_of(index: ToolIndex) -> Vocabulary:
     """Return the words of *index*; of an index that is not the built-in one they are not known."""
+    from toolsearch_indexes.index import ToolSearchIndex
+
     return IndexVocabulary(index) if isinstance(index, ToolSearchIndex) else _NoWords()
 
 
