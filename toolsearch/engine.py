@@ -42,7 +42,6 @@ from toolsearch_indexes.query_forms import require_limit, require_text
 from toolsearch_indexes.strategies import RANKINGS, Ranking, Strategy
 
 if TYPE_CHECKING:  # an engine loads what indexes, and numpy with it, as it is made: many an import makes none
-    from toolsearch.catalog.generation import Generation
     from toolsearch.catalog.index_keeper import IndexKeeper
     from toolsearch_indexes.encoders.protocol import Encoder
     from toolsearch_indexes.explanation import Explanation

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from toolsearch.cli.app import app
+from toolsearch.cli.app import command_line
 from toolsearch.cli.exits import ExitCode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
@@ -17,7 +17,7 @@ SAME_AS_EVALUATE = "bench quality"
 
 
 def commands(group: Any = None, *path: str) -> Iterator[tuple[str, Any]]:
-    for name, command in (group or typer.main.get_command(app)).commands.items():
+    for name, command in (group or typer.main.get_command(command_line())).commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, *path, name)
         else:

@@ -20,7 +20,7 @@ from typing import Any
 
 import toolsearch
 from toolsearch.cli import main
-from toolsearch.cli.app import app
+from toolsearch.cli.app import command_line
 
 _PROGRAM = "toolsearch"
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # none of a library's threads outlives a fork
@@ -55,7 +55,7 @@ def page_runner(environment: Mapping[str, str]) -> Iterator[Pages]:
 def _serve() -> None:
     for name in toolsearch.__all__:
         getattr(toolsearch, name)
-    assert app
+    command_line()  # loads every command
     toolsearch.default_counter().count("")  # reads its table
     for line in sys.stdin:
         child = os.fork()

@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _start(arguments: Sequence[str]) -> None:
-    """Open the gateway's door, then import every command. Until that is done, Ctrl-C ends the process in silence."""
+    """Open the gateway's door, then import what *arguments* need. Until then, Ctrl-C ends the process in silence."""
     import signal
 
     is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # jobs in the background may ignore it
@@ -37,6 +37,9 @@ def _start(arguments: Sequence[str]) -> None:
     from toolsearch.cli.gateway_door import open_for
 
     open_for(arguments)
+    from toolsearch.cli.app import command_line
+
+    command_line(arguments)
     importlib.import_module("toolsearch.cli.running")
     gc.set_threshold(50_000)  # what is made at the start stays; looking through it takes 6 % of the time
     if is_ours:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shlex
@@ -12,37 +11,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
 FORMAT: Final = 1  # of every record that a command prints; keys are added, never renamed, or this counts up
-_WIDTH = 110  # columns, where there is no terminal that has a width of its own
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> NoReturn:
-        raise BrokenPipeError(errno.EPIPE, "nobody reads the output")  # typer ends the command for it, as for any
-
-
 def stdout() -> Console:
-    return _console(is_stderr=False)
+    from toolsearch.cli.console import console
+
+    return console(is_stderr=False)
 
 
 def stderr() -> Console:
-    return _console(is_stderr=True)
+    from toolsearch.cli.console import console
 
-
-def _console(*, is_stderr: bool) -> Console:
-    console = _Console(stderr=is_stderr, highlight=False, markup=False, emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _WIDTH
-    return console
+    return console(is_stderr=True)
 
 
 def escape_what_cannot_be_written() -> None:
@@ -111,6 +101,8 @@ def be_quiet(*, wanted: bool = True) -> None:
 def tell(message: str) -> None:
     """Say on stderr what is no result and no warning."""
     if not _quiet.get():
+        from rich.text import Text
+
         stderr().print(Text(legible(message)), soft_wrap=True)
 
 
@@ -132,17 +124,24 @@ def legible(text: str) -> str:
 
 def print_diff(rows: Iterable[str]) -> None:
     """Print the lines of a unified diff of JSON in ASCII, in which nothing is hidden."""
+    from rich.text import Text
+
     for row in rows:
         stdout().print(Text(row, style=_DIFF_STYLES.get(row[:1], "")))
 
 
 def line(text: str, style: str = "") -> Text:
     """Foreign text for a table: on one line, and never read as markup."""
+    from rich.text import Text
+
     return Text(" ".join(legible(text).split()), style=style)
 
 
 def table(title: str, columns: Sequence[str], *, numbers: Sequence[str] = (), flexible: str = "") -> Table:
     """A table of *columns*, those of *numbers* aligned right; where room is short, *flexible* is wrapped first."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     made = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD)
     for column in columns:
         if column in numbers:

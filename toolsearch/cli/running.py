@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from typer.exceptions import TyperException
 
-from toolsearch.cli.app import app
+from toolsearch.cli.app import command_line
 from toolsearch.cli.exits import ExitCode, exit_code_of
 from toolsearch.cli.logs import logs_on_stderr
 from toolsearch.cli.output import be_quiet, escape_what_cannot_be_written, print_error
@@ -51,6 +51,7 @@ def _run(arguments: Sequence[str]) -> ExitCode:
         sys.path.append("")  # so that a module in the working directory can be a source, as under python -m
     with logs_on_stderr():
         # Not standalone, or usage errors would be printed in typer's way and end the process from inside.
+        app = command_line(arguments)
         return ExitCode(app(list(arguments), prog_name="toolsearch", standalone_mode=False) or ExitCode.OK)
 
 

@@ -483,6 +483,25 @@ def test_help_names_the_commands_and_exit_codes_and_loads_nothing_heavy(run_pyth
     assert heavy.intersection(modules.split()) == set()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "commands"),
+    [
+        (["--version"], set()),
+        (["-q", "tokens", "--help"], {"tokens"}),
+        (["help", "show"], {"show"}),
+        (["--help", "show"], {"demo", "show", "tokens", "gateway", "serve"}),
+        (["tokns"], {"demo", "show", "tokens", "gateway", "serve"}),
+    ],
+)
+def test_a_command_line_imports_the_command_that_it_names_and_all_where_it_names_none(run_python, arguments, commands):
+    program = f"import sys; from toolsearch.cli import main; main({arguments!r}); print('MODULES', *sys.modules)"
+    modules = set(run_python("-c", program).out.partition("MODULES ")[2].split())
+
+    asked = {each for each in ("demo", "show", "tokens", "gateway", "serve") if f"toolsearch.cli.{each}" in modules}
+    assert asked == commands
+    assert arguments != ["--version"] or "rich" not in modules
+
+
 def test_no_command_is_answered_with_help_and_the_version_is_told(run):
     assert run("--version").out.startswith("toolsearch")
     assert run("--version").code == 0

@@ -30,7 +30,7 @@ from textwrap import indent
 import pytest
 
 from tests.kit.page_runner import Pages, page_runner
-from toolsearch.cli.app import app
+from toolsearch.cli.app import command_line
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -189,7 +189,7 @@ def test_excerpts_are_what_the_examples_say(blocks):
 
 def test_every_command_is_told_of():
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    commands = {command.callback.__name__ for command in app.registered_commands}
+    commands = {command.callback.__name__ for command in command_line().registered_commands}
 
     assert {name for name in commands if f"toolsearch {name}" not in pages} == set()
 
