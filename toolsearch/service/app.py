@@ -78,10 +78,10 @@ def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = No
     use_document(app)
     app.state.service = service
     add_problem_handlers(app)
+    app.router.routes.append(Route(mcp_path("{session}"), service.mcp))  # before those that it would be compared with
     for router in _ROUTERS:
         app.include_router(router, prefix="/v1")
     app.include_router(operations.router)
-    app.router.routes.append(Route(mcp_path("{session}"), service.mcp))
     add_pages(app)
     return app
 

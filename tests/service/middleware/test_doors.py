@@ -210,6 +210,7 @@ async def test_json_is_limited_in_depth_and_is_utf_8(kit: ServiceKit) -> None:
 )
 def test_the_depth_of_json_leaves_out_brackets_within_text(body: bytes, depth: int) -> None:
     assert depth_of(body) == depth
+    assert depth_of(b"[]" * 1_000 + body) == max(depth, 1)
 
 
 @pytest.mark.parametrize(
