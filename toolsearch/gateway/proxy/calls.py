@@ -120,6 +120,9 @@ class CallProxy:
         safety class, or take other arguments.
         """
         tool = admitted.tool
+        now = self._resolve(caller, inner, admitted.call.name)
+        if now is tool:
+            return
         now = self._admitted(caller, replace(admitted.call, arguments=admitted.arguments), inner).tool
         if now.remote_name != tool.remote_name:
             raise UnknownToolError(tool.name)
