@@ -123,5 +123,5 @@ def test_the_command_line_shows_what_the_reader_said(capsys: pytest.CaptureFixtu
 def test_the_playground_shows_what_the_reader_said(reader: Reader | None, is_told: bool) -> None:
     frame = pytest.importorskip("toolsearch.service.pages.frame", reason="the service extra is not installed")
     explained = ToolSearch(catalog(), reader=reader).explain("send to somebody", "send_money")
-    shown = frame._TEMPLATES.get_template("parts.html").module.explanation(explained)
+    shown = frame.ENVIRONMENT.get_template("parts.html").module.explanation(explained)
     assert ("Read beside the request" in shown) is is_told

@@ -106,7 +106,7 @@ def test_tags_and_category_become_tags() -> None:
         ("a.jsonl", "{\n{", "line 1"),
         ("a.json", '{"what": 1}', "no listing"),
         ("a.json", "[" * 200_000, "nested"),
-        ("a.yaml", "[" * 200_000, "nested"),
+        ("a.yaml", "[" * 200_000, "nest"),  # PyYAML 6.0.4 says it before Python does
         ("a.yaml", "a: &a [*a]", "stands for nothing"),
     ],
 )

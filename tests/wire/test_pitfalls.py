@@ -328,7 +328,7 @@ async def test_results_come_first_whatever_was_said_meanwhile(api: LoopbackApi, 
 
 # UKGovernmentBEIS/inspect_ai#4095, maximhq/bifrost#3878: refused in the midst, or moved to the front.
 # maximhq/bifrost#6245: refused where there are several at the front. farion1231/cc-switch#7252: costs DeepSeek's cache.
-@pytest.mark.parametrize("make", [claude("claude-opus-4-5"), claude("claude-opus-5", None), chat("deepseek-v4", None)])
+@pytest.mark.parametrize("make", [claude("claude-opus-4-6"), claude("claude-opus-5", None), chat("deepseek-v4", None)])
 async def test_system_messages_are_one_at_the_front_and_later_ones_are_the_users(
     api: LoopbackApi, make: MakeModel
 ) -> None:
