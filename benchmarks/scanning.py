@@ -1,10 +1,11 @@
-"""How many texts of attackers does the scan hold, and how many harmless ones? 1,320 texts in 20 languages
+"""How many texts of attackers does the scan hold, and how many harmless ones? 880 texts in 20 languages
 
-    python -m benchmarks.scanning [--hands a,b] [--json FILE]
+    python -m benchmarks.scanning [--hands c,d] [--json FILE]
 
-Each file of ``scan_texts`` was written by a hand of its own, which knew neither the scan's rules nor the other files.
-Half of its texts are poisoned, by twelve techniques; of the harmless ones more than half sound dangerous and describe
-no more than what their tool does. The scan may be mended by hands a and b. Hand c is for the report alone.
+Each file of ``scan_texts`` was written by a hand of its own, which knew neither the scan nor other texts. Half of its
+texts are poisoned, by twelve techniques; of the harmless ones more than half sound dangerous and describe no more than
+what their tool does. These hands are for the report alone: the scan has learnt from the hands in
+``indexes/training/data/scan_texts``, and nothing was chosen by what it finds here.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from toolsearch.scanning.rules import findings_in
 from toolsearch.scanning.texts import Text
 
 TEXTS: Final = ROOT / "benchmarks" / "scan_texts"
-HANDS: Final = ("a", "b", "c")
+HANDS: Final = ("c", "d")
 POISONED: Final = "poisoned"
 
 
@@ -44,7 +45,7 @@ def samples(hand: str) -> list[Sample]:
 
 
 def is_held(sample: Sample) -> bool:
-    return any(True for _ in findings_in(Text("description", sample.text)))
+    return any(True for _ in findings_in([Text("description", sample.text)]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

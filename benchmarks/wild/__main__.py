@@ -14,13 +14,12 @@ import benchmarks.wild as described
 from benchmarks.choosing import named
 from benchmarks.environments import NotInstalledError
 from benchmarks.figure_tables import print_table
-from benchmarks.results import ROOT, write_figures
-from benchmarks.wild.installing import command_of, path_of
+from benchmarks.results import write_figures
+from benchmarks.wild.installing import PLACE, command_of, path_of
 from benchmarks.wild.lists import LISTS, UNSEEN, Wild, WildDocument, listed
 from benchmarks.wild.measuring import Outcome, installed_outcome
 from toolsearch.wire.formats import TOOL_FORMATS
 
-_PLACE: Final = ROOT / "benchmarks" / ".cache" / "wild"
 _AT_A_TIME: Final = 4  # packages that are installed side by side
 _COLUMNS: Final = (
     *("", "tools", "refused", "cut names"),
@@ -128,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--lists", default="servers,documents", help=f"by comma, out of: {', '.join(LISTS)}")
     parser.add_argument("--only", default="", help="some of their servers or documents, by comma")
-    parser.add_argument("--place", type=Path, default=_PLACE, metavar="FOLDER", help="where packages are installed")
+    parser.add_argument("--place", type=Path, default=PLACE, metavar="FOLDER", help="where packages are installed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     return parser
 

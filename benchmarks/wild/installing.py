@@ -11,8 +11,10 @@ from typing import Any, Final
 from filelock import FileLock
 
 from benchmarks.environments import Environment, NotInstalledError, python_in
+from benchmarks.results import ROOT
 from benchmarks.wild.lists import Package, WildDocument, WildServer
 
+PLACE: Final = ROOT / "benchmarks" / ".cache" / "wild"
 _DONE: Final = "installed.txt"
 _ENTRY_POINTS: Final = (
     "import sys, importlib.metadata as m;"

@@ -66,7 +66,7 @@ def installed_outcome(wild: Wild, place: Path) -> Outcome:
     """Install *wild* in the folder *place* if it is not there, load its tools, and end it again."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
-            source = _source(wild, place, Path(folder))
+            source = open_wild(wild, place, Path(folder))
         except (NotInstalledError, ToolSearchError) as error:
             return Outcome(wild.name, failed=str(error))
         return outcome_of(wild.name, source)
@@ -87,7 +87,11 @@ def outcome_of(name: str, source: Source) -> Outcome:
     return outcome
 
 
-def _source(wild: Wild, place: Path, folder: Path) -> Source:
+def open_wild(wild: Wild, place: Path, folder: Path) -> Source:
+    """What loads the tools of *wild*, installed in *place* if it is not there; it runs in *folder*.
+
+    Raises NotInstalledError and ToolSearchError.
+    """
     if isinstance(wild, WildDocument):
         return open_source(str(path_of(wild, place)))
     command, *arguments = command_of(wild, place)

@@ -39,7 +39,7 @@ def test_a_harmless_definition_passes(entry):
 
 def test_wordings_that_the_rules_were_not_made_for_are_mostly_found():
     assert recall(UNSEEN) >= 0.95  # learnt from since; .10 at first sight
-    assert recall(UNSEEN_TOO) == 0.8  # at first sight
+    assert recall(UNSEEN_TOO) >= 0.85  # .80 by phrases alone, at first sight
 
 
 @pytest.mark.parametrize("language", foreign_tools.POISONED)

@@ -65,7 +65,7 @@ def test_a_suspicious_definition_waits_with_its_reasons_and_stays_once_approved(
     verdict = judge(gate, POISON)
 
     assert (verdict.admitted, why(verdict)) == ((), [ReviewReason.SUSPICIOUS])
-    assert verdict.held[0].findings[0].rule == "instructions"
+    assert verdict.held[0].findings[0].rule == "overrides-instructions"
     assert PinStore.of(config(tmp_path)).approve("sums", "add", verdict.held[0].pin, "ann")
     assert judge(gate, POISON) == judge(make_gate(config(tmp_path)), POISON)
     assert judge(gate, POISON).held == judge(gate, POISON).warnings == ()
@@ -300,7 +300,9 @@ async def test_requests_are_looked_up_only_for_what_was_admitted(tmp_path, is_ow
 async def test_what_is_held_is_logged_with_its_reasons(tmp_path, caplog):
     await Registry(Catalog(), make_gate(config(tmp_path)), Reach()).publish(Listing("sums", (listed(POISON),)))
 
-    assert caplog.messages == ["sums__add is held until it is approved: suspicious, instructions in description"]
+    assert caplog.messages == [
+        "sums__add is held until it is approved: suspicious, overrides-instructions in description"
+    ]
 
 
 async def test_what_is_warned_of_is_in_the_registry_for_people_to_see(tmp_path):

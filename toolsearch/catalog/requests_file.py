@@ -38,6 +38,7 @@ from toolsearch.tools.naming import own_name
 
 _MAX_BYTES = 64_000_000
 _MAX_SHOWN = 60  # characters of a bad value in a message
+_MARGIN: Final = 3.0  # log odds: a request tells somebody what to do, and is shown to no model
 _REQUIRED: Final = ("server", "name", "definition", "words", "requests")
 _KNOWN: Final = (*_REQUIRED, "model")
 _HASH = re.compile(r"[0-9a-f]{16}")
@@ -81,8 +82,8 @@ def packs_in(path: Path) -> RequestSource:
 
 
 def suspicion(request: str) -> Finding | None:
-    """The first thing that the gateway's rules have against a text that a model wrote."""
-    return next(findings_in(Text("requests", request)), None)
+    """The first thing that the gateway's scan has against a text that a model wrote."""
+    return next(findings_in([Text("requests", request)], margin=_MARGIN), None)
 
 
 def _bytes_of(path: Path) -> bytes:
@@ -107,6 +108,13 @@ def _parsed(content: bytes, name: str) -> tuple[PackedTool, ...]:
             before, _ = read.setdefault((tool.server, tool.name), (number, tool))
             if before != number:
                 raise RequestsFileError(f"{name}, line {number}: {tool.name!r} is in line {before}, too; keep one")
+    texts = [
+        Text(f"{name}, line {line}: request {number}", request)
+        for line, tool in read.values()
+        for number, request in enumerate(tool.requests, 1)
+    ]
+    for found in findings_in(texts, margin=_MARGIN):
+        raise RequestsFileError(f"{found.place} {_told(found)}")
     return tuple(tool for _, tool in read.values())
 
 
@@ -155,7 +163,7 @@ def _fault_of_requests(given: Json) -> str:
     if len(given) > MAX_REQUESTS:
         return f"it has {len(given)} requests; a tool has at most {MAX_REQUESTS}"
     for number, text in enumerate(given, 1):
-        fault = fault_of_request(text)
+        fault = _fault_of_form(text)
         if fault:
             return f"request {number} {fault}"
     return ""
@@ -163,12 +171,20 @@ def _fault_of_requests(given: Json) -> str:
 
 def fault_of_request(text: str) -> str:
     """Why *text* cannot be a request, or ""."""
+    found = None if (fault := _fault_of_form(text)) else suspicion(text)
+    return _told(found) if found else fault
+
+
+def _fault_of_form(text: str) -> str:
     if len(text) > MAX_CHARACTERS:
         return f"has {len(text):,} characters; at most {MAX_CHARACTERS} are taken"
     if not text.isprintable() or not text.strip():
         return f"is no printable line: {_shown(text)}"
-    found = suspicion(text)
-    return f"reads like an instruction to a model ({found.rule}): {found.evidence!r}" if found else ""
+    return ""
+
+
+def _told(found: Finding) -> str:
+    return f"reads like an instruction to a model ({found.rule}): {found.evidence!r}"
 
 
 def _line_of(tool: PackedTool) -> str:

@@ -1,8 +1,7 @@
-"""Findings about words: what a definition says to the model beyond what its tool does, such as orders, secrecy, and
-requests for data.
+"""Findings about the phrases that everybody knows: orders to a model, secrecy, and requests for data, word for word.
 
 The phrases are in ``phrases.toml``, those of other languages in ``languages.toml``. `tests/gateway/test_scan.py`
-measures how many attacks they find, and how many harmless texts they find by mistake.
+measures how many of such attacks they find. For all other wordings there is the classifier in `steering`.
 """
 
 from __future__ import annotations
@@ -11,17 +10,20 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 import re2 as untyped_re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
 
 from toolsearch.scanning.findings import Finding
-from toolsearch.scanning.texts import Text, evidence
+from toolsearch.scanning.texts import Text, evidence, sentences_of
 from toolsearch.wire.mcp.definitions import NAME_PLACES
 
 _re2: Any = untyped_re2
 _BEFORE = 16  # bytes of context before a phrase
-_NOT_IN_NAMES = "exfiltration"  # `read_private_key` says what the tool is for, and what becomes of the key is not said
+_NOT_IN_NAMES = (
+    "sends-data-away"  # `read_private_key` says what the tool is for, and what becomes of the key is not said
+)
 _LETTERS_APART = _re2.compile(rb"(?:\b[a-z]\b\W+){7}\b[a-z]\b")  # so many in a row; "a, b, c, d" is a list of choices
 _DIGIT_IN_WORD = _re2.compile(rb"[a-z][013457@$!]|[013457@$!][a-z]")
 _RARE = (  # every pattern needs one of these ideas, and harmless English texts hardly ever have one
@@ -29,10 +31,11 @@ _RARE = (  # every pattern needs one of these ideas, and harmless English texts 
 )
 
 
-def steering_words(text: Text) -> Iterator[Finding]:
-    """The first phrase of each kind that is meant for the model and not about the tool."""
+def known_phrases(text: Text) -> Iterator[Finding]:
+    """The first phrase of each kind that is meant for the model and not about the tool, within one sentence."""
     found: dict[str, Finding] = {}
-    for reading, expressions in _readings(text):
+    sentences = (Text(text.place, sentence) for sentence in sentences_of(text.value))
+    for reading, expressions in chain.from_iterable(map(_readings, sentences)):
         for rule, expression in expressions.items():
             if rule in found or (rule == _NOT_IN_NAMES and text.place in NAME_PLACES):
                 continue

@@ -31,6 +31,10 @@ _MAY_HIDE: Final = re.compile(r"[^\n\r\t -~]")
 _AS_PICTURE: Final = "\ufe0f"
 _JOINS_PICTURES: Final = "\u200d"
 _LAST_LATIN: Final = "\u024f"
+_ENDS: Final = re.compile(  # also those of Hindi, Chinese and Japanese
+    r"(?<=[.!?\u0964])\s+|(?<=[\u3002\uff01\uff1f])|\n+|;\s+"
+)
+_SHORTEST: Final = 3  # characters of a sentence that says something
 _DIGITS_FOR_LETTERS: Final = "013457@$!"
 _STANDS_FOR: Final = str.maketrans(_DIGITS_FOR_LETTERS, "oieastasi")
 
@@ -65,7 +69,12 @@ class Text:
     @cached_property
     def spelt(self) -> str:
         """The folded text with digits and signs read as the letters that they stand for within words: ``1gn0re``."""
-        return " ".join(map(_as_letters, self.folded.split()))
+        return as_spelt(self.folded)
+
+
+def sentences_of(text: str) -> list[str]:
+    """*text* cut behind full stops, semicolons and lines. What is too short to say anything is left out."""
+    return [part for each in _ENDS.split(text) if len(part := each.strip()) >= _SHORTEST]
 
 
 def fold(text: str) -> str:
@@ -84,6 +93,11 @@ def _visible(text: str) -> str:
 
 def _is_accent(character: str) -> bool:
     return "\u0300" <= character <= "\u036f"
+
+
+def as_spelt(folded: str) -> str:
+    """*folded* with digits and signs read as the letters that they stand for within words: ``1gn0re``."""
+    return " ".join(map(_as_letters, folded.split()))
 
 
 def _as_letters(word: str) -> str:

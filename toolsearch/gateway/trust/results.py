@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from toolsearch.scanning.rules_words import steering_words
+from toolsearch.scanning.rules import steering_in
 from toolsearch.scanning.texts import Text, texts_of
 from toolsearch.tools.blocks import BLOB, DATA
 from toolsearch.wire.mcp.envelope import with_meta
@@ -36,7 +36,7 @@ async def marked(server: str, method: str, result: Mapping[str, Any]) -> Mapping
 
 
 def _rules(texts: list[Text]) -> list[str]:
-    return sorted({finding.rule for text in texts for finding in steering_words(text)})
+    return sorted({finding.rule for found in steering_in(texts) for finding in found})
 
 
 def _texts(result: Mapping[str, Any]) -> Iterator[Text]:

@@ -50,7 +50,7 @@ class Scanner:
 
 def scan_entry(entry: JsonObject) -> list[Finding]:
     """What the definition says by itself."""
-    return _told(finding for text in texts_of(entry) for finding in findings_in(text))
+    return _told(findings_in(texts_of(entry)))
 
 
 def scan_names(entry: Entry, coined: frozenset[str], neighbours: Neighbours) -> list[Finding]:

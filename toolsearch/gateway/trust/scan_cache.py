@@ -73,6 +73,6 @@ def rules_version() -> str:
     digest = hashlib.sha256(unicodedata.unidata_version.encode())
     for package in (scanning, trust):
         for file in sorted(files(package).iterdir(), key=lambda each: each.name):
-            if file.name.endswith((".py", ".toml")):
+            if file.name.endswith((".py", ".toml", ".npz")):
                 digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -1,0 +1,117 @@
+"""What a text is made of for the classifier: runs of characters within words, and runs of words, each as a number.
+
+A sentence's features are the numbers themselves, out of 131,072, so that there is no vocabulary to ship: a hash of the
+characters. Training and scanning both call `features`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolsearch.scanning.texts import as_spelt, fold
+
+IntArray = NDArray[np.int64]
+
+BITS: Final = 17
+_LONGEST_RUN: Final = 5  # characters
+_MOST_WORDS: Final = 3  # in a row
+_WORDS_BEHIND: Final = 16  # so that no run of words has the number of a run of characters by its length
+_BASE: Final = 0x9E3779B97F4A7C15
+_INVERSE: Final = pow(_BASE, -1, 1 << 64)
+_MIX: Final = 0xD6E8FEB86659FD93
+_BY_LENGTH: Final = 0x51ED2701
+_SPACE: Final = ord(" ")
+_DIGITS: Final = re.compile(r"\d")
+_DIGIT_IN_WORD: Final = re.compile(r"[^\W\d_][013457@$!]|[013457@$!][^\W\d_]")
+_NO_GAP: Final = re.compile(r"(?<=[\u3040-\u30ff\u3400-\u9fff]) (?=[\u3040-\u30ff\u3400-\u9fff])")
+
+
+def plain(text: str) -> str:
+    """*text* folded; without spaces between Chinese or Japanese characters, where no words end."""
+    return _NO_GAP.sub("", fold(text))
+
+
+def readings(text: str) -> Iterator[str]:
+    """How *text* reads: plain, and where words have digits for letters, with these letters as well."""
+    folded = plain(text)
+    yield folded
+    if _DIGIT_IN_WORD.search(folded) and (spelt := as_spelt(folded)) != folded:
+        yield spelt
+
+
+def features(folded: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """The features of each of *folded*, texts that are plain: index of the text, number; each once, in ascending order.
+
+    The hash of characters i to j is a difference of prefix sums over powers of a base, divided by the power at i, all
+    modulo 2^64. So the runs of one length take a few operations over the whole array.
+    """
+    joined = "".join(f" {_DIGITS.sub('0', text)} " for text in folded)
+    letters = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
+    owners = np.repeat(np.arange(len(folded)), [len(text) + 2 for text in folded])
+    sums = np.zeros(len(letters) + 1, np.uint64)
+    np.cumsum((letters + np.uint64(1)) * _powers(_BASE, len(letters)), out=sums[1:])
+    divisors = _powers(_INVERSE, len(letters))
+    is_space = letters == _SPACE
+    runs = [_runs(sums, divisors, is_space, length) for length in range(1, _LONGEST_RUN + 1)]
+    numbered = [(owners[starts], numbers) for starts, numbers in runs]
+    numbered += _word_runs(joined, sums, divisors, is_space, owners)
+    return once(*map(np.concatenate, zip(*numbered, strict=True)))
+
+
+def once(owners: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """Each number of each owner once, in ascending order."""
+    both = np.unique((owners << BITS) | numbers)
+    return both >> BITS, both & ((1 << BITS) - 1)
+
+
+def _powers(base: int, count: int) -> NDArray[np.uint64]:
+    powers = np.full(max(count, 1), base, np.uint64)
+    powers[0] = 1
+    return np.multiply.accumulate(powers)[:count]
+
+
+def _runs(
+    sums: NDArray[np.uint64], divisors: NDArray[np.uint64], is_space: NDArray[np.bool_], length: int
+) -> tuple[IntArray, IntArray]:
+    """All runs of *length* characters that have a space at most at their ends: where each starts, and its number."""
+    starts = np.arange(max(len(is_space) - length + 1, 0))
+    if length == 1:
+        starts = starts[~is_space]
+    elif length == 2:
+        starts = starts[~(is_space[starts] & is_space[starts + 1])]
+    else:
+        spaces = np.concatenate([[0], np.cumsum(is_space)])
+        starts = starts[spaces[starts + length - 1] == spaces[starts + 1]]
+    return starts, _numbers((sums[starts + length] - sums[starts]) * divisors[starts], length)
+
+
+def _word_runs(
+    joined: str,
+    sums: NDArray[np.uint64],
+    divisors: NDArray[np.uint64],
+    is_space: NDArray[np.bool_],
+    owners: IntArray,
+) -> list[tuple[IntArray, IntArray]]:
+    """Runs of one to three words of one text. A sign that is no letter or digit is a word."""
+    is_letter = np.fromiter(map(str.isalnum, joined), np.bool_, len(joined))
+    goes_on = is_letter[1:] & is_letter[:-1]
+    starts = np.flatnonzero(~is_space & ~np.concatenate([[False], goes_on]))
+    ends = np.flatnonzero(~is_space & ~np.concatenate([goes_on, [False]])) + 1
+    words, owner = (sums[ends] - sums[starts]) * divisors[starts], owners[starts]
+    found: list[tuple[IntArray, IntArray]] = []
+    run = words
+    for count in range(1, _MOST_WORDS + 1):
+        if count > 1:
+            run = run[:-1] * np.uint64(_BASE) + words[count - 1 :]
+        is_within = owner[: len(run)] == owner[count - 1 :]
+        found.append((owner[: len(run)][is_within], _numbers(run[is_within], _WORDS_BEHIND + count)))
+    return found
+
+
+def _numbers(hashes: NDArray[np.uint64], length: int) -> IntArray:
+    return (((hashes ^ np.uint64(length * _BY_LENGTH)) * np.uint64(_MIX)) >> np.uint64(64 - BITS)).astype(np.int64)
