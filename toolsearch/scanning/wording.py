@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch.scanning.texts import as_spelt, fold
+from toolsearch_indexes.distinct import distinct
 
 IntArray = NDArray[np.int64]
 
@@ -65,7 +66,7 @@ def features(folded: Sequence[str]) -> tuple[IntArray, IntArray]:
 
 def once(owners: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
     """Each number of each owner once, in ascending order."""
-    both = np.unique((owners << BITS) | numbers)
+    both = distinct((owners << BITS) | numbers)
     return both >> BITS, both & ((1 << BITS) - 1)
 
 
