@@ -1,11 +1,11 @@
-"""Runs pytest, and once more, alone, what failed. What then passes is a flake, which tests/flakes.toml must name.
+"""Runs pytest, and once more, alone, what failed. What then passes is a flake, which is written into tests/flakes.toml.
 
     python .ci/suite.py CACHE TODAY [options of pytest]
 
 CACHE is a folder for pytest's cache, TODAY a date such as 2026-11-24. Of thousands of tests, many with real processes,
 one may lose a race against a busy machine; what is broken fails again. More than three failures are no flakes.
 
-Ends with pytest's status, and with 7 for a flake that the file does not name with this date and a cause.
+Ends with pytest's status, and with 7 for a flake that the file says is mended.
 """
 
 import datetime
@@ -17,7 +17,7 @@ from pathlib import Path
 
 FLAKES = Path("tests/flakes.toml")
 SOME_FAILED = 1  # pytest's status if tests failed and nothing worse happened
-UNNAMED_FLAKE = 7  # a status that neither pytest nor tests/conftest.py has
+NOT_MENDED = 7  # a status that neither pytest nor tests/conftest.py has
 MOST_RUN_AGAIN = 3
 
 
@@ -33,22 +33,29 @@ def main(cache: str, today: str, *options: str) -> int:
     again = pytest(*in_cache, "--last-failed", "--last-failed-no-failures", "none", "-n", "0")
     if again:
         return again
-    unnamed = unnamed_flakes(failed, datetime.date.fromisoformat(today))
-    for name in unnamed:
-        print(f"{name} passed alone. Look for the cause, and write what is missing of this into {FLAKES}:")
-        print(f"[[flake]]\ntest = {json.dumps(name)}\ndates = [{today}]\ncause = ", flush=True)
-    return UNNAMED_FLAKE if unnamed else 0
+    return write_down(failed, today)
 
 
 def pytest(*options: str) -> int:
     return subprocess.run([sys.executable, "-m", "pytest", *options], check=False).returncode
 
 
-def unnamed_flakes(failed: list[str], today: datetime.date) -> list[str]:
-    """Those of *failed* that the file does not name with the date and a cause, or that were thought to be mended."""
-    flakes = tomllib.loads(FLAKES.read_text("utf-8")).get("flake", [])
-    named = {each["test"] for each in flakes if today in each["dates"] and each["cause"] and not each.get("mended")}
-    return [name for name in failed if name not in named]
+def write_down(names: list[str], today: str) -> int:
+    """Put *today* into the entry of each flake, a new one where there is none. Return the status to end with."""
+    status = 0
+    for name in names:
+        text = FLAKES.read_text("utf-8")
+        known = {each["test"]: each for each in tomllib.loads(text).get("flake", [])}.get(name)
+        if known is None:
+            text += f'\n[[flake]]\ntest = {json.dumps(name)}\ndates = [{today}]\ncause = "not known yet"\n'
+        elif known.get("mended"):
+            status = NOT_MENDED
+        if known is not None and datetime.date.fromisoformat(today) not in known["dates"]:
+            before, entry, behind = text.partition(f"test = {json.dumps(name)}\n")
+            text = before + entry + behind.replace("]", f", {today}]", 1)
+        FLAKES.write_text(text, "utf-8")
+        print(f"{name} passed alone. It is in {FLAKES} now: look for the cause, and write it there.", flush=True)
+    return status
 
 
 if __name__ == "__main__":
