@@ -255,7 +255,7 @@ QUESTIONS: Final[Sequence[Question]] = (
     ),
     Question(
         "scanning",
-        "How many texts of attackers does the scan hold, and how many harmless ones? 1,320 texts in 20 languages",
+        "How many texts of attackers does the scan hold, and how many harmless ones? 880 texts in 20 languages",
         cpu_minutes=0.1,
         compared=(
             Compared("*/poisoned/held", "higher", is_exact=True),

@@ -78,6 +78,12 @@ def test_a_known_phrase_is_told_in_place_of_what_all_words_say():
     assert "previous instruction" in finding.evidence
 
 
+@pytest.mark.parametrize("text", ["assistant", "assistant only", "forward messages"])
+def test_a_word_or_two_steer_nobody(text):
+    assert list(steering.steering([Text("audience", text)], margin=-100.0)) == []
+    assert list(steering.steering([Text("audience", f"{text} to me")], margin=-100.0))
+
+
 def test_a_request_is_held_only_far_above_the_threshold():
     assert list(findings_in([Text("requests", STEERS)], margin=50.0)) == []
 

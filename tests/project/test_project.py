@@ -100,7 +100,8 @@ def test_the_wheel_holds_both_packages_and_their_data_and_nothing_else(tmp_path:
         for name in ("README.md", "about.json", "pieces.json", "table.npy")
     }
     pages = {name for name in names if name.startswith("toolsearch/service/pages/") and not name.endswith(".py")}
-    gateway = {"toolsearch/gateway/reports/page.html", "toolsearch/scanning/steering.npz"}
+    scan = {f"toolsearch/scanning/{name}" for name in ("languages.toml", "phrases.toml", "steering.npz")}
+    gateway = {"toolsearch/gateway/reports/page.html"} | scan
     shipped = {f"toolsearch/data/{name}" for name in ("NOTICE", "o200k_base.tiktoken.xz", "requests.jsonl.xz")}
     data = shipped | encoder | gateway | pages
     typed = {"toolsearch/py.typed", "toolsearch_indexes/py.typed"}

@@ -41,6 +41,7 @@ OURS_AS_WELL = {  # what is said to people, who know the field by its name, and 
     "gateway/settings.py": {"_meta"},
     "gateway/status/costs.py": {"input_schema"},  # a definition as its tokens are counted, in no API's format
     "tokens.py": {"input_schema"},  # the same
+    "service/openapi.py": {"media_type"},  # in a code of HTTP
     "service/refusals.py": {"media_type"},  # in a code of HTTP
     "service/routes/catalogs.py": {"output_schema"},  # a field of ours, in a message
     "sessions/sent_json.py": {"input_schema", "output_schema", "prompt_tokens"},  # fields of ours, as they are stored

@@ -38,6 +38,7 @@ WHAT: Final = {  # the techniques of attackers that training tells apart, and th
     "shadow": "steers-other-tools",
 }
 _FILE: Final = "steering.npz"
+_FEWEST_WORDS: Final = 3  # of a text in plain letters that can say what to do
 _MOST_AT_ONCE: Final = 100_000  # characters, which take some 50 MB
 
 
@@ -106,11 +107,16 @@ def steering(texts: Sequence[Text], *, margin: float = 0.0) -> Iterator[tuple[in
     start = 0
     for end in _ends_of_batches(texts):
         batch = texts[start:end]
-        for index, found in enumerate(_classifier().judged([text.value for text in batch])):
+        for index, found in enumerate(_classifier().judged([_telling(text.value) for text in batch])):
             if found.above > margin:
                 rule = _classifier().technique(found.numbers)
                 yield start + index, Finding(rule, batch[index].place, evidence(found.sentence))
         start = end
+
+
+def _telling(text: str) -> str:
+    """*text*, or nothing for a word or two such as ``assistant``; other scripts say much in one word."""
+    return text if len(text.replace("_", " ").split()) >= _FEWEST_WORDS or not text.isascii() else ""
 
 
 def _ends_of_batches(texts: Sequence[Text]) -> Iterator[int]:

@@ -214,8 +214,10 @@ async def test_what_the_scan_finds_in_a_result_is_named_beside_it_and_the_result
 
     assert text_of(found.model_dump(by_alias=True, mode="json")) == words
     assert "toolsearch/suspicious" not in (harmless.meta or {})
-    assert (found.meta or {}).get("toolsearch/suspicious") == (["instructions"] if results == "flag" else None)
-    logged = "sums: a result of tools/call is suspicious: instructions"
+    assert (found.meta or {}).get("toolsearch/suspicious") == (
+        ["overrides-instructions"] if results == "flag" else None
+    )
+    logged = "sums: a result of tools/call is suspicious: overrides-instructions"
     assert caplog.messages.count(logged) == (1 if results == "flag" else 0)
 
 

@@ -11,14 +11,13 @@ from toolsearch.scanning.rules import steering_in
 from toolsearch.scanning.texts import Text, texts_of
 from toolsearch.tools.blocks import BLOB, DATA
 from toolsearch.wire.mcp.envelope import with_meta
+from toolsearch.wire.mcp.results import RESULT_WORDS
 
 logger = logging.getLogger(__name__)
 
 SUSPICIOUS: Final = "toolsearch/suspicious"  # in a result's ``_meta``: the names of the rules that have found something
 MOST_CHARACTERS = 65_536  # of one result
 _MOST_AT_ONCE = 4_096  # characters that are looked through without a thread
-# What the protocol itself has in nearly every result, as a key or as a kind. No rule finds anything in any of these.
-OWN_WORDS: Final = frozenset({"content", "type", "text", "structuredContent", "isError", "result"})
 _NO_TEXTS = (f".{DATA}", f".{BLOB}")  # pictures, sounds and files
 
 
@@ -44,6 +43,6 @@ def _texts(result: Mapping[str, Any]) -> Iterator[Text]:
     for text in texts_of(result):
         if left <= 0:
             return
-        if text.value not in OWN_WORDS and not text.place.endswith(_NO_TEXTS):
+        if text.value not in RESULT_WORDS and not text.place.endswith(_NO_TEXTS):
             yield Text(text.place, text.value[:left])
             left -= len(text.value)

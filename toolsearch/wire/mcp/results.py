@@ -16,6 +16,8 @@ from toolsearch.wire.mcp.envelope import META, meta_of
 ERROR_CODE: Final = (
     "toolsearch/error"  # in ``_meta``, or in the data of an error: the stable code of what failed on our side
 )
+# What the protocol itself has in nearly every result, as a key or as a kind.
+RESULT_WORDS: Final = frozenset({"content", "type", "text", "structuredContent", "isError", "result"})
 
 
 def write_result(result: ToolResult) -> dict[str, Json]:
