@@ -32,9 +32,12 @@ _RARE = (  # every pattern needs one of these ideas, and harmless English texts 
 
 
 def known_phrases(text: Text) -> Iterator[Finding]:
-    """The first phrase of each kind that is meant for the model and not about the tool, within one sentence."""
+    """The first phrase of each kind that is meant for the model and not about the tool, within one sentence.
+
+    Where lines are broken makes no difference.
+    """
     found: dict[str, Finding] = {}
-    sentences = (Text(text.place, sentence) for sentence in sentences_of(text.value))
+    sentences = (Text(text.place, sentence) for sentence in sentences_of(" ".join(text.value.split())))
     for reading, expressions in chain.from_iterable(map(_readings, sentences)):
         for rule, expression in expressions.items():
             if rule in found or (rule == _NOT_IN_NAMES and text.place in NAME_PLACES):
