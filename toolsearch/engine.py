@@ -35,6 +35,7 @@ from toolsearch.setting_values import read_strategy
 from toolsearch.telemetry import Telemetry
 from toolsearch.tokens import TokenCounter, default_counter
 from toolsearch.tools.definition import ToolReference, ToolSearchResponse
+from toolsearch.tools.summaries import reference_to
 from toolsearch.wire import anthropic
 from toolsearch.wire.capabilities import RevealSetting
 from toolsearch.wire.formats import RenderedTools
@@ -203,7 +204,7 @@ class ToolSearch:
         the engine learns from use, tools that the principal has used rank a little higher. `ToolSearchIndex.search`
         describes the forms of a query, and when BadQueryError and BadPatternError are raised.
         """
-        return self._search(query, limit, limit, strategy, reach, server, principal).references
+        return self._search(query, limit, 1, strategy, reach, server, principal).references
 
     def search_with_total(
         self,
@@ -216,8 +217,7 @@ class ToolSearch:
         principal: Principal | None = None,
     ) -> ToolSearchResponse:
         """Return what `search` does, and how many tools would be found without a limit: all of them are ranked."""
-        ranked = max(require_limit(limit), len(self.catalog))
-        return self._search(query, limit, ranked, strategy, reach, server, principal)
+        return self._search(query, limit, len(self.catalog), strategy, reach, server, principal)
 
     def explain(
         self,
@@ -375,15 +375,16 @@ class ToolSearch:
         self,
         query: str,
         limit: int,
-        ranked: int,
+        least_ranked: int,
         strategy: Strategy | None,
         reach: Reach | None,
         server: str | None,
         principal: Principal | None,
     ) -> ToolSearchResponse:
-        """Return at most *limit* of the *ranked* best tools, and how many of these fit."""
+        """Return at most *limit* tools. At least *least_ranked* are ranked; the total is of those of them that fit."""
         require_text(query, "the query")
-        limit, ranked = require_limit(limit), require_limit(ranked)
+        limit = require_limit(limit)
+        ranked = max(limit, least_ranked)
         chosen = strategy or self._strategy
         view = self.view(_bounded(reach, principal), server)
         ranks_by = self.index.resolve_strategy(chosen)
@@ -395,9 +396,10 @@ class ToolSearch:
                 ),
                 chosen,
             )
-            fitting = [hit for hit in hits if hit.score >= self.options.min_score and view.allows(hit.name)]
-            found = self._followed.references(fitting[:limit])
-            span.found([reference.name for reference in found])
+            least, find = self.options.min_score, view.find
+            fitting = [(hit, tool) for hit in hits if hit.score >= least and (tool := find(hit.name)) is not None]
+            found = [reference_to(tool, hit.score, hit.confidence) for hit, tool in fitting[:limit]]
+            span.found(reference.name for reference in found)
         logger.debug("searched by %s for at most %d tools: %d found", ranks_by, limit, len(found))
         return ToolSearchResponse(found, len(fitting))
 

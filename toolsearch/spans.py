@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
@@ -137,15 +137,16 @@ class SearchSpan(_Operation):
 
     __slots__ = ()
 
-    def found(self, names: Sequence[str]) -> None:
-        """Say what was found, best first."""
+    def found(self, tools: Iterable[str]) -> None:
+        """Say what was found, by name, best first."""
         if self._instruments is None:
             return
+        names = list(tools)
         if not names:
             self._instruments.empty_searches.add(1, self._labels)
         self._set({"toolsearch.hits": len(names), "toolsearch.abstained": not names})
         if self._captures_content:
-            self._set({"toolsearch.tools": list(names)})
+            self._set({"toolsearch.tools": names})
 
     def _measure(self, instruments: Instruments, seconds: float, labels: Attributes) -> None:
         instruments.search_duration.record(seconds, labels)

@@ -9,6 +9,7 @@ and there is one least score for all. ``indexes/training/calibration.py`` fits a
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 LEAST = -1.8  # in log odds, for an answer; what 1 to 2 % of the best hits for requests with a right tool do not reach
@@ -49,6 +50,11 @@ class Scale(NamedTuple):
     def score(self, raw: float) -> float:
         """Return the probability, in (0, 1)."""
         return score_of(self.slope * raw + self.offset)
+
+    def scores(self, raws: Iterable[float]) -> list[float]:
+        """The probability of each."""
+        slope, offset = self
+        return [1 / (1 + math.exp(-(slope * raw + offset))) for raw in raws]
 
 
 def score_of(log_odds: float) -> float:

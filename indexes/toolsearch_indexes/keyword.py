@@ -34,6 +34,7 @@ WeightsOf: TypeAlias = Callable[[int], Weighted | None]  # by term; None where n
 
 FIELDS = ("name", "title", "description", "parameters", "tags", "server", "requests")
 _REQUESTS = FIELDS.index("requests")
+_MOST_WEIGHTED = 4_000  # terms whose weights are kept at hand
 
 
 def field_texts(document: ToolDocument) -> tuple[str, ...]:
@@ -185,7 +186,11 @@ class KeywordPart:
     surface_offsets: LongArray
     surface_ids: IntArray
     _impacts: tuple[tuple[float, ...], FloatArray] | None = None
-    _postings: dict[int, slice | None] = field(default_factory=dict[int, "slice | None"])  # of the terms asked for
+    _weights: _Weights | None = None
+    _postings: _Postings = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._postings = _Postings(self.terms, self.offsets)
 
     @property
     def size(self) -> int:
@@ -312,24 +317,15 @@ class KeywordPart:
 
     def weights(self, means: tuple[float, ...], parameters: KeywordParameters) -> WeightsOf:
         """The rows that hold a term, dead or alive, under these mean field lengths."""
-        rows, impacts, postings = self.rows, self.impacts(means, parameters), self.postings
-
-        def weights_of(term: int) -> Weighted | None:
-            where = postings(term)
-            return (rows[where], impacts[where]) if where else None
-
-        return weights_of
+        impacts = self.impacts(means, parameters)
+        weights = self._weights
+        if weights is None or weights.impacts is not impacts:
+            weights = self._weights = _Weights(self._postings, self.rows, impacts)
+        return weights.__getitem__
 
     def postings(self, term: int) -> slice | None:
         """Where the postings of *term* are; None if no row holds it."""
-        try:
-            return self._postings[term]
-        except KeyError:
-            place = int(np.searchsorted(self.terms, term))
-            is_here = place < len(self.terms) and self.terms[place] == term
-            found = slice(int(self.offsets[place]), int(self.offsets[place + 1])) if is_here else None
-            self._postings[term] = found
-            return found
+        return self._postings[term]
 
     def posting(self, term: int, row: int) -> int | None:
         """The place of *term*'s posting for *row*, if there is one."""
@@ -346,6 +342,39 @@ class KeywordPart:
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> KeywordPart:
         """Raises KeyError where one is missing."""
         return cls(**{name: arrays[name] for name in _ARRAYS})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+class _Postings(dict[int, "slice | None"]):
+    """Where the postings of the terms asked for are; filled by any number of threads."""
+
+    __slots__ = ("_offsets", "_terms")
+
+    def __init__(self, terms: IntArray, offsets: LongArray) -> None:
+        self._terms, self._offsets = terms, offsets
+
+    def __missing__(self, term: int) -> slice | None:
+        place = int(np.searchsorted(self._terms, term))
+        is_here = place < len(self._terms) and self._terms[place] == term
+        found = slice(int(self._offsets[place]), int(self._offsets[place + 1])) if is_here else None
+        self[term] = found
+        return found
+
+
+class _Weights(dict[int, "Weighted | None"]):
+    """The rows and weights of the terms asked for, as views of the *impacts* of all; filled by any number of threads."""
+
+    __slots__ = ("_postings", "_rows", "impacts")
+
+    def __init__(self, postings: _Postings, rows: IntArray, impacts: FloatArray) -> None:
+        self._postings, self._rows, self.impacts = postings, rows, impacts
+
+    def __missing__(self, term: int) -> Weighted | None:
+        where = self._postings[term]
+        found = (self._rows[where], self.impacts[where]) if where else None
+        if len(self) >= _MOST_WEIGHTED:
+            self.clear()
+        self[term] = found
+        return found
 
 
 _ARRAYS = ("terms", "offsets", "rows", "counts", "lengths", "surface_offsets", "surface_ids")

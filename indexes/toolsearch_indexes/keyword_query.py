@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from toolsearch_indexes.analysis import STOP_WORDS, stemmed_surfaces, words
-from toolsearch_indexes.keyword import FloatArray, KeywordParameters, TermCounts, Weighted, WeightsOf, WordReading
+from toolsearch_indexes.keyword import FloatArray, KeywordParameters, TermCounts, WeightsOf, WordReading
 from toolsearch_indexes.lexicon import Lexicon
-from toolsearch_indexes.short_forms import other_forms
+from toolsearch_indexes.short_forms import OtherForm, other_forms
 
 _TYPO_FACTOR = 0.7  # a word read as another counts less than a word that is there, once per edit
 _PREFIX_FACTOR = 0.7
 _FORM_FACTOR = 0.5  # as does what it is short or long for
+_NO_FILLER: frozenset[str] = frozenset()
 _FILLER = STOP_WORDS - {"when", "where"}  # which ask for a time or a place
 _ALTERNATIVES = 5  # readings of one unknown word
 _MOST_READINGS = 4_000  # words whose readings are remembered for one moment of an index
 
 
-@dataclass(frozen=True, slots=True)
-class KeywordQuery:
+class KeywordQuery(NamedTuple):
     """A query's words, as far as the index can read them.
 
     ideal    what a tool full of every word would score, those included that no tool holds
@@ -46,27 +46,35 @@ def read_query(query: str, lexicon: Lexicon, counts: TermCounts, parameters: Key
     or long for (see `other_forms`) is no guess.
     """
     content = _content_words(query)
+    remembered = counts.readings
     known: dict[int, WordReading] = {}
     unknown: list[str] = []
+    idf = 0.0
     for surface, stemmed in content.items():
-        reading = counts.readings.get(surface) or _read_known(surface, stemmed, lexicon, counts, parameters)
+        reading = remembered.get(surface) or _read_known(surface, stemmed, lexicon, counts, parameters)
         if reading:
-            known.setdefault(reading.alternatives[0][0], reading)
+            term, weight = reading.alternatives[0]
+            if term not in known:
+                known[term] = reading
+                idf += weight
         elif not any(surface != part and surface.startswith(part) for part in content):
             unknown.append(surface)  # not the whole of an identifier whose parts are asked for too
-    forms = _terms_meant(content, lexicon, counts, parameters)
-    readings = [_with_forms(reading, forms.get(reading.word, ())) for reading in known.values()]
-    readings += [WordReading(word, (form,)) for word in unknown for form in forms.get(word, ())]
-    unread = [word for word in unknown if word not in forms]
+    readings, unread = list(known.values()), unknown
+    other = other_forms(list(content.values()))
+    if other:
+        forms = _terms_meant(content, other, lexicon, counts, parameters)
+        readings = [_with_forms(reading, forms.get(reading.word, ())) for reading in readings]
+        readings += [WordReading(word, (form,)) for word in unknown for form in forms.get(word, ())]
+        unread = [word for word in unknown if word not in forms]
     last = next(reversed(content), None)
-    guesses = [_guess(surface, lexicon, counts, parameters, is_last=surface == last) for surface in unread]
-    guesses = [guess for guess in guesses if guess.alternatives]
-    if readings or len(guesses) * 2 > len(unknown):
-        readings += guesses
-    idf = sum(reading.alternatives[0][1] for reading in known.values())
-    ideal = (idf + len(unknown) * parameters.idf(counts.documents, 0)) * (parameters.k1 + 1)
-    filler = frozenset(content) if last in _FILLER and _FILLER.issuperset(content) else frozenset[str]()
-    return KeywordQuery(tuple(readings), ideal, len(content), tuple(unread), filler)
+    if unknown:
+        guesses = [_guess(surface, lexicon, counts, parameters, is_last=surface == last) for surface in unread]
+        guesses = [guess for guess in guesses if guess.alternatives]
+        if readings or len(guesses) * 2 > len(unknown):
+            readings += guesses
+        idf += len(unknown) * parameters.idf(counts.documents, 0)
+    filler = frozenset(content) if last in _FILLER and _FILLER.issuperset(content) else _NO_FILLER
+    return KeywordQuery(tuple(readings), idf * (parameters.k1 + 1), len(content), tuple(unread), filler)
 
 
 def _content_words(query: str) -> dict[str, str]:
@@ -74,6 +82,8 @@ def _content_words(query: str) -> dict[str, str]:
     said: dict[str, str] = {}
     for word in words(query):
         said.update(stemmed_surfaces(word))
+    if STOP_WORDS.isdisjoint(said):
+        return said
     return {surface: stemmed for surface, stemmed in said.items() if surface not in STOP_WORDS} or said
 
 
@@ -105,7 +115,11 @@ def _term_in_use(term: str, lexicon: Lexicon, counts: TermCounts) -> int | None:
 
 
 def _terms_meant(
-    content: Mapping[str, str], lexicon: Lexicon, counts: TermCounts, parameters: KeywordParameters
+    content: Mapping[str, str],
+    forms: Sequence[OtherForm],
+    lexicon: Lexicon,
+    counts: TermCounts,
+    parameters: KeywordParameters,
 ) -> dict[str, list[tuple[int, float]]]:
     """The terms, weighted, that words of *content* are short or long for; two that one is short for share the weight.
 
@@ -113,7 +127,7 @@ def _terms_meant(
     """
     meant: dict[str, list[tuple[int, float]]] = {}
     surfaces, said = list(content), list(content.values())
-    for places, terms in other_forms(said):
+    for places, terms in forms:
         numbers = [_term_in_use(term, lexicon, counts) for term in terms if term not in said]
         known = [number for number in numbers if number is not None]
         if len(known) == len(terms):
@@ -139,6 +153,9 @@ def _guess(
     return WordReading(surface, tuple(weights.items()))
 
 
+_add_at = np.add.at
+
+
 def keyword_scores(size: int, query: KeywordQuery, weights_of: WeightsOf) -> FloatArray:
     """Return the BM25F score of every row of a part of that *size*, (n,) float32, 0 where no word matches.
 
@@ -146,22 +163,21 @@ def keyword_scores(size: int, query: KeywordQuery, weights_of: WeightsOf) -> Flo
     """
     scores = np.zeros(size, np.float32)
     for _, alternatives in query.readings:  # in one order for all parts, so that equal tools get equal sums
-        found: list[Weighted] = []
-        for term, weight in alternatives:
-            weighted = weights_of(term)
-            if weighted is not None:
-                rows, impacts = weighted
-                found.append((rows, impacts * weight))
-        if len(found) == 1:
-            np.add.at(scores, *found[0])
-        elif found:
-            _add_best(scores, found)
+        if len(alternatives) > 1:
+            _add_best(scores, alternatives, weights_of)
+            continue
+        term, weight = alternatives[0]
+        weighted = weights_of(term)
+        if weighted:
+            _add_at(scores, weighted[0], weighted[1] * weight)
     return scores
 
 
-def _add_best(scores: FloatArray, found: Sequence[Weighted]) -> None:
+def _add_best(scores: FloatArray, alternatives: Sequence[tuple[int, float]], weights_of: WeightsOf) -> None:
     """Add to *scores* each row's best gain among the readings of one word."""
     best = np.zeros_like(scores)
-    for rows, gains in found:
-        np.maximum.at(best, rows, gains)
+    for term, weight in alternatives:
+        weighted = weights_of(term)
+        if weighted:
+            np.maximum.at(best, weighted[0], weighted[1] * weight)
     scores += best

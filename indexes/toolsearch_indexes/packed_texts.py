@@ -13,6 +13,7 @@ ByteArray = NDArray[np.uint8]
 LongArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
+_MOST_KEPT = 4_000  # texts
 _ERRORS = "surrogatepass"  # half a surrogate pair is kept as it came
 
 
@@ -23,11 +24,12 @@ class PackedTexts(Sequence[str]):
     ends  (n,) int64: where each ends
     """
 
-    __slots__ = ("_bytes", "_ends", "blob", "ends")
+    __slots__ = ("_bytes", "_ends", "_lately", "blob", "ends")
 
     def __init__(self, blob: ByteArray, ends: LongArray) -> None:
         self.blob, self.ends = blob, ends
         self._bytes, self._ends = blob.data, ends.data  # to read one place, quicker than arrays
+        self._lately = _Lately(self._bytes, self._ends)
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> PackedTexts:
@@ -55,9 +57,11 @@ class PackedTexts(Sequence[str]):
             return [self[each] for each in range(*place.indices(len(self)))]
         if place < 0:
             place = range(len(self._ends))[place]  # from the end; IndexError if there is none
-        end = self._ends[place]
-        start = self._ends[place - 1] if place else 0
-        return str(self._bytes[start:end], "utf-8", _ERRORS)
+        return _text(self._bytes, self._ends, place)
+
+    def at(self, places: Iterable[int]) -> list[str]:
+        """The texts of these *places*, some of which are mostly asked for again: the last ones are kept."""
+        return list(map(self._lately.__getitem__, places))
 
     def __iter__(self) -> Iterator[str]:
         whole = self.blob.tobytes()
@@ -66,3 +70,22 @@ class PackedTexts(Sequence[str]):
             text = whole.decode("ascii")
             return (text[start:end] for start, end in bounds)
         return (whole[start:end].decode(errors=_ERRORS) for start, end in bounds)
+
+
+class _Lately(dict[int, str]):
+    """Texts that were asked for lately, by place; filled by any number of threads."""
+
+    __slots__ = ("_bytes", "_ends")
+
+    def __init__(self, texts: memoryview, ends: memoryview) -> None:
+        self._bytes, self._ends = texts, ends
+
+    def __missing__(self, place: int) -> str:
+        if len(self) >= _MOST_KEPT:
+            self.clear()
+        text = self[place] = _text(self._bytes, self._ends, place)
+        return text
+
+
+def _text(texts: memoryview, ends: memoryview, place: int) -> str:
+    return str(texts[ends[place - 1] if place else 0 : ends[place]], "utf-8", _ERRORS)

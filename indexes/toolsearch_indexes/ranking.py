@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from toolsearch_indexes.calibration import SURE_SCORE
+from toolsearch_indexes.calibration import SURE_SCORE, Scale
 from toolsearch_indexes.directions import Direction, direction
 from toolsearch_indexes.distinct import distinct
 from toolsearch_indexes.documents import Confidence, Hit
@@ -53,12 +54,16 @@ class Sure(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A row of a segment, by its number, with its raw score."""
+    """A row of a segment, by its number, with its raw score *negated*: so the best sorts first, and equal ones by name."""
 
-    raw: float
+    negated: float
     name: str
     segment: int
     row: int
+
+    @property
+    def raw(self) -> float:
+        return -self.negated
 
 
 class Ranking(NamedTuple):
@@ -84,9 +89,9 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
     if request.conversion:
         best[:SURE_PLACE] = _this_way_first(space, request.conversion, best[:SURE_PLACE])
     if favour:
-        moved = [found._replace(raw=found.raw + favoured(request, favour, found.name)) for found in best[:_MOVED]]
-        best[:_MOVED] = sorted(moved, key=_by_score_and_name)
-    hits = [_hit(name, request.scale.score(raw), is_sure=is_sure) for raw, name, _, _ in best[:limit]]
+        moved = [found._replace(negated=-found.raw - favoured(request, favour, found.name)) for found in best[:_MOVED]]
+        best[:_MOVED] = sorted(moved)
+    hits = _hits(best[:limit], request.scale, is_sure=is_sure)
     return Ranking(hits, best[0] if best else None, sure)
 
 
@@ -102,12 +107,19 @@ def _this_way_first(space: SearchSpace, request: str, best: Sequence[Found]) -> 
     way = {place: each for place, of in known.items() if (each := asked.agreement(of))}
     moved = list(best)
     for place, other in zip(way, sorted(way, key=lambda each: -way[each]), strict=True):
-        moved[place] = best[other]._replace(raw=best[place].raw)
+        moved[place] = best[other]._replace(negated=best[place].negated)
     return moved
 
 
 def _direction_of(space: SearchSpace, found: Found) -> Direction | None:
     return direction(space.segments[found.segment].names.own_names[found.row])
+
+
+def _hits(found: Sequence[Found], scale: Scale, *, is_sure: bool) -> list[Hit]:
+    """As `_hit` makes each."""
+    least = SURE_SCORE if is_sure else math.inf
+    named = zip([each[1] for each in found], scale.scores([-each[0] for each in found]), strict=True)
+    return [Hit(name, score, "high" if score >= least else "low") for name, score in named]
 
 
 def _hit(name: str, score: float, *, is_sure: bool) -> Hit:
@@ -123,8 +135,8 @@ def favoured(request: Request, favour: Mapping[str, float], name: str) -> float:
 
 def _best_by_word(space: SearchSpace, request: Request, count: int) -> list[Found]:
     """The best *count* rows that may stand in an answer by words alone; none if the best is no answer."""
-    scores = (request.word_scores(space, number) for number in range(len(space.segments)))
-    best = _best(space, [_by_word(*of, count) for of in zip(scores, space.allowed, strict=True)], count)
+    found = [_by_word(request.word_scores(space, n), allowed, count) for n, allowed in enumerate(space.allowed)]
+    best = _best(space, found, count)
     return _in_answer(request, best) if best and request.scale.fits(best[0].raw) else []
 
 
@@ -154,7 +166,10 @@ def _best_of_both(
 
 
 def _in_answer(request: Request, best: Sequence[Found]) -> list[Found]:
-    return [found for found in best if request.scale.follows(found.raw)]
+    kept = len(best)
+    while kept and not request.scale.follows(best[kept - 1].raw):  # the last ones, as they are sorted: mostly none
+        kept -= 1
+    return list(best[:kept])
 
 
 def _scored(
@@ -256,15 +271,12 @@ def _least_of_best(scores: FloatArray, count: int) -> np.float32:
 
 def _best(space: SearchSpace, found: Sequence[_Scored], count: int) -> list[Found]:
     """The best *count* rows of all segments, by name."""
-    named: list[tuple[float, str, int, int]] = []  # in the order that they sort by: names are distinct
+    best: list[Found] = []
     for number, (segment, (rows, scores)) in enumerate(zip(space.segments, _best_of_all(found, count), strict=True)):
-        names = segment.names.names
-        named += [(-raw, names[row], number, row) for row, raw in zip(rows.tolist(), scores.tolist(), strict=True)]
-    return [Found(-negated, name, number, row) for negated, name, number, row in sorted(named)[:count]]
-
-
-def _by_score_and_name(found: Found) -> tuple[float, str]:
-    return -found.raw, found.name
+        numbers = rows.tolist()
+        best += map(Found, (-scores).tolist(), segment.names.names.at(numbers), repeat(number), numbers)
+    best.sort()
+    return best[:count]
 
 
 def with_places_for(ranked: Sequence[Hit], sure: Sequence[Sure]) -> tuple[list[Hit], dict[str, Sureness]]:
@@ -274,6 +286,8 @@ def with_places_for(ranked: Sequence[Hit], sure: Sequence[Sure]) -> tuple[list[H
     that scores fall along an answer. Also says which were moved, and why. *ranked* has at least five hits, unless there
     are no more.
     """
+    if not sure:
+        return list(ranked), {}
     first = [hit.name for hit in ranked[:SURE_PLACE]]
     missing = {one.hit.name: one for one in reversed(sure) if one.hit.name not in first}
     if not missing:

@@ -114,15 +114,17 @@ class Search:
         parts, least = (clauses(text), _SURE_PART) if is_short else (sentences(text), _SURE_SENTENCE)
         served = [hit for part in parts for hit in self._rank(part, 1).hits if hit.score >= least]
         ranked, moved = with_places_for(best.hits, [*best.sure, *(Sure(hit, "by a part") for hit in served)])
-        ranked = [hit for hit in ranked if hit.name not in exact]
-        said = self._read_beside(text, [hit.name for hit in ranked[:READ]] if is_short else [])
+        if exact:
+            ranked = [hit for hit in ranked if hit.name not in exact]
+        said = self._read_beside(text, ranked[:READ]) if is_short else {}
         hits = [*(Hit(name, 1.0, "high") for name in exact), *(read_again(ranked, said) if said else ranked)]
         return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")}, said)
 
-    def _read_beside(self, text: str, names: Sequence[str]) -> Mapping[str, float]:
+    def _read_beside(self, text: str, hits: Sequence[Hit]) -> Mapping[str, float]:
         """What the reader says of tools; nothing by words or meaning alone, or for what it cannot read."""
-        if self.reader is None or self.strategy != "hybrid" or not names or not is_readable(text, self.reader):
+        if self.reader is None or self.strategy != "hybrid" or not hits or not is_readable(text, self.reader):
             return {}
+        names = [hit.name for hit in hits]
         said = np.asarray(self.reader.read(text, [self.state.shown(name, text) for name in names]), np.float32)
         if said.shape != (len(names),) or not np.isfinite(said).all():
             raise EncoderError(f"the reader did not give a number for each of the {len(names)} tools that it was shown")

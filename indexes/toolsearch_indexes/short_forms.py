@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -72,16 +72,15 @@ class OtherForm(NamedTuple):
     terms: tuple[str, ...]
 
 
-def other_forms(terms: Sequence[str]) -> Iterator[OtherForm]:
+def other_forms(terms: Sequence[str]) -> Sequence[OtherForm]:
     """The other forms of single terms, then of pairs that stand together; *terms* and what comes back are stemmed."""
     if _FIRST_TERMS.isdisjoint(terms):
-        return
-    for place, term in enumerate(terms):
-        for other in _OTHER_FORMS.get((term,), ()):
-            yield OtherForm((place,), other)
-    for place, pair in enumerate(pairwise(terms)):
-        for other in _OTHER_FORMS.get(pair, ()):
-            yield OtherForm((place, place + 1), other)
+        return ()
+    pairs = enumerate(pairwise(terms))
+    return [
+        *(OtherForm((place,), other) for place, term in enumerate(terms) for other in _OTHER_FORMS.get((term,), ())),
+        *(OtherForm((place, place + 1), other) for place, pair in pairs for other in _OTHER_FORMS.get(pair, ())),
+    ]
 
 
 def _both_ways() -> dict[tuple[str, ...], list[tuple[str, ...]]]:

@@ -19,6 +19,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.following import ReportFollower
 from toolsearch.catalog.indexing import CatalogIndex
 from toolsearch.catalog.source import LoadReport
+from toolsearch.engine import ToolSearch
 from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.refusal import Refusal
 from toolsearch_indexes import index as index_module
@@ -381,11 +382,11 @@ class Unreadable:
 def test_a_search_during_a_sync_finds_nothing_that_has_gone_and_all_that_is_new_at_once_after_it() -> None:
     encoder = HeldEncoder()
     catalog = Catalog()
-    followed = CatalogIndex(catalog, ToolSearchIndex(encoder=encoder))
+    engine = ToolSearch(catalog, encoder=encoder, reader=None)
     catalog.sync("mountains", report("clock", "glacier").tools)
 
     def search() -> set[str]:
-        return {reference.name for reference in followed.references(followed.search("watch", limit=5))}
+        return {reference.name for reference in engine.search("watch", limit=5)}
 
     assert search() == {"clock", "glacier"}
     sync = started(lambda: catalog.sync("mountains", report("glacier", "volcano", "crater").tools))

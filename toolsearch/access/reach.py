@@ -106,6 +106,7 @@ class Reach:
     also: tuple[tuple[Rule, ...], ...] = ()
     _allowed: tuple[_AnyRule, ...] = field(init=False, repr=False, compare=False)
     _denied: _AnyRule = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "allow", _rules(self.allow, "allow"))
@@ -113,6 +114,10 @@ class Reach:
         object.__setattr__(self, "also", tuple(_rules(each, "also") for each in self.also))
         object.__setattr__(self, "_allowed", tuple(map(_AnyRule, (self.allow, *self.also))))
         object.__setattr__(self, "_denied", _AnyRule(self.deny))
+        object.__setattr__(self, "_hash", hash((self.allow, self.deny, self.also)))
+
+    def __hash__(self) -> int:
+        return self._hash  # each search asks for the view of its reach
 
     @classmethod
     def parse(cls, allow: Iterable[str] = EVERY_TOOL, deny: Iterable[str] = ()) -> Reach:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -12,9 +12,8 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import CatalogChange
 from toolsearch.catalog.request_packs import NO_REQUESTS, RequestSource, cleaned_requests
 from toolsearch.catalog.snapshot import CatalogSnapshot
-from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
+from toolsearch.tools.definition import Tool, ToolDefinition
 from toolsearch.tools.naming import given_name
-from toolsearch.tools.summaries import summary_of
 from toolsearch_indexes.documents import Hit, ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.schema_text import document_from_schema
@@ -101,18 +100,6 @@ class CatalogIndex:
     ) -> list[Hit]:
         """As `ToolIndex.search`."""
         return self.index.search(query, limit=limit, strategy=strategy, within=within, favour=favour)
-
-    def references(self, hits: Iterable[Hit]) -> list[ToolReference]:
-        """Return *hits* with a summary of each tool."""
-        references: list[ToolReference] = []
-        for hit in hits:
-            tool = self.catalog.find(hit.name)
-            if tool is not None:  # else it was removed this moment
-                summary = summary_of(tool.definition)
-                references.append(
-                    ToolReference(hit.name, hit.score, summary, hit.confidence, is_callable=tool.is_callable)
-                )
-        return references
 
     def close(self) -> None:
         self._unsubscribe()

@@ -48,12 +48,11 @@ class View:
 
     def allows(self, name: str) -> bool:
         """Whether there is such a tool, and the caller may see it."""
-        tool = self._catalog.find(name)
-        return tool is not None and self._admits(tool)
+        return self.find(name) is not None
 
     def find(self, name: str) -> Tool | None:
         tool = self._catalog.find(name)
-        return tool if tool is not None and self._admits(tool) else None
+        return tool if tool is not None and (self.selection is None or self._admits(tool)) else None
 
     def get(self, name: str) -> Tool:
         """Return a tool. Raises UnknownToolError, whose near names are in reach too."""

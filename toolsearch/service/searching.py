@@ -14,8 +14,8 @@ from toolsearch.access.reach import Reach
 from toolsearch.discovery.view import View
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import BadPatternError, BadQueryError
-from toolsearch.tools.definition import Tool, ToolReference
-from toolsearch.tools.summaries import summary_of
+from toolsearch.tools.definition import ToolReference
+from toolsearch.tools.summaries import reference_to
 from toolsearch.wire.formats import WireFormat, render_definition
 from toolsearch_indexes.explanation import Explanation
 from toolsearch_indexes.strategies import Strategy
@@ -63,7 +63,7 @@ def answer(engine: ToolSearch, principal: Principal, asked: Asked) -> Answered:
     search = _Search(engine, principal, asked)
     queries = [search.answered(query, may_fail=len(asked.queries) == 1) for query in asked.queries]
     tools = {name: view.find(name) for name in dict.fromkeys(asked.names)}
-    named = [_reference(tool) for tool in tools.values() if tool is not None]
+    named = [reference_to(tool) for tool in tools.values() if tool is not None]
     shown = dict.fromkeys(each.name for each in (*(found for query in queries for found in query.found), *named))
     return Answered(
         queries,
@@ -110,10 +110,6 @@ class _Search:
             server=asked.server,
             principal=self.principal,
         )
-
-
-def _reference(tool: Tool) -> ToolReference:
-    return ToolReference(tool.name, 1.0, summary_of(tool.definition), is_callable=tool.is_callable)
 
 
 def _definitions(view: View, names: Sequence[str] | dict[str, None], wire_format: WireFormat) -> dict[str, Any]:

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 _READ_CHARACTERS = 4_000
-_KEPT = 20_000  # descriptions: each search looks at those of all its hits
 
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[*_)\]]*(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)\s+(?=[^\sa-z])")
@@ -76,7 +74,6 @@ class Opening(NamedTuple):
     telling: str
 
 
-@lru_cache(maxsize=_KEPT)
 def opening_of(description: str) -> Opening:
     """Behind a notice, a sentence that begins with a verb is looked for first, since notices have any number of
     sentences. Where there are only badges and notices, the first paragraph counts as telling.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
-from toolsearch.tools.definition import ToolDefinition
+from toolsearch.tools.definition import Confidence, Tool, ToolDefinition, ToolReference
 from toolsearch.tools.notices import first_sentence, opening_of
 
 SUMMARY_CHARACTERS: Final = 300
 PURPOSE_CHARACTERS: Final = 100
+_KEPT: Final = 20_000  # summaries: each search needs those of all its hits
 
 _OUT_OF_USE = re.compile(r"(?<!may be )(?<!will be )deprecat|obsolete|decommission|no longer supported", re.IGNORECASE)
 
@@ -18,9 +20,20 @@ def summary_of(definition: ToolDefinition) -> str:
     """What the tool does: its description from where it says so to the end of that paragraph, or the title; cut at a
     word to 300 characters. It begins with "(deprecated)" if that was said before.
     """
-    skipped, telling = opening_of(definition.description)
+    return _summary(definition.description, definition.title)
+
+
+@lru_cache(maxsize=_KEPT)
+def _summary(description: str, title: str) -> str:
+    skipped, telling = opening_of(description)
     mark = "(deprecated) " if _OUT_OF_USE.search(skipped) else ""
-    return one_line(f"{mark}{telling or definition.title}", SUMMARY_CHARACTERS)
+    return one_line(f"{mark}{telling or title}", SUMMARY_CHARACTERS)
+
+
+def reference_to(tool: Tool, score: float = 1.0, confidence: Confidence = "high") -> ToolReference:
+    """Show a tool as a search result."""
+    definition = tool.definition
+    return ToolReference(definition.name, score, summary_of(definition), confidence, tool.is_callable)
 
 
 def purpose_of(text: str) -> str:
