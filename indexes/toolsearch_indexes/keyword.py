@@ -106,6 +106,7 @@ class KeywordStatistics:
     filled       by field, how many documents have any
     mean_step    ratio of the steps that *means* are rounded to; 1 leaves them exact
     means        by field, the mean length where there is any: few tools with parameters do not make theirs long
+    requested    the share of the documents that have requests
     """
 
     documents: int = 0
@@ -115,19 +116,17 @@ class KeywordStatistics:
     filled: LongArray = field(default_factory=lambda: np.zeros(len(FIELDS), np.int64))
     mean_step: float = 2**0.25
     means: tuple[float, ...] = field(init=False)
+    requested: float = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "means", field_means(self.lengths, self.filled, self.mean_step))
+        object.__setattr__(self, "requested", share_with_requests(self.filled, self.documents))
 
     def holders(self, term: int) -> int:
         return int(self.df[term]) if term < len(self.df) else 0
 
     def has_surface(self, surface: int) -> bool:
         return surface < len(self.surface_df) and bool(self.surface_df[surface])
-
-    @property
-    def requested(self) -> float:
-        return share_with_requests(self.filled, self.documents)
 
     def with_rows(self, part: KeywordPart, rows: LongArray, lexicon: Lexicon, *, sign: int) -> KeywordStatistics:
         """Return the statistics with these *rows* of *part* counted in (sign 1) or out (sign -1)."""
@@ -361,7 +360,7 @@ class _Postings(dict[int, "slice | None"]):
 
 
 class _Weights(dict[int, "Weighted | None"]):
-    """The rows and weights of the terms asked for, as views of the *impacts* of all; filled by any number of threads."""
+    """The rows and weights of the terms asked for, parts of all *impacts*; filled by any number of threads."""
 
     __slots__ = ("_postings", "_rows", "impacts")
 

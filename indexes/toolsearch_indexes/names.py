@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -73,9 +73,12 @@ class Names:
 
         *name* is case-folded.
         """
+        rows = self._rows_like(name)
+        if not rows:
+            return [], []
         literal: list[int] = []
         similar: list[int] = []
-        for row in self._rows_like(name):
+        for row in rows:
             full, own = self.names[row], self.own_names[row]
             if name in (full.casefold(), own.casefold()):
                 literal.append(row)
@@ -95,13 +98,13 @@ class Names:
         full, own = (PackedTexts(arrays[f"{kind}.blob"], arrays[f"{kind}.ends"]) for kind in ("full", "own"))
         return cls(full, own, arrays["key_hashes"], arrays["key_rows"])
 
-    def _rows_like(self, name: str) -> Iterator[int]:
+    def _rows_like(self, name: str) -> Sequence[int]:
         """The rows that have a name with the key of *name*, ascending; rarely also another row."""
-        wanted = _key_hash(name)
-        for place in range(bisect_left(self._hashes, wanted), len(self._hashes)):
-            if self._hashes[place] != wanted:
-                return
-            yield self._rows[place]
+        hashes, wanted = self._hashes, _key_hash(name)
+        first = last = bisect_left(hashes, wanted)
+        while last < len(hashes) and hashes[last] == wanted:
+            last += 1
+        return self._rows[first:last].tolist() if first < last else ()
 
 
 def _key_hash(name: str) -> int:

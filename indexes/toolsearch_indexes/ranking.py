@@ -54,7 +54,7 @@ class Sure(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A row of a segment, by its number, with its raw score *negated*: so the best sorts first, and equal ones by name."""
+    """A row of a segment, by its number. The raw score is *negated*: the best sorts first, equal ones by name."""
 
     negated: float
     name: str
@@ -118,8 +118,8 @@ def _direction_of(space: SearchSpace, found: Found) -> Direction | None:
 def _hits(found: Sequence[Found], scale: Scale, *, is_sure: bool) -> list[Hit]:
     """As `_hit` makes each."""
     least = SURE_SCORE if is_sure else math.inf
-    named = zip([each[1] for each in found], scale.scores([-each[0] for each in found]), strict=True)
-    return [Hit(name, score, "high" if score >= least else "low") for name, score in named]
+    scores = scale.scores([-negated for negated, _, _, _ in found])
+    return [Hit(each[1], score, "high" if score >= least else "low") for each, score in zip(found, scores, strict=True)]
 
 
 def _hit(name: str, score: float, *, is_sure: bool) -> Hit:

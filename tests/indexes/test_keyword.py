@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from toolsearch_indexes import keyword_query
+from toolsearch_indexes import keyword, keyword_query
 from toolsearch_indexes.analysis import terms
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.index import ToolSearchIndex
@@ -132,3 +134,39 @@ def test_no_more_words_are_remembered_than_the_bound_allows(monkeypatch: pytest.
 
     assert [reading.word for reading in read.readings] == ["red", "green", "blue"]
     assert list(terms_of_all.readings) == ["blue"]
+
+
+def test_the_weights_of_a_term_follow_the_mean_lengths_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyword, "_MOST_WEIGHTED", 1)
+    documents = [
+        ToolDocument(name="a", description="mail goes"),
+        ToolDocument(name="b", description="mail box goes far"),
+    ]
+    lexicon, parameters = Lexicon(), KeywordParameters()
+    part = KeywordPart.build(documents, lexicon)
+    mail, far = (lexicon.term_id(term) for term in ("mail", "far"))
+    assert mail is not None
+    assert far is not None
+
+    for means in ((1.0,) * 7, (2.0,) * 7, (1.0,) * 7):
+        weights_of = part.weights(means, parameters)
+        for term in (mail, far, mail):
+            found, where = weights_of(term), part.postings(term)
+            assert found is not None
+            assert where is not None
+            assert found[0].tolist() == part.rows[where].tolist()
+            assert found[1].tolist() == part.impacts_of(where, means, parameters).tolist()
+        assert weights_of(len(lexicon.terms)) is None
+
+
+def test_an_index_that_nobody_uses_any_more_is_freed_at_once() -> None:
+    index = ToolSearchIndex([ToolDocument(name="send_mail"), ToolDocument(name="read_mail")])
+    assert index.search("mail")
+    rows, names = ref(index.state.segments[0].keyword.rows), ref(index.state.segments[0].names)
+
+    gc.disable()  # a circle of references would wait for it, with all arrays of the index
+    try:
+        del index
+        assert (rows(), names()) == (None, None)
+    finally:
+        gc.enable()

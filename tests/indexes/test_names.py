@@ -7,6 +7,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+from toolsearch_indexes import packed_texts
 from toolsearch_indexes.names import Names
 from toolsearch_indexes.packed_texts import PackedTexts
 
@@ -71,3 +72,13 @@ def test_a_place_that_is_not_there_is_an_error() -> None:
     for place in (2, -3):
         with pytest.raises(IndexError):
             texts[place]
+
+
+def test_texts_at_places_are_the_same_when_they_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed_texts, "_MOST_KEPT", 2)
+    texts = PackedTexts.of(["日程", "", "a", "é"])
+    assert [texts.at([3, 0, 0]), texts.at([1, 2, 3]), texts.at([0])] == [
+        ["é", "日程", "日程"],
+        ["", "a", "é"],
+        ["日程"],
+    ]

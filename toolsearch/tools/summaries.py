@@ -6,8 +6,9 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from toolsearch.tools.definition import Confidence, Tool, ToolDefinition, ToolReference
+from toolsearch.tools.definition import Tool, ToolDefinition, ToolReference
 from toolsearch.tools.notices import first_sentence, opening_of
+from toolsearch_indexes.documents import Confidence
 
 SUMMARY_CHARACTERS: Final = 300
 PURPOSE_CHARACTERS: Final = 100
