@@ -163,13 +163,13 @@ def keyword_scores(size: int, query: KeywordQuery, weights_of: WeightsOf) -> Flo
     """
     scores = np.zeros(size, np.float32)
     for _, alternatives in query.readings:  # in one order for all parts, so that equal tools get equal sums
-        if len(alternatives) > 1:
+        if len(alternatives) == 1:
+            ((term, weight),) = alternatives
+            weighted = weights_of(term)
+            if weighted:
+                _add_at(scores, weighted[0], weighted[1] * weight)
+        else:
             _add_best(scores, alternatives, weights_of)
-            continue
-        term, weight = alternatives[0]
-        weighted = weights_of(term)
-        if weighted:
-            _add_at(scores, weighted[0], weighted[1] * weight)
     return scores
 
 

@@ -116,7 +116,7 @@ class Search:
         ranked, moved = with_places_for(best.hits, [*best.sure, *(Sure(hit, "by a part") for hit in served)])
         if exact:
             ranked = [hit for hit in ranked if hit.name not in exact]
-        said = self._read_beside(text, ranked[:READ]) if is_short else {}
+        said = self._read_beside(text, ranked[:READ] if is_short else ())
         hits = [*(Hit(name, 1.0, "high") for name in exact), *(read_again(ranked, said) if said else ranked)]
         return Answer(hits[:limit], {**moved, **dict.fromkeys(exact, "by name")}, said)
 
