@@ -4,7 +4,8 @@
 
 OLD and NEW are checkouts, as ``git worktree add ../old COMMIT`` makes them. Each runs in a process of its own, in the
 environment at hand but for OMP_NUM_THREADS and its like. They do the same by turns, so that both meet the machine in
-the same states: compare the two, not the figures of two runs. CPU time is summed over all threads.
+the same states: compare the two, not the figures of two runs. CPU time is summed over all threads. In the rows "against
+one thread alone", the old one is NEW with those variables at 1.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
@@ -44,6 +45,8 @@ _WORKER: Final = Path(__file__).with_name("_speed_worker.py")
 _SENTENCES: Final = 4  # of the requests of several
 _QUERIES: Final = 100  # in each round
 _SLOW: Final = 10  # of what takes tens of milliseconds
+_AS_INSTALLED: Final[Mapping[str, str]] = {}
+_ONE_THREAD: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _COMMANDS: Final = {
     "from toolsearch import ToolSearch": ("-c", "from toolsearch import ToolSearch"),
     "toolsearch --version": ("-m", "toolsearch", "--version"),
@@ -63,9 +66,15 @@ class Row:
 class Side:
     """A checkout, and a worker of it."""
 
-    def __init__(self, checkout: Path, tools: Path, stack: ExitStack) -> None:
-        """Raises SystemExit if *checkout* is none, or cannot be run here."""
+    def __init__(
+        self, checkout: Path, tools: Path, stack: ExitStack, threads: Mapping[str, str] = _AS_INSTALLED
+    ) -> None:
+        """*threads* are variables of its environment.
+
+        Raises SystemExit if *checkout* is none, or cannot be run here.
+        """
         self._environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+        self._environment |= threads
         self._environment["PYTHONPATH"] = os.pathsep.join([str(checkout), str(checkout / "indexes")])
         # -P: with no other folder in front, neither this one nor the current one
         self._worker = stack.enter_context(
@@ -108,8 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     few, many = options.sizes
     tools, source = tools_to_search(many)
     print(f"{len(tools):,} tools: {source}")
-    with _sides([options.old, options.new], tools) as sides:
-        rows = [*_figures(sides, tools, few, many, options.rounds), *_starts(sides, options.rounds)]
+    with _sides([options.old, options.new], tools) as (*sides, alone):
+        rows = [*_figures(sides, alone, tools, few, many, options.rounds), *_starts(sides, options.rounds)]
     _print(rows)
     if options.json:
         write_figures(options.json, "speed_paired", list(map(asdict, rows)))
@@ -148,32 +157,39 @@ def _definition(document: ToolDocument) -> ToolDefinition:
 
 
 @contextmanager
-def _sides(checkouts: Iterable[Path], tools: Sequence[ToolDefinition]) -> Generator[list[Side]]:
+def _sides(checkouts: Sequence[Path], tools: Sequence[ToolDefinition]) -> Generator[list[Side]]:
+    """A side for each of *checkouts*, and the last of them once more, with one thread alone."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         file = Path(folder) / "tools.jsonl"
         fields = ("name", "description", "input_schema", "server")
         lines = [json.dumps({field: getattr(tool, field) for field in fields}) for tool in tools]
         file.write_text("\n".join(lines), "utf-8")
-        yield [Side(checkout.resolve(), file, stack) for checkout in checkouts]
+        last = checkouts[-1].resolve()
+        sides = [Side(checkout.resolve(), file, stack) for checkout in checkouts]
+        yield [*sides, Side(last, file, stack, _ONE_THREAD)]
 
 
-def _figures(sides: Sequence[Side], tools: Sequence[ToolDefinition], few: int, many: int, rounds: int) -> list[Row]:
-    """What engines over *few* and over *many* tools take."""
+def _figures(
+    sides: Sequence[Side], alone: Side, tools: Sequence[ToolDefinition], few: int, many: int, rounds: int
+) -> list[Row]:
+    """What engines over *few* and over *many* tools take. *alone* is the last of *sides*, with one thread."""
     documents = [document_of(tool) for tool in tools[:few]]
     short = requests_for(documents)[:_QUERIES]
     long = [" ".join(f"{request}." for request in short[n : n + _SENTENCES]) for n in range(0, len(short), _SENTENCES)]
 
-    def taken(what: str, times: int = rounds, **arguments: Any) -> list[Taken]:
-        return _by_turns(sides, times, lambda side: side.ask(what, **arguments))
+    def taken(what: str, times: int = rounds, of: Sequence[Side] = sides, **arguments: Any) -> list[Taken]:
+        return _by_turns(of, times, lambda side: side.ask(what, **arguments))
 
-    def searched(tools: int, strategy: str, queries: Sequence[str]) -> list[Taken]:
-        taken("search", 1, tools=tools, strategy=strategy, queries=queries)  # what runs has met most words before
-        return taken("search", tools=tools, strategy=strategy, queries=queries)
+    def searched(tools: int, strategy: str, queries: Sequence[str], of: Sequence[Side] = sides) -> list[Taken]:
+        taken("search", 1, of, tools=tools, strategy=strategy, queries=queries)  # what runs has met most words before
+        return taken("search", of=of, tools=tools, strategy=strategy, queries=queries)
 
     built = taken("build", tools=few)
     keyword, hybrid = searched(few, "keyword", short), searched(few, "hybrid", short)
     with busy_processes(1):
         beside = searched(few, "hybrid", short)
+        alone.ask("build", tools=few)
+        beside_alone = searched(few, "hybrid", short, [alone, sides[-1]])
     sentences = searched(few, "hybrid", long)
     built_many = taken("build", 1, tools=many)
     hybrid_many = searched(many, "hybrid", short)
@@ -185,6 +201,7 @@ def _figures(sides: Sequence[Side], tools: Sequence[ToolDefinition], few: int, m
         _row(f"hybrid, {at}: CPU", "ms", hybrid, _cpu),
         *_walls(f"hybrid, {at}: wall, alone", hybrid),
         *_walls(f"hybrid, {at}: wall, beside a busy process", beside),
+        *_walls(f"hybrid, {at}: wall, beside it, against one thread alone", beside_alone),
         _row(f"hybrid, {many:,} tools: CPU", "ms", hybrid_many, _cpu),
         _row(f"keyword, {at}: CPU", "ms", keyword, _cpu),
         _row(f"keyword, {at}: CPU, in rank-bm25's", "%", keyword, lambda taken: 100 * _cpu(taken) / bm25),

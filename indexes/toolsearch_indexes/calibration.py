@@ -47,6 +47,11 @@ class Scale(NamedTuple):
         """Whether a hit may stand in an answer after the best; not without anything that speaks for it."""
         return raw > 0 and self.slope * raw + self.offset >= FOLLOWING
 
+    @property
+    def least_following(self) -> float:
+        """The least raw score for which `follows` is true, but for rounding."""
+        return max(0.0, (FOLLOWING - self.offset) / self.slope)
+
     def score(self, raw: float) -> float:
         """Return the probability, in (0, 1)."""
         return score_of(self.slope * raw + self.offset)

@@ -34,8 +34,8 @@ class Unrelated(NamedTuple):
 
     def deviations(self, cosines: FloatArray) -> FloatArray:
         """How many deviations *cosines* lie above the mean; 0 below it, where they tell nothing more."""
-        above = np.maximum(cosines - np.float32(self.mean), np.float32(0))
-        deviations: FloatArray = (above / np.float32(self.deviation)).astype(np.float32)
+        deviations: FloatArray = np.maximum(cosines - np.float32(self.mean), np.float32(0))
+        deviations /= np.float32(self.deviation)
         return deviations
 
 

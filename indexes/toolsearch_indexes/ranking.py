@@ -6,7 +6,8 @@ A ranking is that of all tools that may be seen, however many of them are asked 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -19,8 +20,7 @@ from toolsearch_indexes.distinct import distinct
 from toolsearch_indexes.documents import Confidence, Hit
 from toolsearch_indexes.keyword import BoolArray, FloatArray
 from toolsearch_indexes.regex import CompiledPattern
-from toolsearch_indexes.request import Nearness, Request
-from toolsearch_indexes.segments import Segment
+from toolsearch_indexes.request import Bounds, Nearness, Request
 from toolsearch_indexes.space import SearchSpace
 
 RowArray = NDArray[np.int64]
@@ -29,21 +29,13 @@ _Scored: TypeAlias = tuple[RowArray, FloatArray]  # rows of one segment and a sc
 
 _NO_ROWS: RowArray = np.empty(0, np.int64)
 _NO_SCORES: FloatArray = np.empty(0, np.float32)
-_NOTHING_UNSEEN = -math.inf
-_ROUNDED_UP = 1 + 1e-6  # more than what a sum in float32 may be above one in float64
-_CANDIDATES = 100  # rows that each arm proposes at first
-_SPARE = 8  # rows beyond the limit that are proposed where nothing is fused, so that a tie at the limit is seen
-_DEEPER = 8  # times as many, while a row that no arm has proposed might belong to the best
+_ROUNDED = 1e-6  # more than the share by which a sum in float32 is off
+_WANTED = 32  # rows that are told from the others by each vector at first
+_MOST_COMPARED = 1_000  # rows by their vectors, beyond those that are to be found
+_DEEPER = 8  # times as many rows are told from the others, while more would be compared
 _MOVED = 20  # the first places, among which favour moves tools
 _FAVOUR = 0.7  # log odds
 SURE_PLACE = 5  # the last place that what is sure of itself gets
-
-
-class _Near(NamedTuple):
-    """Rows of one segment, and the greatest cosine that another of its rows may have."""
-
-    rows: RowArray
-    most: float
 
 
 class Sure(NamedTuple):
@@ -71,7 +63,7 @@ class Ranking(NamedTuple):
 
     hits: list[Hit]
     first: Found | None
-    sure: list[Sure]
+    sure: Callable[[], list[Sure]]
 
 
 def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, float]) -> Ranking:
@@ -81,10 +73,11 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
     the first 20, *favour*, in [0, 1] by name, moves tools by a small step.
     """
     count = max(limit, _MOVED) if favour else limit
+    word_scores = [request.word_scores(space, number) for number in range(len(space.segments))]
     if request.nearness is None:
-        best, sure = _best_by_word(space, request, count), list[Sure]()
+        best = _best_by_word(space, request, word_scores, count)
     else:
-        best, sure = _best_of_both(space, request, request.nearness, count)
+        best = _best_of_both(space, request, request.nearness, word_scores, count)
     is_sure = bool(best) and request.scale.score(best[0].raw) >= SURE_SCORE
     if request.conversion:
         best[:SURE_PLACE] = _this_way_first(space, request.conversion, best[:SURE_PLACE])
@@ -92,7 +85,7 @@ def rank(space: SearchSpace, request: Request, limit: int, favour: Mapping[str, 
         moved = [found._replace(negated=-found.raw - favoured(request, favour, found.name)) for found in best[:_MOVED]]
         best[:_MOVED] = sorted(moved)
     hits = _hits(best[:limit], request.scale, is_sure=is_sure)
-    return Ranking(hits, best[0] if best else None, sure)
+    return Ranking(hits, best[0] if best else None, partial(_sure_by_words, space, request, word_scores))
 
 
 def _this_way_first(space: SearchSpace, request: str, best: Sequence[Found]) -> list[Found]:
@@ -133,36 +126,30 @@ def favoured(request: Request, favour: Mapping[str, float], name: str) -> float:
     return _FAVOUR / request.scale.slope * min(1.0, favour.get(name, 0.0))
 
 
-def _best_by_word(space: SearchSpace, request: Request, count: int) -> list[Found]:
+def _best_by_word(space: SearchSpace, request: Request, word_scores: Sequence[FloatArray], count: int) -> list[Found]:
     """The best *count* rows that may stand in an answer by words alone; none if the best is no answer."""
-    found = [_by_word(request.word_scores(space, n), allowed, count) for n, allowed in enumerate(space.allowed)]
-    best = _best(space, found, count)
+    best = _best(space, [_by_word(*of, count) for of in zip(word_scores, space.allowed, strict=True)], count)
     return _in_answer(request, best) if best and request.scale.fits(best[0].raw) else []
 
 
 def _best_of_both(
-    space: SearchSpace, request: Request, nearness: Nearness, count: int
-) -> tuple[list[Found], list[Sure]]:
-    """The best *count* rows that may stand in an answer; none if the best is no answer. And in a fusion the best by
-    words alone, if these make sure of it.
+    space: SearchSpace, request: Request, nearness: Nearness, word_scores: Sequence[FloatArray], count: int
+) -> list[Found]:
+    """The best *count* rows that may stand in an answer; none if the best is no answer.
 
-    The best sum need not be the best of either arm. So each proposes many, and more of them until what none has
-    proposed cannot be among the best.
+    The best sum need not be the best of either arm. What a row's words are worth is known exactly, and what its meaning
+    is worth within bounds, narrow ones for the nearest rows. So only those are compared by their vectors that may be
+    among the best; and where these are many, more of the nearest are asked for.
     """
-    word_scores = [request.word_scores(space, number) for number in range(len(space.segments))]
-    is_sum = request.is_fused or len(nearness.meaning.parts) > 0
-    proposals = max(_CANDIDATES, count) if is_sum else count + _SPARE
+    wanted = max(_WANTED, count)
     while True:
-        by_word = [_by_word(*of, proposals) for of in zip(word_scores, space.allowed, strict=True)]
-        by_word = _best_of_all(by_word, proposals)
-        near = [_by_meaning(*of, nearness, proposals) for of in zip(space.segments, space.allowed, strict=True)]
-        best = _best(space, _scored(space, request, word_scores, by_word, near), count)
-        unseen = _most_unseen(request, nearness, by_word, near, proposals)
-        if not request.scale.fits(max(unseen, best[0].raw if best else unseen)):
-            return [], _sure_by_words(space, request, by_word)
-        if not request.scale.follows(unseen) or (len(best) == count and best[-1].raw > unseen):
-            return _in_answer(request, best), _sure_by_words(space, request, by_word)
-        proposals *= _DEEPER
+        bounds = [nearness.bounds(*of, wanted) for of in zip(space.segments, space.allowed, strict=True)]
+        rows = _possibly_best(space, request, word_scores, bounds, count)
+        if sum(map(len, rows)) <= _MOST_COMPARED + count or all(of.others == 0 for of in bounds):
+            break
+        wanted *= _DEEPER
+    best = _best(space, _scored(space, request, word_scores, rows), count)
+    return _in_answer(request, best) if best and request.scale.fits(best[0].raw) else []
 
 
 def _in_answer(request: Request, best: Sequence[Found]) -> list[Found]:
@@ -172,38 +159,44 @@ def _in_answer(request: Request, best: Sequence[Found]) -> list[Found]:
     return list(best[:kept])
 
 
-def _scored(
-    space: SearchSpace,
-    request: Request,
-    word_scores: Sequence[FloatArray],
-    by_word: Sequence[_Scored],
-    near: Sequence[_Near],
-) -> list[_Scored]:
-    """The raw scores of what either arm proposes, or what is the sole holder of a word."""
-    found: list[_Scored] = []
-    for segment, scores, (rows, _), (others, _) in zip(space.segments, word_scores, by_word, near, strict=True):
-        sole = np.array([holder.row for holder in request.sole_in(segment)], np.int64)
-        candidates = distinct(np.concatenate([rows, others, sole]))
-        found.append((candidates, request.raw(segment, candidates, scores[candidates])))
+def _possibly_best(
+    space: SearchSpace, request: Request, word_scores: Sequence[FloatArray], bounds: Sequence[Bounds], count: int
+) -> list[RowArray]:
+    """The rows of each segment that may be among the best *count* that may stand in an answer."""
+    weight = np.float32(request.weight)
+    words = [scores[of.rows] for scores, of in zip(word_scores, bounds, strict=True)]
+    least = np.concatenate([_NO_SCORES, *(near + weight * of.least for near, of in zip(words, bounds, strict=True))])
+    enough = request.scale.least_following
+    if len(least) >= count:
+        enough = max(enough, float(_least_of_best(least, count)))
+    enough -= _ROUNDED * abs(enough)
+    found: list[RowArray] = []
+    for segment, allowed, all_words, near, of in zip(
+        space.segments, space.allowed, word_scores, words, bounds, strict=True
+    ):
+        others = (all_words >= enough - request.weight * of.others).nonzero()[0]
+        if allowed is not None:
+            others = others[allowed[others]]
+        sole = [holder.row for holder in request.sole_in(segment)]
+        rows = of.rows[near + weight * of.most >= enough]
+        found.append(distinct(np.concatenate([rows, others, np.array(sole, np.int64)])))
     return found
 
 
-def _most_unseen(
-    request: Request, nearness: Nearness, by_word: Sequence[_Scored], near: Sequence[_Near], proposals: int
-) -> float:
-    """The most that the raw score of a row can be that is not proposed: of each arm at most the least of the others."""
-    cosine = max([most for _, most in near], default=_NOTHING_UNSEEN)
-    if cosine == _NOTHING_UNSEEN:
-        return _NOTHING_UNSEEN
-    is_cut = sum(len(rows) for rows, _ in by_word) >= proposals
-    least = min(float(scores.min(initial=math.inf)) for _, scores in by_word) if is_cut else 0.0
-    meaning = request.weight * max(0.0, nearness.unrelated.deviations_of(cosine))
-    return (least + meaning) * _ROUNDED_UP
+def _scored(
+    space: SearchSpace, request: Request, word_scores: Sequence[FloatArray], rows: Sequence[RowArray]
+) -> list[_Scored]:
+    """The raw scores of *rows* of each segment."""
+    return [
+        (some, request.raw(segment, some, scores[some]))
+        for segment, scores, some in zip(space.segments, word_scores, rows, strict=True)
+    ]
 
 
-def _sure_by_words(space: SearchSpace, request: Request, by_word: Sequence[_Scored]) -> list[Sure]:
+def _sure_by_words(space: SearchSpace, request: Request, word_scores: Sequence[FloatArray]) -> list[Sure]:
     if not request.is_fused:
         return []
+    by_word = [_by_word(*of, 1) for of in zip(word_scores, space.allowed, strict=True)]
     alone = [Hit(found.name, request.word_scale.score(found.raw), "high") for found in _best(space, by_word, 1)]
     return [Sure(hit, "by its words") for hit in alone if hit.score >= SURE_SCORE]
 
@@ -211,21 +204,6 @@ def _sure_by_words(space: SearchSpace, request: Request, by_word: Sequence[_Scor
 def _by_word(scores: FloatArray, allowed: BoolArray | None, count: int) -> _Scored:
     visible = scores if allowed is None else np.where(allowed, scores, np.float32(0))
     return _top_rows(visible, count)
-
-
-def _by_meaning(segment: Segment, allowed: BoolArray | None, nearness: Nearness, count: int) -> _Near:
-    """The *count* rows nearest to the whole request and to each part of it, and how near another row is at most."""
-    if segment.vectors is None:
-        return _Near(_NO_ROWS, _NOTHING_UNSEEN)
-    meaning = nearness.meaning
-    rows, cosines = nearness.nearest(segment.vectors, meaning.whole, count, allowed)
-    if len(rows) < count:
-        return _Near(rows, _NOTHING_UNSEEN)
-    if not len(meaning.parts):
-        return _Near(rows, float(cosines[-1]))
-    of_parts = [nearness.nearest(segment.vectors, part, count, allowed) for part in meaning.parts]
-    most = (cosines[-1] + max(of_part[-1] for _, of_part in of_parts)) / np.float32(2)
-    return _Near(distinct(np.concatenate([rows, *(found for found, _ in of_parts)])), float(most))
 
 
 def _best_of_all(proposed: Sequence[_Scored], count: int) -> list[_Scored]:

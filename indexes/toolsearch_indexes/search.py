@@ -28,7 +28,7 @@ from toolsearch_indexes.ranking import (
 from toolsearch_indexes.reader import Reader
 from toolsearch_indexes.reading import READ, is_readable, read_again
 from toolsearch_indexes.regex import compile_pattern
-from toolsearch_indexes.request import Nearest, Request, read_request
+from toolsearch_indexes.request import Known, Request, read_request
 from toolsearch_indexes.selection import Selection
 from toolsearch_indexes.semantic import SemanticArm
 from toolsearch_indexes.space import SearchSpace
@@ -65,7 +65,7 @@ class Search:
     strategy: str
     favour: Mapping[str, float]
     reader: Reader | None = None
-    known: Nearest = field(init=False, default_factory=Nearest)
+    known: Known = field(init=False, default_factory=Known)
 
     def answer(self, form: QueryForm, limit: int) -> Answer:
         """Return at most *limit* hits: the first of those for any greater limit."""
@@ -113,7 +113,7 @@ class Search:
         is_short = len(text.split()) <= _SHORT_REQUEST
         parts, least = (clauses(text), _SURE_PART) if is_short else (sentences(text), _SURE_SENTENCE)
         served = [hit for part in parts for hit in self._rank(part, 1).hits if hit.score >= least]
-        ranked, moved = with_places_for(best.hits, [*best.sure, *(Sure(hit, "by a part") for hit in served)])
+        ranked, moved = with_places_for(best.hits, [*best.sure(), *(Sure(hit, "by a part") for hit in served)])
         if exact:
             ranked = [hit for hit in ranked if hit.name not in exact]
         said = self._read_beside(text, ranked[:READ] if is_short else ())

@@ -59,17 +59,17 @@ def first_sentence(text: str) -> str:
 
 
 class Meaning(NamedTuple):
-    """A request's vectors: of the *whole* (d,), and of its *parts* (m, d), m = 0 where it asks for one thing."""
+    """A request's vectors (d,): of the *whole*, and of its *parts*, none where it asks for one thing."""
 
     whole: FloatArray
-    parts: FloatArray
+    parts: Sequence[FloatArray]
 
     def cosines(self, part: VectorPart, rows: IntArray) -> FloatArray:
         """How near each of *rows* is, (n,): half by the whole request, half by the part of it that is nearest."""
-        whole = part.cosines(self.whole, rows)
-        if not len(self.parts):
+        whole, *parts = part.cosines_of([self.whole, *self.parts], rows)
+        if not parts:
             return whole
-        nearest: FloatArray = np.max([part.cosines(vector, rows) for vector in self.parts], axis=0)
+        nearest: FloatArray = np.max(parts, axis=0)
         return (whole + nearest) / np.float32(2)
 
 
@@ -124,13 +124,16 @@ class SemanticArm:
         sums = np.add.reduceat(vectors, np.cumsum([0, *counts[:-1]]), axis=0)
         total[rows] += REQUESTS_WEIGHT * _unit(sums)
 
-    def meaning(self, request: str) -> Meaning:
+    def meaning(self, request: str, known: dict[str, FloatArray] | None = None) -> Meaning:
+        """*known* are vectors by text, to which those that *request* needs are added."""
+        known = {} if known is None else known
         texts = [request, *clauses(request)]
-        if isinstance(self.encoder, StaticEncoder):
-            vectors = self.encoder.encode_queries(texts)
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new and isinstance(self.encoder, StaticEncoder):
+            known.update(zip(new, self.encoder.encode_queries(new), strict=True))
         else:
-            vectors = np.stack([self._cache.embed_query(self.encoder, text) for text in texts])
-        return Meaning(vectors[0], vectors[1:])
+            known.update((text, self._cache.embed_query(self.encoder, text)) for text in new)
+        return Meaning(known[request], [known[text] for text in texts[1:]])
 
     def knows(self, word: str) -> bool:
         """Whether the encoder has met *word*; one that cannot say is believed to have."""

@@ -86,16 +86,25 @@ class VectorCodes:
         """What the layout for searching takes in memory."""
         return self._codes.nbytes
 
-    def nearest(self, query: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
-        """The *count* rows nearest to *query* (d,) as far as the codes tell, best first, and their likely cosines."""
+    def nearest(self, queries: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
+        """The *count* rows nearest to each of *queries* (m, d) as far as the codes tell, (m, count), best first, and
+        their likely cosines.
+        """
+        rows = np.empty((len(queries), count), np.int64)
+        cosines = np.empty((len(queries), count), np.float32)
+        pointer = faiss.swig_ptr
         with one_thread():
-            cosines, rows = self._index.search(query[np.newaxis], count)
-        return rows[0], cosines[0]
+            self._index.search_c(len(queries), pointer(queries), count, pointer(cosines), pointer(rows))
+        return rows, cosines
 
-    def deviation(self, query: FloatArray) -> float:
-        """By how much the cosines that the codes tell for *query* (d,) are off: the root of the mean square."""
-        in_errors: FloatArray = np.einsum("ij,j->i", self._errors, query)  # `@` would share this out among threads
-        return math.sqrt(max(0.0, float(query @ in_errors)))
+    def deviations(self, queries: FloatArray) -> FloatArray:
+        """By how much the cosines that the codes tell for each of *queries* (m, d) are off: the roots of the mean
+        squares, (m,).
+        """
+        in_errors: FloatArray = np.einsum("ij,mj->mi", self._errors, queries)  # `@` would share it out among threads
+        squares: FloatArray = np.einsum("mi,mi->m", in_errors, queries)
+        deviations: FloatArray = np.sqrt(squares.clip(0))
+        return deviations
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what `from_arrays` takes; the names are a storage format."""

@@ -6,6 +6,7 @@ among the nearest, and only these are compared (see `vector_codes`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -45,11 +46,44 @@ class _Fetching(NamedTuple):
     most: float
 
 
-_MORE_CODED = 4  # times as many while there are not enough
+_MORE = 8  # times as many rows while there are not enough
+_MOST_FOUND = 1 / 4  # of all rows that faiss looks for; where more are needed, comparing with all is faster
+_NOTHING = -math.inf
 _FETCHING = {  # by the bits of a dimension
     2: _Fetching(4.0, 1_000, 8, 1 / 16),  # measured, 2 of 10,800 rows among the nearest 100 are further off
     4: _Fetching(6.0, 150, 3, 1 / 4),  # and none of 39,300, which has few more rows fetched than 4 deviations
 }
+
+
+class Near(NamedTuple):
+    """Rows near a vector, in any order, and what is known of their cosines, and of those of the others.
+
+    likely  (n,) which the cosines of *rows* (n,) differ from by less than *margin*
+    others  more than the cosine of any other row that is allowed; minus infinity where there is none
+    """
+
+    rows: IntArray
+    likely: FloatArray
+    margin: float
+    others: float
+
+    @property
+    def is_all(self) -> bool:
+        return self.others == _NOTHING
+
+    @property
+    def least(self) -> FloatArray:
+        return self.likely - np.float32(self.margin)
+
+    @property
+    def most(self) -> FloatArray:
+        return self.likely + np.float32(self.margin)
+
+    def least_of(self, count: int) -> float:
+        """What the *count* nearest have at least; minus infinity if so many are not here."""
+        if len(self.likely) < count:
+            return _NOTHING
+        return float(np.partition(self.likely, -count)[-count]) - self.margin
 
 
 class VectorPart:
@@ -123,21 +157,45 @@ class VectorPart:
         codes, a row that belongs to the answer is left out if its code is off by more than 4 or 6 standard deviations.
         Raises EncoderError if *query* is not a finite (d,) vector.
         """
-        query = self._checked(query)
-        rows = self._candidates(query, limit, allowed)
+        wanted = limit
+        while True:
+            near = self.near(query, wanted, allowed)
+            least = near.least_of(limit)
+            if near.others < least or near.is_all:
+                break
+            wanted *= _MORE
+        rows = near.rows[near.most >= least]
         cosines = self.cosines(query, rows)
         best = np.lexsort((rows, -cosines))
         if len(best) > limit:
             best = best[cosines[best] >= cosines[best[limit - 1]]]
         return rows[best], cosines[best]
 
+    def near(self, query: FloatArray, wanted: int, allowed: BoolArray | None = None) -> Near:
+        """Return enough of the rows nearest to *query* to tell, mostly, which *wanted* of them are the nearest.
+
+        What `Near` says of cosines holds as `search` says. Raises EncoderError as `search` does.
+        """
+        return self.near_each([query], wanted, allowed)[0]
+
+    def near_each(self, queries: Sequence[FloatArray], wanted: int, allowed: BoolArray | None = None) -> Sequence[Near]:
+        """As `near`, for each of *queries*."""
+        checked = [self._checked(query) for query in queries]
+        by_code = self._near_by_code(np.stack(checked), wanted, allowed) if checked else ()
+        return by_code or [self._near_of_all(query, wanted, allowed) for query in checked]
+
     def cosines(self, query: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the cosine in [-1, 1] of *query* (d,) with each of *rows*, the same as :meth:`search` gives.
+        """Return the cosine in [-1, 1] of *query* (d,) with each of *rows*, the same as :meth:`search` gives."""
+        return self.cosines_of([self._checked(query)], rows)[0]
+
+    def cosines_of(self, queries: Sequence[FloatArray], rows: IntArray) -> list[FloatArray]:
+        """As `cosines`, for each of *queries*, which `near_each` has taken.
 
         Not ``matrix @ query``: BLAS sums the last rows of a block in another order, so that equal rows would differ.
         """
-        cosines: FloatArray = np.einsum("ij,j->i", self._matrix[rows], self._checked(query))
-        return np.clip(cosines, -1, 1)
+        fetched = self._matrix[rows]
+        found: list[FloatArray] = [np.einsum("ij,j->i", fetched, query) for query in queries]
+        return [np.minimum(np.maximum(cosines, -1), 1) for cosines in found]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what :meth:`from_arrays` takes; the names are a storage format."""
@@ -157,41 +215,32 @@ class VectorPart:
             raise IndexStoreError("the stored codes are not those of the stored vectors; build the index again")
         return cls(np.ascontiguousarray(matrix), codes)
 
-    def _candidates(self, query: FloatArray, limit: int, allowed: BoolArray | None) -> IntArray:
-        """Return rows, in any order, among which the best *limit* are, and all that tie with the last of them."""
-        by_code = self._candidates_by_code(query, limit, allowed) if self._codes else None
-        return self._candidates_of_all(query, limit, allowed) if by_code is None else by_code
-
-    def _candidates_by_code(self, query: FloatArray, limit: int, allowed: BoolArray | None) -> IntArray | None:
-        """As `_candidates`; None where too many rows would have to be fetched, as with a small reach or many ties."""
-        deviation = self._codes.deviation(query) if self._codes else 0.0
-        if self._codes is None or deviation == 0:  # the codes tell nothing of an empty query
-            return None
+    def _near_by_code(self, queries: FloatArray, wanted: int, allowed: BoolArray | None) -> Sequence[Near]:
+        """None at all where too many rows would have to be fetched, as with a small reach or many ties."""
+        if self._codes is None:
+            return ()
         fetching = _FETCHING[self._codes.bits]
         share = 1.0 if allowed is None else np.count_nonzero(allowed) / self.rows
-        margin = fetching.sure_deviations * deviation + _TIE_TOLERANCE
-        count = (fetching.first + fetching.per_wanted * limit) / max(share, 1 / self.rows)
-        while count <= fetching.most * self.rows:
-            rows, likely = self._codes.nearest(query, int(count))
-            least = float(likely[-1])
-            if allowed is not None:
-                rows, likely = rows[allowed[rows]], likely[allowed[rows]]
-            if len(rows) >= limit:
-                # What is as near as the last wanted row of some is not farther than the last wanted row of all.
-                some = self.cosines(query, rows[: 2 * limit])
-                enough = float(np.partition(some, -limit)[-limit]) - margin
-                if least < enough:
-                    return rows[likely >= enough]
-            count *= _MORE_CODED
-        return None
+        count = (fetching.first + fetching.per_wanted * wanted) / max(share, 1 / self.rows)
+        if count > fetching.most * self.rows:
+            return ()
+        found: list[Near] = []
+        deviations = self._codes.deviations(queries).tolist()
+        for rows, likely, deviation in zip(*self._codes.nearest(queries, int(count)), deviations, strict=True):
+            margin = fetching.sure_deviations * deviation + _TIE_TOLERANCE
+            others = float(likely[-1]) + margin
+            here = slice(None) if allowed is None else allowed[rows]
+            found.append(Near(rows[here], likely[here], margin, others))
+        return found
 
-    def _candidates_of_all(self, query: FloatArray, limit: int, allowed: BoolArray | None) -> IntArray:
-        rows, cosines = self._nearest(query, min(limit + _SPARE, self.rows), allowed)
-        if len(rows) < limit + _SPARE or cosines[-1] < cosines[limit - 1] - _TIE_TOLERANCE:
-            return rows
-        # Which of several equal rows faiss keeps is its own affair: take all that are as near as the last wanted one.
-        near = np.einsum("ij,j->i", self._matrix, query) >= cosines[limit - 1] - _TIE_TOLERANCE
-        return np.flatnonzero(near if allowed is None else near & allowed)
+    def _near_of_all(self, query: FloatArray, wanted: int, allowed: BoolArray | None) -> Near:
+        count = wanted + _SPARE
+        if count > _MOST_FOUND * self.rows:
+            rows = np.arange(self.rows) if allowed is None else np.flatnonzero(allowed)
+            return Near(rows, np.einsum("ij,j->i", self._matrix[rows], query), _TIE_TOLERANCE, _NOTHING)
+        rows, cosines = self._nearest(query, count, allowed)
+        others = float(cosines[-1]) + _TIE_TOLERANCE if len(rows) == count else _NOTHING
+        return Near(rows, cosines, _TIE_TOLERANCE, others)
 
     def _nearest(self, query: FloatArray, count: int, allowed: BoolArray | None) -> tuple[IntArray, FloatArray]:
         """Return the *count* rows that faiss finds nearest, best first; fewer if fewer are allowed."""

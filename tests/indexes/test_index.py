@@ -387,20 +387,20 @@ def test_an_index_is_true_while_it_is_empty() -> None:
 
 
 def test_each_part_of_a_request_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts are searched for the request as a whole and each by itself, which finds the same."""
+    """Parts are looked for with the request as a whole, all at once, and each by itself, which finds the same."""
     index = ToolSearchIndex(
         [ToolDocument("send_message", "Send a message"), ToolDocument("list_rooms", "List the rooms")],
         encoder=HashingEncoder(),
     )
-    searched: list[bytes] = []
-    search = VectorPart.search
+    asked: list[list[bytes]] = []
+    near = VectorPart.near_each
 
-    def noted(self: VectorPart, query: FloatArray, *more: Any) -> Any:
-        searched.append(query.tobytes())
-        return search(self, query, *more)
+    def noted(self: VectorPart, queries: Sequence[FloatArray], *more: Any) -> Any:
+        asked.append([query.tobytes() for query in queries])
+        return near(self, queries, *more)
 
-    monkeypatch.setattr(VectorPart, "search", noted)
+    monkeypatch.setattr(VectorPart, "near_each", noted)
     found = [hit.name for hit in index.search("send a message, and list the rooms")]
 
     assert sorted(found) == ["list_rooms", "send_message"]
-    assert len(searched) == len(set(searched)) == 3
+    assert [len(set(queries)) for queries in asked] == [3]

@@ -76,8 +76,8 @@ def test_the_cosine_that_codes_tell_is_neither_too_low_nor_too_high_for_a_vector
     """Four levels have but 88 % of what a vector has in its own direction, unless that is made up for."""
     matrix = unit(np.random.default_rng(4).standard_normal((5_000, 128)))
     codes = VectorCodes.build(matrix, bits)
-    likely = [float(codes.nearest(row, 1)[1][0]) for row in matrix[:50]]
-    assert sum(likely) / 50 == pytest.approx(1, abs=0.02)
+    _, likely = codes.nearest(matrix[:50], 1)
+    assert float(likely.mean()) == pytest.approx(1, abs=0.02)
 
 
 def test_few_vectors_are_compared(matrix: np.ndarray, coded: VectorPart, compared: list[int]) -> None:
@@ -117,10 +117,12 @@ def test_an_empty_query_is_as_near_to_all(coded: VectorPart) -> None:
 
 def test_how_far_codes_are_off_is_known_for_each_query(matrix: np.ndarray, bits: Literal[2, 4]) -> None:
     codes = VectorCodes.build(matrix, bits)
-    for query in clustered(5, seed=3):
-        rows, likely = codes.nearest(query, ROWS)
+    queries = clustered(5, seed=3)
+    for query, rows, likely, deviation in zip(
+        queries, *codes.nearest(queries, ROWS), codes.deviations(queries), strict=True
+    ):
         errors = likely - matrix[rows] @ query
-        assert float(np.sqrt(np.mean(errors**2))) == pytest.approx(codes.deviation(query), rel=0.15)
+        assert float(np.sqrt(np.mean(errors**2))) == pytest.approx(deviation, rel=0.15)
 
 
 def test_large_parts_have_codes_however_they_came_to_be(

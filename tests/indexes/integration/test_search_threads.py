@@ -58,6 +58,7 @@ for text in ("send a message", "send message 5 to room 7, then list the rooms. A
 for part in parts:
     part.search(query, 5)
     part.search(query, 5, allowed[: part.rows])
+    part.near_each(coded.matrix[:4], 5)  # as for a request of several sentences: faiss gives each a thread
 print(json.dumps({"alone": ran_beside() == before, "threads": faiss.omp_get_max_threads()}))
 """
 
