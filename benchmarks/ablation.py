@@ -61,7 +61,7 @@ PARTS: Final = (
     Part("requests of users", has_requests=False),
     Part("words", strategy="semantic"),
     Part("meaning", strategy="keyword"),
-    Part("the server's name in meaning", [(semantic, "telling_words", lambda *_: "")]),
+    Part("the server's name in meaning", [(semantic, "telling_words", lambda *_: {})]),
     Part("parts of a request in meaning", [(semantic, "clauses", _nothing)]),
     Part("places for parts of short requests", [(search, "clauses", _nothing)]),
     Part("places for sentences of long requests", [(search, "sentences", _nothing)]),

@@ -13,6 +13,7 @@ how it came to be, and are made anew only when a mean crosses a step. Document f
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
@@ -197,15 +198,15 @@ class KeywordPart:
 
     @classmethod
     def build(cls, documents: Sequence[ToolDocument], lexicon: Lexicon) -> KeywordPart:
-        flat: list[int] = []
-        lengths = np.zeros((len(documents), len(FIELDS)), np.int32)
-        for row, document in enumerate(documents):
+        encode, encoded = lexicon.encode, array("i")
+        found_lengths: list[int] = []
+        for document in documents:
             for number, text in enumerate(field_texts(document)):
-                before = len(flat)
-                if text:
-                    flat += lexicon.encode(text, keep_stop_words=number == 0)
-                lengths[row, number] = len(flat) - before
-        surfaces = np.asarray(flat, np.int64)
+                found = encode(text, keep_stop_words=number == 0) if text else ()
+                encoded.extend(found)
+                found_lengths.append(len(found))
+        lengths = np.array(found_lengths, np.int32).reshape(-1, len(FIELDS))
+        surfaces = np.frombuffer(encoded, np.intc).astype(np.int64)
         row_of = np.repeat(np.arange(len(documents)), lengths.sum(axis=1))
         field_of = np.repeat(np.tile(np.arange(len(FIELDS)), len(documents)), lengths.ravel())
         lengths[:, _REQUESTS] = _length_of_one(lengths[:, _REQUESTS], documents)

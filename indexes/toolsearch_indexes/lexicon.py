@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from itertools import islice
+from itertools import chain, filterfalse, islice
 
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from toolsearch_indexes.analysis import STOP_WORDS, stem, surfaces, words
+from toolsearch_indexes.analysis import STOP_WORDS, pieces, stem, surfaces, words
 from toolsearch_indexes.word_list import WordGroups, WordList
 
 IntArray = NDArray[np.int32]
@@ -30,7 +30,10 @@ class Lexicon:
     """Terms and surfaces by number; each surface has the one term that it is stemmed to."""
 
     def __init__(self) -> None:
-        self._word_ids: dict[bool, dict[str, tuple[int, ...]]] = {True: {}, False: {}}  # with stop words, and without
+        self._known: dict[bool, dict[str, tuple[int, ...]]] = {
+            True: {},
+            False: {},
+        }  # pieces with stop words, and without
         self._typos: dict[str, tuple[int, list[tuple[int, str, int]]]] = {}  # with the number of surfaces at that time
         self._take(WordList(), WordList(), array("i"))
 
@@ -44,17 +47,13 @@ class Lexicon:
 
     def encode(self, text: str, *, keep_stop_words: bool = False) -> list[int]:
         """Return the surface numbers of *text* in order, numbering new ones. For the writer only."""
-        found: list[int] = []
-        known = self._word_ids[keep_stop_words]
-        for word in words(text):
-            ids = known.get(word)
-            if ids is None:
-                ids = tuple([self._add(s) for s in surfaces(word) if keep_stop_words or s not in STOP_WORDS])
-                known[word] = ids
-            found += ids
-        return found
+        known, found = self._known[keep_stop_words], pieces(text)
+        for piece in filterfalse(known.__contains__, found):
+            held = (surface for word in words(piece) for surface in surfaces(word))
+            known[piece] = tuple([self._number(each) for each in held if keep_stop_words or each not in STOP_WORDS])
+        return list(chain.from_iterable(map(known.__getitem__, found)))
 
-    def _add(self, surface: str) -> int:
+    def _number(self, surface: str) -> int:
         number = self.surfaces.number(surface)
         if number is None:
             term = stem(surface)
@@ -67,11 +66,11 @@ class Lexicon:
 
     def terms_of(self, surfaces: NDArray[np.integer]) -> NDArray[np.int64]:
         """The term number of each of *surfaces*."""
-        return np.fromiter(map(self.term_of_surface.__getitem__, surfaces.tolist()), np.int64, len(surfaces))
+        return np.frombuffer(self.term_of_surface, np.intc)[surfaces].astype(np.int64)
 
     def forget_words(self) -> None:
-        """Drop the memory of raw words, which only makes a large build fast."""
-        for known in self._word_ids.values():
+        """Drop the memory of pieces of text, which only makes a large build fast."""
+        for known in self._known.values():
             known.clear()
 
     def near(self, surface: str, is_in_use: Callable[[int], bool], *, limit: int) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from toolsearch_indexes.encoders.protocol import Encoder, KnowsWords
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.encoders.wordpiece import parts
 from toolsearch_indexes.fusion import Unrelated
-from toolsearch_indexes.server_words import telling_words
+from toolsearch_indexes.server_words import telling_words, told_of
 from toolsearch_indexes.vector_cache import VectorCache
 from toolsearch_indexes.vectors import FloatArray, VectorPart
 
@@ -30,7 +31,8 @@ FIELDS = 3
 # for live MCP servers: 1 finds up to .055 less in the first five, and 3 at most .012 more.
 REQUESTS_WEIGHT = 2.0
 _SEPARATORS = re.compile(r"[_\W]+")
-_FIRST_SENTENCE = re.compile(r".+?[.!?\u3002\uff01\uff1f](?=\s|$)|.+", re.DOTALL)
+_SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f](?=\s|$)")
+_BLOCK = 1_024  # tools whose vectors are made at a time, where their number changes nothing: less memory at once
 
 
 def semantic_fields(document: ToolDocument) -> tuple[str, str, str]:
@@ -40,12 +42,9 @@ def semantic_fields(document: ToolDocument) -> tuple[str, str, str]:
     eight points of nDCG). The schema is left to the keyword arm, since parameter text blurs more than it adds.
     """
     name = spaced(document.own_name)
-    return name, first_sentence(document.description) or document.title or name, semantic_text(document)
-
-
-def semantic_text(document: ToolDocument) -> str:
     title = f"{document.title}. " if document.title else ""
-    return f"{spaced(document.own_name)}: {title}{document.description}".strip(": ")
+    whole = f"{name}: {title}{document.description}".strip(": ")
+    return name, first_sentence(document.description) or document.title or name, whole
 
 
 def spaced(name: str) -> str:
@@ -54,8 +53,9 @@ def spaced(name: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    found = _FIRST_SENTENCE.match(text.strip())
-    return found.group() if found else ""
+    text = text.strip()
+    end = _SENTENCE_END.search(text, 1)
+    return text[: end.end()] if end else text
 
 
 class Meaning(NamedTuple):
@@ -84,24 +84,29 @@ class SemanticArm:
         """Return (n, d) unit rows, each the direction of the sum of a tool's fields and, with their own weights, its
         server's name and its requests; what was embedded before comes from the cache.
         """
-        texts = [text for document in documents for text in semantic_fields(document)]
+        at_once = _BLOCK if isinstance(self.encoder, StaticEncoder) else len(documents)
+        vectors = np.empty((len(documents), self.encoder.dimensions), np.float32)
+        for first in range(0, len(documents), at_once):
+            vectors[first : first + at_once] = self._vectors(documents[first : first + at_once])
+        return vectors
+
+    def _vectors(self, documents: Sequence[ToolDocument]) -> FloatArray:
+        fields = [semantic_fields(document) for document in documents]
+        texts = list(chain.from_iterable(fields))
         total: FloatArray = self._embedded(texts).reshape(len(documents), FIELDS, -1).sum(axis=1)
-        self._add_servers(total, documents)
+        self._add_servers(total, documents, [name for name, *_ in fields])
         self._add_requests(total, documents)
         return _unit(total)
 
-    def _add_servers(self, total: FloatArray, documents: Sequence[ToolDocument]) -> None:
-        """Add to the rows of *total* what the servers' names tell, with the weight of one word of the tool's own name.
+    def _add_servers(self, total: FloatArray, documents: Sequence[ToolDocument], names: Sequence[str]) -> None:
+        """Add to the rows of *total*, of tools of these *names* in words, what the servers' names tell, with the weight of one word of the tool's own name.
 
         ``loads`` needs its server ``json``, and ``list_remote_branches`` does not. One weight for all tools was tried:
         what brings ``json__loads`` forward for "parse json" blurs names of several words. Servers' names are embedded
         apart from the fields, as requests are.
         """
-        names = [spaced(document.own_name) for document in documents]
-        told = [
-            telling_words(spaced(document.server), name, self.knows) if document.server else ""
-            for document, name in zip(documents, names, strict=True)
-        ]
+        telling = {server: telling_words(spaced(server), self.knows) for server in {each.server for each in documents}}
+        told = [told_of(name, telling[document.server]) for document, name in zip(documents, names, strict=True)]
         rows = [row for row, text in enumerate(told) if text]
         if not rows:
             return

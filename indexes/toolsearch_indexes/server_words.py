@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from toolsearch_indexes.analysis import STOP_WORDS, stem
 
@@ -10,16 +10,21 @@ from toolsearch_indexes.analysis import STOP_WORDS, stem
 _SAID_OF_ALL = frozenset(stem(word) for word in ("api", "mcp", "server", "service", "tool"))
 
 
-def telling_words(server: str, tool: str, knows: Callable[[str], bool]) -> str:
-    """Return the words of the name *server* that tell something of *tool*, each once and in lower case.
+def telling_words(server: str, knows: Callable[[str], bool]) -> dict[str, str]:
+    """Return the words of the name *server* that tell something of its tools, in lower case, by their stems.
 
-    Both names are words apart by spaces. A word that the encoder does not know, mostly a vendor's, would be a direction
-    without meaning; one that the tool's own name has would count twice.
+    The name is words apart by spaces. A word that the encoder does not know, mostly a vendor's, would be a direction
+    without meaning.
     """
-    passed_over = _SAID_OF_ALL.union(map(stem, tool.lower().split()))
     found: dict[str, str] = {}
     for word in server.lower().split():
         term = stem(word)
-        if word not in STOP_WORDS and term not in passed_over and knows(word):
+        if word not in STOP_WORDS and term not in _SAID_OF_ALL and knows(word):
             found.setdefault(term, word)
-    return " ".join(found.values())
+    return found
+
+
+def told_of(tool: str, by_server: Mapping[str, str]) -> str:
+    """Return those of `telling_words` that the name *tool*, words apart by spaces, does not have: they would count twice."""
+    said = set(map(stem, tool.lower().split())) if by_server else ()
+    return " ".join(word for term, word in by_server.items() if term not in said)

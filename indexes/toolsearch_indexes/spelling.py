@@ -21,6 +21,8 @@ _ISE = re.compile(
     + "is(?=(?:e[drs]?|ers|ing(?:s|ly)?|ab(?:le|ly)|ations?|ational(?:ly)?)$)"
 )
 
+_RE = "calib|cent|fib|lit|lust|manoeuv|meag|met|sab|scept|sepulch|somb|spect|theat"
+
 # Letters without which a rule need not be looked at, which is faster; what it replaces; and by what.
 _RULES = (
     ("is", _ISE, "iz"),
@@ -33,13 +35,8 @@ _RULES = (
         ),
         r"\1or",
     ),
-    (
-        "r",
-        re.compile(
-            "(calib|cent|fib|lit|lust|manoeuv|meag|met|sab|scept|sepulch|somb|spect|theat)(?:re(?=s?$)|r(?=(?:ed|ing)$))"
-        ),
-        r"\1er",
-    ),
+    ("re", re.compile(f"({_RE})r(?:e(?=s?$)|(?=ed$))"), r"\1er"),
+    ("ring", re.compile(f"({_RE})r(?=ing$)"), r"\1er"),
     ("logu", re.compile("(ana|cata|dia|homo|mono)(?:logue(?=s?$)|logu(?=(?:ed|ers?|ing)$))"), r"\1log"),
     ("enc", re.compile("(def|lic|off|pret)enc(?=(?:e[ds]?|ing)$)"), r"\1ens"),
     # Of words as *travelled* the stemmer takes an l away, but not of these.
@@ -74,6 +71,7 @@ _BEGINNINGS = {
 _BEGINNING = re.compile(f"^(?:{'|'.join(_BEGINNINGS)})")
 
 _PARTS = {"aemia": "emia", "aluminium": "aluminum", "grey": "gray", "manoeuv": "maneuv", "paed": "ped", "sulph": "sulf"}
+_PART = re.compile("|".join(_PARTS))
 
 
 def american(word: str) -> str:
@@ -81,6 +79,7 @@ def american(word: str) -> str:
     for letters, british, replacement in _RULES:
         if letters in word:
             word = british.sub(replacement, word)
-    for part, replacement in _PARTS.items():
-        word = word.replace(part, replacement)
-    return _BEGINNING.sub(lambda found: _BEGINNINGS[found.group()], word)
+    if _PART.search(word):
+        word = _PART.sub(lambda found: _PARTS[found.group()], word)
+    found = _BEGINNING.match(word)
+    return _BEGINNINGS[found.group()] + word[found.end() :] if found else word

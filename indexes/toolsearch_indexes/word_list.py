@@ -30,21 +30,21 @@ class WordList:
         """*stored* is what `packed` gave."""
         texts = stored.tobytes().decode().split(_SPLITTER) if stored is not None and stored.size else []
         self._stored = PackedTexts.of(texts if len(texts) >= PACKED_FROM else ())
-        self._added = [] if len(self._stored) else texts
+        self._first = len(self._stored)  # number of those that come later
+        self._added = [] if self._first else texts
         self._numbers = {word: number for number, word in enumerate(self._added)}
         hashes = np.fromiter(map(_hash, self._stored), np.uint32, len(self._stored))
         order = np.argsort(hashes, kind="stable").astype(np.int32)
         self._hashes, self._by_hash = hashes[order].data, order.data  # to read one place, quicker than arrays
 
     def __len__(self) -> int:
-        return len(self._stored) + len(self._added)
+        return self._first + len(self._added)
 
     def __iter__(self) -> Iterator[str]:
         return chain(self._stored, self._added)
 
     def __getitem__(self, number: int) -> str:
-        first = len(self._stored)
-        return self._stored[number] if number < first else self._added[number - first]
+        return self._stored[number] if number < self._first else self._added[number - self._first]
 
     @property
     def added(self) -> int:
@@ -58,11 +58,11 @@ class WordList:
 
     def number(self, word: str) -> int | None:
         number = self._numbers.get(word)
-        return self._stored_number(word) if number is None and len(self._stored) else number
+        return self._stored_number(word) if number is None and self._first else number
 
     def add(self, word: str) -> int:
         """Number a new *word*. For the writer only."""
-        number = len(self)
+        number = self._first + len(self._added)
         self._added.append(word)
         self._numbers[word] = number  # a reader that sees the number can use it
         return number

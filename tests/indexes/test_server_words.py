@@ -12,7 +12,7 @@ from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.index import ToolSearchIndex
 from toolsearch_indexes.semantic import SemanticArm, semantic_fields
-from toolsearch_indexes.server_words import telling_words
+from toolsearch_indexes.server_words import telling_words, told_of
 
 ENCODER = HashingEncoder(64)
 BUILT_IN = StaticEncoder()
@@ -35,12 +35,12 @@ PARSE_QS = ToolDocument(
     ],
 )
 def test_what_says_nothing_and_what_the_tool_says_itself_are_passed_over(server: str, tool: str, told: str) -> None:
-    assert telling_words(server, tool, lambda _: True) == told
+    assert told_of(tool, telling_words(server, lambda _: True)) == told
 
 
 def test_a_name_that_the_encoder_does_not_know_tells_nothing() -> None:
-    assert telling_words("Zqwx Weather", "now", BUILT_IN.knows) == "weather"
-    assert telling_words("Zqwx", "now", BUILT_IN.knows) == ""
+    assert list(telling_words("Zqwx Weather", BUILT_IN.knows).values()) == ["weather"]
+    assert telling_words("Zqwx", BUILT_IN.knows) == {}
 
 
 def test_the_server_has_the_weight_of_one_word_of_the_tools_name() -> None:

@@ -7,6 +7,7 @@ vector of unit length does not see.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from toolsearch_indexes.errors import EncoderError
 BUILT_IN_FOLDER = Path(__file__).parent / "built_in"
 _TABLE, _PIECES, _ABOUT = "table.npy", "pieces.json", "about.json"
 _LONGEST_TEXT = 4_000  # characters; what lies behind is not read
+_SUMMED_IN_16_BITS = 255  # pieces, whose 8-bit numbers add up to what 16 bits hold
+_SUMMED_AT_ONCE = 1_024  # pieces; these stay in the processor's cache
 
 
 def is_static(folder: Path) -> bool:
@@ -59,10 +62,17 @@ class StaticEncoder:
 
     def _encode(self, texts: Sequence[str]) -> FloatArray:
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
-        for vector, text in zip(vectors, texts, strict=True):
-            numbers = self._words.numbers(text[:_LONGEST_TEXT])
-            if numbers:
-                vector[:] = self.table.take(numbers, axis=0).sum(axis=0, dtype=np.int32)
+        numbers = [self._words.numbers(text[:_LONGEST_TEXT]) for text in texts]
+        by_count: defaultdict[int, list[int]] = defaultdict(list)
+        for row, found in enumerate(numbers):
+            by_count[len(found)].append(row)
+        by_count.pop(0, None)
+        for count, rows in by_count.items():  # texts of as many pieces are added up together
+            kind = np.int16 if count <= _SUMMED_IN_16_BITS else np.int32
+            at_once = max(1, _SUMMED_AT_ONCE // count)
+            for some in (rows[first : first + at_once] for first in range(0, len(rows), at_once)):
+                pieces = self.table.take([numbers[row] for row in some], axis=0).astype(kind)
+                vectors[some] = pieces.sum(axis=1, dtype=kind)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         np.divide(vectors, lengths, out=vectors, where=lengths > 0)
         return vectors

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 
 _WORD = re.compile(r"[^\W_]+")
+_GAPS = bytes(byte if byte < 128 and chr(byte).isalnum() else ord(" ") for byte in range(256))  # between words
 CASE = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"  # where an identifier's case begins a word
 _CASE = re.compile(CASE)
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")  # no space between words
@@ -25,18 +27,14 @@ class WordPieces:
     def __init__(self, pieces: Mapping[str, int]) -> None:
         """*pieces*: numbers by piece; one that continues a word begins with ``##``, as in BERT's vocabularies."""
         self._pieces = pieces
-        self._known: dict[str, tuple[int, ...]] = {}
+        self._known = _KnownWords(self._numbers_of)
         unspaced = unspaced_pieces(pieces)
         self._unspaced = re.compile(f"({'|'.join(unspaced)})") if unspaced else None
 
     def numbers(self, text: str) -> list[int]:
         """Return the numbers of the pieces of *text*, in order."""
-        known = self._known
-        found: list[int] = []
-        for word in _WORD.findall(text if text.isascii() else folded(text)):
-            numbers = known.get(word)
-            found += self._remember(word) if numbers is None else numbers
-        return found
+        words = text.encode().translate(_GAPS).decode().split() if text.isascii() else _WORD.findall(folded(text))
+        return list(chain.from_iterable(map(self._known.__getitem__, words)))
 
     def knows(self, word: str) -> bool:
         """Whether *word*, or at least a beginning of some letters, means something; gibberish falls into shreds."""
@@ -47,11 +45,8 @@ class WordPieces:
     def _knows_part(self, part: str) -> bool:
         return part in self._pieces or any(part[:end] in self._pieces for end in range(_TELLING, len(part)))
 
-    def _remember(self, word: str) -> tuple[int, ...]:
-        if len(self._known) >= _REMEMBERED_WORDS:
-            self._known.clear()
-        numbers = tuple(number for part in parts(word).split() for number in self._cut(part.lower()))
-        return self._known.setdefault(word, numbers)
+    def _numbers_of(self, word: str) -> tuple[int, ...]:
+        return tuple(number for part in parts(word).split() for number in self._cut(part.lower()))
 
     def _cut(self, word: str) -> Sequence[int]:
         if self._unspaced is not None and _UNSPACED.search(word):
@@ -74,6 +69,19 @@ class WordPieces:
         return found
 
 
+class _KnownWords(dict[str, tuple[int, ...]]):
+    """The numbers of the pieces of words, cut when they are first asked for."""
+
+    def __init__(self, cut: Callable[[str], tuple[int, ...]]) -> None:
+        super().__init__()
+        self._cut = cut
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        if len(self) >= _REMEMBERED_WORDS:
+            self.clear()
+        return self.setdefault(word, self._cut(word))
+
+
 def unspaced_pieces(pieces: Iterable[str]) -> list[str]:
     """The pieces of scripts without spaces, longest first, which such text is cut into wherever one is found."""
     return sorted((piece for piece in pieces if _UNSPACED.match(piece)), key=lambda piece: (-len(piece), piece))
@@ -81,7 +89,7 @@ def unspaced_pieces(pieces: Iterable[str]) -> list[str]:
 
 def parts(text: str) -> str:
     """Return *text* with a space wherever an identifier's case begins a word: ``getHTTPServer`` is three."""
-    return _CASE.sub(" ", text)
+    return text if text.islower() else _CASE.sub(" ", text)
 
 
 def folded(text: str) -> str:
