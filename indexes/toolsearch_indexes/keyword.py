@@ -133,11 +133,15 @@ class KeywordStatistics:
         """Return the statistics with these *rows* of *part* counted in (sign 1) or out (sign -1)."""
         df = _grown(self.df, len(lexicon.terms))
         surface_df = _grown(self.surface_df, len(lexicon.surfaces))
-        surfaces, row_of = part.surfaces_of(rows)
-        np.add.at(surface_df, surfaces, sign)
-        terms = lexicon.terms_of(surfaces)
-        once = distinct(row_of * len(lexicon.terms) + terms) % max(1, len(lexicon.terms))
-        np.add.at(df, once, sign)
+        if len(rows) == part.size:  # as of all that is new
+            df[part.terms] += sign * np.diff(part.offsets).astype(np.int32)
+            np.add.at(surface_df, part.surface_ids, np.int32(sign))
+        else:
+            surfaces, row_of = part.surfaces_of(rows)
+            np.add.at(surface_df, surfaces, np.int32(sign))
+            terms = lexicon.terms_of(surfaces)
+            once = distinct(row_of * len(lexicon.terms) + terms) % max(1, len(lexicon.terms))
+            np.add.at(df, once, np.int32(sign))
         lengths = self.lengths + sign * part.lengths[rows].sum(axis=0, dtype=np.int64)
         filled = self.filled + sign * (part.lengths[rows] > 0).sum(axis=0, dtype=np.int64)
         return KeywordStatistics(self.documents + sign * len(rows), df, surface_df, lengths, filled, self.mean_step)
@@ -161,9 +165,9 @@ def _round_to_power(value: float, step: float) -> float:
 
 
 def _grown(counts: IntArray, size: int) -> IntArray:
-    grown = np.zeros(size, np.int32)
-    grown[: len(counts)] = counts
-    return grown
+    if len(counts) == size:
+        return counts.astype(np.int32)
+    return np.concatenate([counts, np.zeros(size - len(counts), np.int32)])
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ IntArray = NDArray[np.int32]
 _LONG_WORD = 8  # letters from which two typos are forgiven instead of one
 _SHORTEST_TYPO = 4  # a three-letter word with a typo could be anything
 _SHORTEST_PREFIX = 3
+_MOST_PIECES = 4_000  # of text that are remembered between changes
 _MOST_TYPOS = 1_000  # words whose likenesses are remembered
 
 
@@ -66,12 +67,14 @@ class Lexicon:
 
     def terms_of(self, surfaces: NDArray[np.integer]) -> NDArray[np.int64]:
         """The term number of each of *surfaces*."""
-        return np.frombuffer(self.term_of_surface, np.intc)[surfaces].astype(np.int64)
+        by_surface: NDArray[np.intc] = np.frombuffer(self.term_of_surface, np.intc)
+        return by_surface[surfaces].astype(np.int64)
 
     def forget_words(self) -> None:
-        """Drop the memory of pieces of text, which only makes a large build fast."""
+        """Drop the memory of pieces of text after a large build, which it makes fast; small changes share theirs."""
         for known in self._known.values():
-            known.clear()
+            if len(known) > _MOST_PIECES:
+                known.clear()
 
     def near(self, surface: str, is_in_use: Callable[[int], bool], *, limit: int) -> list[tuple[int, int]]:
         """Return (surface number, edit distance) of the closest surfaces in use, all at the same smallest distance.

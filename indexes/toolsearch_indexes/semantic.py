@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ FIELDS = 3
 REQUESTS_WEIGHT = 2.0
 _SEPARATORS = re.compile(r"[_\W]+")
 _SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f](?=\s|$)")
+_SERVERS = 1_024  # whose telling words are remembered
 _BLOCK = 1_024  # tools whose vectors are made at a time, where their number changes nothing: less memory at once
 
 
@@ -79,6 +80,7 @@ class SemanticArm:
     def __init__(self, encoder: Encoder, cache: VectorCache | None = None) -> None:
         self.encoder = encoder
         self._cache = cache or VectorCache(None)
+        self._telling = lru_cache(_SERVERS)(partial(_telling_words, encoder))
 
     def document_vectors(self, documents: Sequence[ToolDocument]) -> FloatArray:
         """Return (n, d) unit rows, each the direction of the sum of a tool's fields and, with their own weights, its
@@ -99,14 +101,13 @@ class SemanticArm:
         return _unit(total)
 
     def _add_servers(self, total: FloatArray, documents: Sequence[ToolDocument], names: Sequence[str]) -> None:
-        """Add to the rows of *total*, of tools of these *names* in words, what the servers' names tell, with the weight of one word of the tool's own name.
+        """Add to the rows of *total* what the servers' names tell, with the weight of one word of the tool's own name.
 
         ``loads`` needs its server ``json``, and ``list_remote_branches`` does not. One weight for all tools was tried:
         what brings ``json__loads`` forward for "parse json" blurs names of several words. Servers' names are embedded
         apart from the fields, as requests are.
         """
-        telling = {server: telling_words(spaced(server), self.knows) for server in {each.server for each in documents}}
-        told = [told_of(name, telling[document.server]) for document, name in zip(documents, names, strict=True)]
+        told = [told_of(name, self._telling(each.server)) for each, name in zip(documents, names, strict=True)]
         rows = [row for row, text in enumerate(told) if text]
         if not rows:
             return
@@ -142,7 +143,7 @@ class SemanticArm:
 
     def knows(self, word: str) -> bool:
         """Whether the encoder has met *word*; one that cannot say is believed to have."""
-        return self.encoder.knows(word) if isinstance(self.encoder, KnowsWords) else True
+        return _knows(self.encoder, word)
 
     @cached_property
     def unrelated(self) -> Unrelated:
@@ -155,6 +156,14 @@ class SemanticArm:
         if isinstance(self.encoder, StaticEncoder):
             return self.encoder.encode_documents(texts)  # quicker than any cache
         return self._cache.embed(self.encoder, texts)
+
+
+def _knows(encoder: Encoder, word: str) -> bool:
+    return encoder.knows(word) if isinstance(encoder, KnowsWords) else True
+
+
+def _telling_words(encoder: Encoder, server: str) -> dict[str, str]:
+    return telling_words(spaced(server), partial(_knows, encoder))
 
 
 def _unit(rows: FloatArray) -> FloatArray:

@@ -25,6 +25,6 @@ def telling_words(server: str, knows: Callable[[str], bool]) -> dict[str, str]:
 
 
 def told_of(tool: str, by_server: Mapping[str, str]) -> str:
-    """Return those of `telling_words` that the name *tool*, words apart by spaces, does not have: they would count twice."""
-    said = set(map(stem, tool.lower().split())) if by_server else ()
+    """Return those of `telling_words` that the name *tool* lacks, words apart by spaces: others would count twice."""
+    said = set(map(stem, tool.lower().split())) if by_server else set[str]()
     return " ".join(word for term, word in by_server.items() if term not in said)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from toolsearch_indexes.analysis import fold, name_words, stem, surfaces, terms
+from toolsearch_indexes.analysis import fold, name_words, pieces, stem, surfaces, terms, words
 from toolsearch_indexes.spelling import american
 
 
@@ -120,3 +122,8 @@ def test_words_that_only_look_alike_remain_two_terms(one: str, other: str) -> No
 def test_relatives_of_a_word_in_ise_stay_together() -> None:
     for relatives in ("revise revision", "advertise advertisement", "precise precision", "supervised supervision"):
         assert len(set(map(stem, relatives.split()))) == 1
+
+
+@given(st.text(st.sampled_from("aB9 _.-'\n\t,/(\x00\x1c\u2019éß中ｗ\u0301"), max_size=20))
+def test_the_words_of_a_text_are_those_of_its_pieces(text: str) -> None:
+    assert [word for piece in pieces(text) for word in words(piece)] == words(text)

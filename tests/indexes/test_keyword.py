@@ -111,6 +111,21 @@ def test_counting_rows_out_again_leaves_the_statistics_as_they_were() -> None:
     assert {lexicon.terms[i]: int(df) for i, df in enumerate(one.df)} == {"a": 0, "b": 1, "send": 0, "mail": 0}
 
 
+def test_rows_counted_in_at_once_count_as_one_after_the_other() -> None:
+    lexicon = Lexicon()
+    texts = ("send mail, send sent", "mails sending a", "", "read")
+    part = KeywordPart.build([ToolDocument(f"t{n}", text) for n, text in enumerate(texts)], lexicon)
+
+    at_once = KeywordStatistics().with_rows(part, np.arange(4), lexicon, sign=1)
+    singly = KeywordStatistics()
+    for row in range(4):
+        singly = singly.with_rows(part, np.array([row]), lexicon, sign=1)
+
+    assert at_once.df.tolist() == singly.df.tolist()
+    assert at_once.surface_df.tolist() == singly.surface_df.tolist()
+    assert at_once.df[lexicon.term_id("mail")] == 2
+
+
 def test_a_word_that_was_read_before_a_change_weighs_after_it_what_it_does_in_a_fresh_index() -> None:
     """How a word was read is remembered for one moment only: then *mail* was rare, now it is not."""
     first, others = ToolDocument("a", "send mail"), [ToolDocument(f"t{i}", "mail") for i in range(9)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from toolsearch_indexes import semantic
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.hashing import HashingEncoder
 from toolsearch_indexes.encoders.static import StaticEncoder
@@ -50,6 +51,17 @@ def test_the_server_has_the_weight_of_one_word_of_the_tools_name() -> None:
     (vector,) = SemanticArm(ENCODER).document_vectors([PARSE_QS])
 
     np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-6)
+
+
+def test_a_tool_has_the_same_vector_however_many_are_embedded_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = SemanticArm(BUILT_IN)
+    tools = [LOADS, PARSE_QS, replace(LOADS, description="Read a text. Give a value."), replace(PARSE_QS, server="")]
+    together = arm.document_vectors(tools)
+
+    monkeypatch.setattr(semantic, "_BLOCK", 3)
+
+    np.testing.assert_array_equal(arm.document_vectors(tools), together)
+    np.testing.assert_array_equal(np.concatenate([arm.document_vectors([tool]) for tool in tools]), together)
 
 
 def test_a_server_that_tells_nothing_changes_no_vector() -> None:

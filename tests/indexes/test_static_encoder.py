@@ -53,6 +53,13 @@ def test_a_text_is_the_direction_of_the_sum_of_its_pieces(small: StaticEncoder, 
     assert small.encode_queries([text])[0] == pytest.approx(row, abs=1e-6)
 
 
+def test_numbers_of_a_long_text_add_up_beyond_16_bits(built_in: StaticEncoder) -> None:
+    once, often = built_in.encode_documents(["kubernetes", "kubernetes " * 360])
+
+    assert int(built_in.table[built_in.pieces["kubernetes"]].max()) * 360 > 2**15
+    np.testing.assert_allclose(often, once, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "text",
     ["createIssue", "create_issue", "create-issue", "CreateISSUE", "CREATE ISSUE", "créateIssue", "ｃｒｅａｔｅ issue"],

@@ -7,6 +7,7 @@ import json
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol, cast
 
 from toolsearch.errors import BadToolError
@@ -62,7 +63,7 @@ class ToolDefinition:
     @property
     def name_prefix(self) -> str:
         """What stands before ``__`` in the names of this tool's server."""
-        return legal_name(self.server)
+        return _legal_server(self.server)
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) over everything that a model or a user could notice a change in, or a search."""
@@ -80,6 +81,9 @@ def legal_name(text: str) -> str:
     Letters with accents lose these: ``größe`` gives ``grosse``.
     """
     return "_".join(filter(None, _ILLEGAL.split(text if text.isascii() else _without_accents(text))))
+
+
+_legal_server = lru_cache(maxsize=1_024)(legal_name)  # many tools have one server
 
 
 def _without_accents(text: str) -> str:

@@ -127,6 +127,8 @@ def given_name(definition: ToolDefinition) -> str:
     A title that only looks so is told by the legal name, which follows from the given one.
     """
     title = definition.title
+    if not title:  # as most have none
+        return ""
     inner = [title[found.end() : -1] for found in _BEFORE_NAME.finditer(title)] if title.endswith(")") else []
     return next((name for name in (*inner, title) if _is_called(definition, name)), "")
 
