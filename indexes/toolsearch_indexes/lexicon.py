@@ -67,8 +67,8 @@ class Lexicon:
 
     def terms_of(self, surfaces: NDArray[np.integer]) -> NDArray[np.int64]:
         """The term number of each of *surfaces*."""
-        by_surface: NDArray[np.intc] = np.frombuffer(self.term_of_surface, np.intc)
-        return by_surface[surfaces].astype(np.int64)
+        terms: NDArray[np.int64] = np.frombuffer(self.term_of_surface, np.intc)[surfaces].astype(np.int64)
+        return terms
 
     def forget_words(self) -> None:
         """Drop the memory of pieces of text after a large build, which it makes fast; small changes share theirs."""
