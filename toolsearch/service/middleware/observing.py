@@ -115,5 +115,7 @@ def _template(scope: Scope) -> str:
 
 def _log(told: dict[str, Any]) -> None:
     level = logging.DEBUG if told["route"] in _POLLED else logging.INFO
+    if not logger.isEnabledFor(level):
+        return
     words = " ".join(str(value) for value in told.values() if value != "")
     logger.log(level, "%s", words, extra={"fields": told})

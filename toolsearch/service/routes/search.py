@@ -12,13 +12,14 @@ from toolsearch.service.activity.activity import Who
 from toolsearch.service.activity.misses import SearchNote
 from toolsearch.service.asked_reach import asked_reach
 from toolsearch.service.callers import ServiceCaller, caller_with
+from toolsearch.service.direct_route import DirectRoute
 from toolsearch.service.routes.corpus_asked import corpus_asked
 from toolsearch.service.searching import Answered, AnsweredQuery, Asked, answer
 from toolsearch.service.service import Service, the_service
 from toolsearch.threads import search_threads
 from toolsearch.tools.definition import ToolReference
 
-router = APIRouter(tags=["search"])
+router = APIRouter(tags=["search"], route_class=DirectRoute)
 
 _Service = Annotated[Service, Depends(the_service)]
 _Searcher = Annotated[ServiceCaller, Depends(caller_with("search", within_reach=True))]
