@@ -1,9 +1,10 @@
 """The service's load test: what is told of it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.figure_tables import filled
-from benchmarks.service_load import Load, load_row, ratio
+from benchmarks.service_load import Load, beside_constant, load_row, ratio
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,6 +17,13 @@ def test_the_ratio_is_of_one_client_in_the_smallest_catalogue():
     loads = [load("constant", 0, 1, 2.0), load("constant", 0, 50, 9.0), load("search", 10, 1, 7.0)]
 
     assert ratio([*loads, load("search", 10, 50, 99.0), load("search", 20, 1, 50.0)]) == 3.5
+
+
+def test_a_search_is_compared_with_the_constant_for_as_many_clients():
+    constants = [replace(load("constant", 0, clients, 1.0), cpu_ms=clients / 10, p99_ms=10.0) for clients in (1, 50)]
+    searches = [replace(load("search", 10_000, 50, 1.0), cpu_ms=10.0, p99_ms=35.0), load("search", 10_000, 7, 1.0)]
+
+    assert beside_constant([*constants, *searches]) == [["10,000", "50", "2.0", "3.5"]]
 
 
 def test_a_row_has_what_was_measured():
