@@ -1,7 +1,7 @@
 """A route whose body goes from bytes to its model in one step, for what agents ask for all the time.
 
 FastAPI reads the JSON into objects, and these into the model, and looks at each request how its dependencies are to be
-called. That is more than half of what it takes for a small request, and is known when the route is made.
+called, which is known when the route is made.
 """
 
 from __future__ import annotations
