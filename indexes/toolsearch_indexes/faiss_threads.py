@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-import faiss
-
 
 @contextmanager
 def one_thread() -> Generator[None]:
@@ -20,6 +18,8 @@ def one_thread() -> Generator[None]:
     OpenMP keeps the number of threads for each thread of a program by itself. So other threads notice nothing of this,
     and the caller's own number is put back: an application's indexes and PyTorch keep theirs.
     """
+    import faiss  # here, since it is large: whoever searches by it has loaded it
+
     before = faiss.omp_get_max_threads()
     if before == 1:
         yield

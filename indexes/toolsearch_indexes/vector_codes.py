@@ -14,7 +14,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +24,6 @@ FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 ByteArray = NDArray[np.uint8]
 
-_FAISS: Any = faiss  # parts of it have no types
 _BITS = {4: 2, 16: 4}  # of a dimension, by the number of levels
 _NORMAL_LEVELS = {  # the best for a normal distribution, on either side of 0; Source: Max, IRE Trans. 1960
     2: (0.4528, 1.51),
@@ -160,7 +158,10 @@ def _packed(levels: ByteArray, bits: int) -> ByteArray:
 
 def _fast_scan(codes: ByteArray, levels: FloatArray) -> Any:
     """An index of faiss over a copy of *codes*, laid out so that 32 rows are compared at a time."""
-    dimensions, copy = len(levels), _FAISS.copy_array_to_vector
+    import faiss  # here, since it is large, and few catalogues are large enough for codes
+
+    untyped: Any = faiss  # parts of it have no types
+    dimensions, copy = len(levels), untyped.copy_array_to_vector
     together = 4 // _BITS[levels.shape[1]]  # dimensions that faiss takes for one of 16 values
     quantiser: Any = faiss.IndexPQ(dimensions, dimensions // together, 4, faiss.METRIC_INNER_PRODUCT)
     values = levels[:, :, np.newaxis]

@@ -1,4 +1,4 @@
-"""The semantic arm: one unit vector per tool, ranked by exact cosines, with ties that do not depend on faiss.
+"""The semantic arm: one unit vector per tool, ranked by exact cosines.
 
 A search among few vectors compares the query with each. From CODED_FROM on, short codes tell first which rows may be
 among the nearest, and only these are compared (see `vector_codes`).
@@ -10,12 +10,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from toolsearch_indexes.errors import EncoderError, IndexStoreError
-from toolsearch_indexes.faiss_threads import one_thread
 from toolsearch_indexes.vector_codes import VectorCodes
 
 __all__ = ["CODED_FROM", "VectorPart", "check_unit_rows"]
@@ -26,7 +24,7 @@ IntArray = NDArray[np.int64]
 
 _UNIT_TOLERANCE = 1e-2  # of a row's length; float16 models and quantised ones stay within 2e-3
 _TIE_TOLERANCE = 1e-5  # far above what two ways of summing the same products in float32 differ by
-_SPARE = 8  # candidates fetched beyond the limit, so that a tie at the limit is seen, and mostly settled, in one pass
+_FEW = 1 / 8  # of all rows; so few are read by themselves, where more are compared in their place
 
 CODED_FROM = 8_192  # rows from which codes are kept; with fewer, comparing with all of them is as fast
 _COARSE_FROM = 131_072  # rows from which these have 2 bits for a dimension instead of 4, and half the size
@@ -47,7 +45,6 @@ class _Fetching(NamedTuple):
 
 
 _MORE = 8  # times as many rows while there are not enough
-_MOST_FOUND = 1 / 4  # of all rows that faiss looks for; where more are needed, comparing with all is faster
 _NOTHING = -math.inf
 _FETCHING = {  # by the bits of a dimension
     2: _Fetching(4.0, 1_000, 8, 1 / 16),  # measured, 2 of 10,800 rows among the nearest 100 are further off
@@ -89,8 +86,8 @@ class Near(NamedTuple):
 class VectorPart:
     """The vectors of *rows* tools; immutable, safe to share between threads. May be memory-mapped, and is not copied.
 
-    faiss's kernel runs on the matrix as it lies, rather than in an IndexFlatIP, which is the same kernel over a copy.
-    One query runs in the thread that asks for it (see `faiss_threads`).
+    A part without codes asks nothing of faiss, which takes 40 MB to load and a fifth of a second: up to CODED_FROM rows
+    numpy compares as fast. One query runs in the thread that asks for it.
     """
 
     def __init__(self, matrix: FloatArray, codes: VectorCodes | None = None) -> None:
@@ -182,7 +179,7 @@ class VectorPart:
         """As `near`, for each of *queries*."""
         checked = [self._checked(query) for query in queries]
         by_code = self._near_by_code(np.stack(checked), wanted, allowed) if checked else ()
-        return by_code or [self._near_of_all(query, wanted, allowed) for query in checked]
+        return by_code or [self._near_of_all(query, allowed) for query in checked]
 
     def cosines(self, query: FloatArray, rows: IntArray) -> FloatArray:
         """Return the cosine in [-1, 1] of *query* (d,) with each of *rows*, the same as :meth:`search` gives."""
@@ -233,34 +230,19 @@ class VectorPart:
             found.append(Near(rows[here], likely[here], margin, others))
         return found
 
-    def _near_of_all(self, query: FloatArray, wanted: int, allowed: BoolArray | None) -> Near:
-        count = wanted + _SPARE
-        if count > _MOST_FOUND * self.rows:
-            rows = np.arange(self.rows) if allowed is None else np.flatnonzero(allowed)
-            return Near(rows, np.einsum("ij,j->i", self._matrix[rows], query), _TIE_TOLERANCE, _NOTHING)
-        rows, cosines = self._nearest(query, count, allowed)
-        others = float(cosines[-1]) + _TIE_TOLERANCE if len(rows) == count else _NOTHING
-        return Near(rows, cosines, _TIE_TOLERANCE, others)
+    def _near_of_all(self, query: FloatArray, allowed: BoolArray | None) -> Near:
+        if allowed is None:
+            rows, cosines = np.arange(self.rows), self._products(query)
+        else:
+            rows = np.flatnonzero(allowed)
+            is_few = len(rows) <= _FEW * self.rows
+            cosines = self.cosines(query, rows) if is_few else self._products(query)[rows]
+        return Near(rows, cosines, _TIE_TOLERANCE, _NOTHING)
 
-    def _nearest(self, query: FloatArray, count: int, allowed: BoolArray | None) -> tuple[IntArray, FloatArray]:
-        """Return the *count* rows that faiss finds nearest, best first; fewer if fewer are allowed."""
-        rows = np.empty(count, dtype=np.int64)
-        cosines = np.empty(count, dtype=np.float32)
-        bitmap = np.packbits(allowed, bitorder="little") if allowed is not None else None
-        with one_thread():
-            faiss.knn_inner_product(
-                faiss.swig_ptr(query),
-                faiss.swig_ptr(self._matrix),
-                self.dimensions,
-                1,
-                self.rows,
-                count,
-                faiss.swig_ptr(cosines),
-                faiss.swig_ptr(rows),
-                None if bitmap is None else faiss.IDSelectorBitmap(self.rows, faiss.swig_ptr(bitmap)),
-            )
-        found = int(np.count_nonzero(rows >= 0))
-        return rows[:found], cosines[:found]
+
+    def _products(self, query: FloatArray) -> FloatArray:
+        products: FloatArray = np.einsum("ij,j->i", self._matrix, query)
+        return products
 
     def _checked(self, query: FloatArray) -> FloatArray:
         if query.shape != (self.dimensions,):
