@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 FIGURES = Path(__file__).parent / "figures"
 
 PACKAGES = (  # whose version may change a figure, where they are installed
-    *("numpy", "faiss-cpu", "google-re2", "PyStemmer", "rapidfuzz", "tiktoken", "jsonschema", "pydantic"),
+    *("numpy", "faiss-cpu", "google-re2", "PyStemmer", "rapidfuzz", "jsonschema", "pydantic"),
     *("mcp", "openai", "anthropic", "fastapi", "uvicorn", "psycopg", "onnxruntime", "sentence-transformers", "torch"),
     *("rank-bm25", "pydantic-ai-slim", "langchain", "botocore", "google-api-python-client"),
 )

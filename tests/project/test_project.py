@@ -15,7 +15,7 @@ import toolsearch
 from tests.kit.commands import Ran
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("faiss", "fastapi", "jsonschema", "mcp", "numpy", "pydantic", "re2", "rich", "tiktoken", "torch", "typer")
+HEAVY = ("faiss", "fastapi", "jsonschema", "mcp", "numpy", "pydantic", "re2", "rich", "torch", "typer")
 
 
 @pytest.mark.parametrize("module", ["toolsearch", "toolsearch.errors", "toolsearch.tools.definition"])

@@ -479,7 +479,7 @@ def test_help_names_the_commands_and_exit_codes_and_loads_nothing_heavy(run_pyth
     text, _, modules = loaded.partition("\nMODULES ")
     assert all(command in text for command in ("demo", "index", "search", "show", "call", "sources", "tokens"))
     assert "Exit codes" in text
-    heavy = {"faiss", "jsonschema", "mcp", "numpy", "re2", "tiktoken", "torch"}
+    heavy = {"faiss", "jsonschema", "mcp", "numpy", "re2", "torch"}
     assert heavy.intersection(modules.split()) == set()
 
 
