@@ -24,6 +24,7 @@ from toolsearch.cli.gateway_status import status
 from toolsearch.cli.logs import LogLevel, log_from
 from toolsearch.cli.output import warn
 from toolsearch.errors import ToolSearchError
+from toolsearch.freed_memory import share_one_arena
 
 if TYPE_CHECKING:
     from toolsearch.gateway.door import Door
@@ -49,6 +50,7 @@ def serve(
     if context.invoked_subcommand is not None:
         return ExitCode.OK
     log_from(log_level)
+    share_one_arena()
     address = None if http is None else read_address(http, "--http")
     door = gateway_door.opened(config) if address is None else None
     try:

@@ -17,6 +17,7 @@ from toolsearch.calling.schema_validator import load_validator
 from toolsearch.discovery.call_tools import called_tool
 from toolsearch.engine import ToolSearch
 from toolsearch.errors import NotCallableHereError
+from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.gateway.caller import Caller
 from toolsearch.gateway.exposure.surface import SearchOutcome, Surface
 from toolsearch.gateway.exposure.unapproved import HowToApprove, by_command
@@ -117,6 +118,7 @@ class Gateway:
         self._tokens: dict[str, int] = {}  # of each server's tools, as it lists them now
         self._uncounted: list[_List] = []  # handed out before every server was heard of
         self._counting: asyncio.Task[None] | None = None
+        self._tidying: asyncio.Future[None] | None = None
         self._servers = Servers(
             config.upstreams,
             self.registry,
@@ -232,6 +234,8 @@ class Gateway:
         if self._observer is not None:
             self._observer.searched(caller, found.queries, written_tokens=written, answer_tokens=tokens)
         self._wake_for(found)
+        if self.ledger.searches == 1:  # which has built the index
+            self._tidying = asyncio.get_running_loop().run_in_executor(None, give_back_freed_memory)
         return found
 
     async def call(self, caller: Caller, params: Mapping[str, Any], downstream: Downstream) -> dict[str, Any]:
@@ -347,6 +351,7 @@ class Gateway:
     async def _count_all(self, lists: Sequence[_List]) -> None:
         for each in lists:
             await self._count(each)
+        await asyncio.to_thread(give_back_freed_memory)  # what reading all these listings took for a while
 
     def _search(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[SearchOutcome, int, int]:
         """What was found, what the model wrote for it, and what the answer takes, in tokens."""

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from toolsearch.errors import SourceError, StillRunningError, StorageError, ToolSearchError, UnknownRecordError
-from toolsearch.service.freed_memory import give_back_freed_memory
+from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.service.job_records import INTERRUPTED, Job, JobEndedError, JobRecords, JobState, JobStep
 from toolsearch.service.owed_writes import OwedWrites
 from toolsearch.service.replica_lease import ReplicaLease

@@ -12,10 +12,10 @@ import pytest
 
 from toolsearch.catalog.requests_file import packed_tool, write_requests
 from toolsearch.errors import ContentsStoreError, RequestsFileError, UnknownRecordError
+from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.service.corpora.corpora import Corpora
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef
 from toolsearch.service.corpora.versions import by_subject
-from toolsearch.service.freed_memory import give_back_freed_memory
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.service.stored_tools import to_row
 from toolsearch.storage.contents import StoredTool

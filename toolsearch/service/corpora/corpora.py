@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from toolsearch.errors import ToolSearchError, UnknownRecordError
+from toolsearch.freed_memory import give_back_freed_memory
 from toolsearch.service.corpora.corpus import Corpus, CorpusRef, tenant_folder
 from toolsearch.service.corpora.opening import CallbacksOf, CorpusOpener, ObserverOf, ServersOf, no_servers
 from toolsearch.service.corpora.versions import NAMES, Versions, versions_of_toolset
-from toolsearch.service.freed_memory import give_back_freed_memory
 from toolsearch.service.settings import ServiceSettings
 from toolsearch.sessions.usage.log import UsageLog
 from toolsearch.storage.changes import CONTENTS
