@@ -85,7 +85,9 @@ class Classifier:
         read = [(index, part, reading) for index, part in parts for reading in readings(part)]
         owners, numbers = features([reading for *_, reading in read])
         of_each = self.of_sentence.log_odds(owners, numbers, len(read))
-        whole = once(np.array([index for index, *_ in read], np.int64)[owners], numbers)
+        of_texts = [index for index, *_ in read]
+        is_each_one = of_texts == list(range(len(texts)))  # as it is of a result of one sentence
+        whole = (owners, numbers) if is_each_one else once(np.array(of_texts, np.int64)[owners], numbers)
         of_text = self.of_text.log_odds(*whole, len(texts)) - self.threshold
         judged = [Judgement(-math.inf, "", np.empty(0, np.int64))] * len(texts)
         for row, (index, part, _) in enumerate(read):

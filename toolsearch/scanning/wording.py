@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,7 @@ from toolsearch.scanning.texts import as_spelt, fold
 from toolsearch_indexes.distinct import distinct
 
 IntArray = NDArray[np.int64]
+HashArray = NDArray[np.uint64]
 
 BITS: Final = 17
 _LONGEST_RUN: Final = 5  # characters
@@ -26,6 +28,14 @@ _BASE: Final = 0x9E3779B97F4A7C15
 _INVERSE: Final = pow(_BASE, -1, 1 << 64)
 _MIX: Final = 0xD6E8FEB86659FD93
 _BY_LENGTH: Final = 0x51ED2701
+_SALTS: Final = np.array(  # of runs of characters, then of words
+    [
+        length * _BY_LENGTH
+        for length in [*range(1, _LONGEST_RUN + 1), *range(_WORDS_BEHIND + 1, _WORDS_BEHIND + _MOST_WORDS + 1)]
+    ],
+    np.uint64,
+)
+_FEW: Final = 4_096  # characters, for which powers are kept
 _SPACE: Final = ord(" ")
 _DIGITS: Final = re.compile(r"\d")
 _DIGIT_IN_WORD: Final = re.compile(r"[^\W\d_][013457@$!]|[013457@$!][^\W\d_]")
@@ -58,10 +68,10 @@ def features(folded: Sequence[str]) -> tuple[IntArray, IntArray]:
     np.cumsum((letters + np.uint64(1)) * _powers(_BASE, len(letters)), out=sums[1:])
     divisors = _powers(_INVERSE, len(letters))
     is_space = letters == _SPACE
-    runs = [_runs(sums, divisors, is_space, length) for length in range(1, _LONGEST_RUN + 1)]
-    numbered = [(owners[starts], numbers) for starts, numbers in runs]
-    numbered += _word_runs(joined, sums, divisors, is_space, owners)
-    return once(*map(np.concatenate, zip(*numbered, strict=True)))
+    found = _runs(sums, divisors, is_space, owners) + _word_runs(joined, sums, divisors, is_space, owners)
+    of_runs, hashes = map(np.concatenate, zip(*found, strict=True))
+    salts = np.repeat(_SALTS, [len(owner) for owner, _ in found])
+    return once(of_runs, (((hashes ^ salts) * np.uint64(_MIX)) >> np.uint64(64 - BITS)).astype(np.int64))
 
 
 def once(owners: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
@@ -70,49 +80,56 @@ def once(owners: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
     return both >> BITS, both & ((1 << BITS) - 1)
 
 
-def _powers(base: int, count: int) -> NDArray[np.uint64]:
-    powers = np.full(max(count, 1), base, np.uint64)
+def _powers(base: int, count: int) -> HashArray:
+    return _first_powers(base)[:count] if count <= _FEW else _computed_powers(base, count)
+
+
+@cache
+def _first_powers(base: int) -> HashArray:
+    return _computed_powers(base, _FEW)
+
+
+def _computed_powers(base: int, count: int) -> HashArray:
+    powers = np.full(count, base, np.uint64)
     powers[0] = 1
-    return np.multiply.accumulate(powers)[:count]
+    return np.multiply.accumulate(powers)
 
 
 def _runs(
-    sums: NDArray[np.uint64], divisors: NDArray[np.uint64], is_space: NDArray[np.bool_], length: int
-) -> tuple[IntArray, IntArray]:
-    """All runs of *length* characters that have a space at most at their ends: where each starts, and its number."""
-    starts = np.arange(max(len(is_space) - length + 1, 0))
-    if length == 1:
-        starts = starts[~is_space]
-    elif length == 2:
-        starts = starts[~(is_space[starts] & is_space[starts + 1])]
-    else:
-        spaces = np.concatenate([[0], np.cumsum(is_space)])
-        starts = starts[spaces[starts + length - 1] == spaces[starts + 1]]
-    return starts, _numbers((sums[starts + length] - sums[starts]) * divisors[starts], length)
+    sums: HashArray, divisors: HashArray, is_space: NDArray[np.bool_], owners: IntArray
+) -> list[tuple[IntArray, HashArray]]:
+    """All runs of one to five characters that have a space at most at their ends: of which text, and the hash."""
+    spaces = np.concatenate([[0], np.cumsum(is_space)])
+    found: list[tuple[IntArray, HashArray]] = []
+    for length in range(1, _LONGEST_RUN + 1):
+        last = max(len(is_space) - length + 1, 0)
+        if length <= 2:  # of which at least one is none
+            is_run = spaces[length : last + length] - spaces[:last] < length
+        else:
+            is_run = spaces[length - 1 : last + length - 1] == spaces[1 : last + 1]
+        starts = np.flatnonzero(is_run)
+        found.append((owners[starts], (sums[starts + length] - sums[starts]) * divisors[starts]))
+    return found
 
 
 def _word_runs(
     joined: str,
-    sums: NDArray[np.uint64],
-    divisors: NDArray[np.uint64],
+    sums: HashArray,
+    divisors: HashArray,
     is_space: NDArray[np.bool_],
     owners: IntArray,
-) -> list[tuple[IntArray, IntArray]]:
-    """Runs of one to three words of one text. A sign that is no letter or digit is a word."""
+) -> list[tuple[IntArray, HashArray]]:
+    """Runs of one to three words of one text, as `_runs`. A sign that is no letter or digit is a word."""
     is_letter = np.fromiter(map(str.isalnum, joined), np.bool_, len(joined))
     goes_on = is_letter[1:] & is_letter[:-1]
     starts = np.flatnonzero(~is_space & ~np.concatenate([[False], goes_on]))
     ends = np.flatnonzero(~is_space & ~np.concatenate([goes_on, [False]])) + 1
     words, owner = (sums[ends] - sums[starts]) * divisors[starts], owners[starts]
-    found: list[tuple[IntArray, IntArray]] = []
+    found: list[tuple[IntArray, HashArray]] = []
     run = words
     for count in range(1, _MOST_WORDS + 1):
         if count > 1:
             run = run[:-1] * np.uint64(_BASE) + words[count - 1 :]
         is_within = owner[: len(run)] == owner[count - 1 :]
-        found.append((owner[: len(run)][is_within], _numbers(run[is_within], _WORDS_BEHIND + count)))
+        found.append((owner[: len(run)][is_within], run[is_within]))
     return found
-
-
-def _numbers(hashes: NDArray[np.uint64], length: int) -> IntArray:
-    return (((hashes ^ np.uint64(length * _BY_LENGTH)) * np.uint64(_MIX)) >> np.uint64(64 - BITS)).astype(np.int64)
