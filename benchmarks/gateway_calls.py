@@ -1,4 +1,4 @@
-"""What the gateway itself takes for a call: CPU time, with a server that answers at once and no transport.
+"""What the gateway itself takes: CPU time for a call, with a server that answers at once and no transport, and memory.
 
     python -m benchmarks.gateway_calls [--calls 3000] [--json FILE]
 
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figure_tables import print_table
+from benchmarks.memory import resident_kib
 from benchmarks.results import write_figures
 from toolsearch.access.principals import LOCAL
 from toolsearch.gateway.caller import Caller
@@ -120,9 +121,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     options = parser.parse_args(argv)
     taken_us = asyncio.run(measure(options.calls))
+    own_mib, mapped_mib = (round(kib / 1024, 1) for kib in resident_kib())
     print_table(("a call", "CPU us"), [(way, f"{us:,.1f}") for way, us in taken_us.items()])
+    print(f"memory after these calls: {own_mib} MiB of its own, {mapped_mib} MiB mapped from files")
     if options.json:
-        write_figures(options.json, "gateway_calls", {"cpu_us_per_call": taken_us})
+        write_figures(
+            options.json, "gateway_calls", {"cpu_us_per_call": taken_us, "own_mib": own_mib, "mapped_mib": mapped_mib}
+        )
     return 0
 
 

@@ -90,6 +90,8 @@ class VectorCodes:
         """
         rows = np.empty((len(queries), count), np.int64)
         cosines = np.empty((len(queries), count), np.float32)
+        import faiss
+
         pointer = faiss.swig_ptr
         with one_thread():
             self._index.search_c(len(queries), pointer(queries), count, pointer(cosines), pointer(rows))
