@@ -14,7 +14,6 @@ import asyncio
 import json
 import logging
 import os
-import select
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -30,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 _READ_AHEAD = 16  # lines that are read before the gateway takes the first of them
 _MOST_WAITING = 1_000  # lines that are kept while it is loaded
-_CAN_POLL = hasattr(select, "poll")  # not on Windows
 
 
 class Door:
@@ -67,32 +65,23 @@ class Door:
 
         They are read in a thread that nobody waits for, since it cannot be stopped while it reads.
         """
-        lines: asyncio.Queue[bytes] = asyncio.Queue()
-        room = threading.Semaphore(_READ_AHEAD)
+        lines: asyncio.Queue[bytes] = asyncio.Queue(_READ_AHEAD)
         loop = asyncio.get_running_loop()
-
-        def hand_on(line: bytes) -> None:
-            room.acquire()
-            loop.call_soon_threadsafe(lines.put_nowait, line)
-
         with self._handing:
             waiting, self._waiting = self._waiting, []
-            self._hand_on = hand_on
+            self._hand_on = lambda line: asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
             self._handing.notify_all()
         for line in waiting:
             if not line:
                 return
             yield line.decode("utf-8", errors="replace")
         while line := await lines.get():
-            room.release()
             yield line.decode("utf-8", errors="replace")
 
     async def write(self, line: str) -> None:
         """Send a line of the gateway's, unless the same was said before it was there."""
         if not self._said or (rest := self._unsaid(line)) is None:
-            data = line.encode()
-            if not self._is_sent_at_once(data):
-                await asyncio.to_thread(self._send, data)
+            await asyncio.to_thread(self._send, line.encode())
         else:
             for message in rest:
                 await asyncio.to_thread(self._put, message)
@@ -175,26 +164,10 @@ class Door:
     def _put(self, message: JsonObject) -> None:
         self._send(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
 
-    def _is_sent_at_once(self, data: bytes) -> bool:
-        """Send *data* if that surely needs no wait for the client, and so no thread; say whether that was so."""
-        if not _CAN_POLL or len(data) > select.PIPE_BUF or not self._writing_lock.acquire(blocking=False):
-            return False
-        try:
-            writable = select.poll()
-            writable.register(self._writing, select.POLLOUT)
-            if is_writable := bool(writable.poll(0)):
-                self._write_out(data)
-            return is_writable
-        finally:
-            self._writing_lock.release()
-
     def _send(self, data: bytes) -> None:
         with self._writing_lock:
-            self._write_out(data)
-
-    def _write_out(self, data: bytes) -> None:
-        while data:
-            data = data[os.write(self._writing, data) :]
+            while data:
+                data = data[os.write(self._writing, data) :]
 
 
 def _key_of(method: Json, id_: Json) -> str:
