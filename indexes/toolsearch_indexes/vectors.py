@@ -239,7 +239,6 @@ class VectorPart:
             cosines = self.cosines(query, rows) if is_few else self._products(query)[rows]
         return Near(rows, cosines, _TIE_TOLERANCE, _NOTHING)
 
-
     def _products(self, query: FloatArray) -> FloatArray:
         products: FloatArray = np.einsum("ij,j->i", self._matrix, query)
         return products
