@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, cast
 from urllib.parse import unquote
@@ -30,7 +31,16 @@ SINGLE_SCHEMAS = (
     "then",
     "else",
 )
+_META_VALIDATORS = {  # by whether patterns must be Python's
+    python_patterns: Draft202012Validator(
+        Draft202012Validator.META_SCHEMA,
+        format_checker=Draft202012Validator.FORMAT_CHECKER if python_patterns else None,
+    )
+    for python_patterns in (True, False)
+}
 LOOKAROUND = re.compile(r"\(\?<?[=!]")
+_PLAIN_KEY = re.compile(r"[A-Za-z_$][\w$-]*")
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def as_map(value: object) -> Mapping[str, Any] | None:
@@ -53,7 +63,7 @@ def at(path: str, *keys: str | int) -> str:
     for key in keys:
         if isinstance(key, int):
             path = f"{path}[{key}]"
-        elif re.fullmatch(r"[A-Za-z_$][\w$-]*", key):
+        elif _PLAIN_KEY.fullmatch(key):
             path = f"{path}.{key}" if path else key
         else:
             path = f"{path}[{json.dumps(key)}]"
@@ -73,7 +83,7 @@ def unknown_keys(value: Mapping[str, Any], known: Iterable[str], path: str) -> I
 
 def broken_text(text: str) -> bool:
     """Whether the string holds half a surrogate pair, which no JSON parser must take."""
-    return any("\ud800" <= letter <= "\udfff" for letter in text)
+    return _HALF_A_PAIR.search(text) is not None
 
 
 def bad_keys(entries: Mapping[Any, Any], path: str) -> Iterator[str]:
@@ -159,19 +169,33 @@ def deep_recursion() -> Generator[None, None, None]:
 
 def draft_problems(schema: object, path: str, *, python_patterns: bool) -> list[str]:
     """Where the schema breaks JSON Schema draft 2020-12, by that draft's own meta-schema."""
-    meta = Draft202012Validator(
-        Draft202012Validator.META_SCHEMA,
-        format_checker=Draft202012Validator.FORMAT_CHECKER if python_patterns else None,
-    )
     try:
         with deep_recursion():
-            errors = list(meta.iter_errors(schema))
+            errors = _draft_errors(_Spelled(schema), python_patterns=python_patterns)
     except RecursionError:
         return [f"{path}: too deep to be checked"]
-    return [
-        f"{at(path, *error.absolute_path)}: not valid in JSON Schema draft 2020-12: {error.message[:200]}"
-        for error in errors
-    ]
+    return [f"{at(path, *keys)}: not valid in JSON Schema draft 2020-12: {message}" for keys, message in errors]
+
+
+class _Spelled:
+    """A schema that equals another one that is spelled alike; as plain values, ``True`` would equal ``1``."""
+
+    def __init__(self, schema: object) -> None:
+        self.schema = schema
+        self._spelling = repr(schema)
+
+    def __hash__(self) -> int:
+        return hash(self._spelling)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Spelled) and self._spelling == other._spelling
+
+
+@lru_cache(maxsize=1_000)  # requests that differ elsewhere have their schemas in common
+def _draft_errors(spelled: _Spelled, *, python_patterns: bool) -> tuple[tuple[tuple[str | int, ...], str], ...]:
+    """Of each error where it is in the schema, and what it says."""
+    errors = _META_VALIDATORS[python_patterns].iter_errors(spelled.schema)
+    return tuple((tuple(error.absolute_path), error.message[:200]) for error in errors)
 
 
 def pointed_at(root: object, fragment: str) -> bool:
