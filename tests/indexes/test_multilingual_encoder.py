@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
+from tests.kit.commands import Ran
 from toolsearch_indexes import semantic
 from toolsearch_indexes.documents import ToolDocument
 from toolsearch_indexes.encoders.multilingual import MultilingualEncoder
@@ -99,6 +101,19 @@ def test_a_text_is_read_to_its_end_whatever_characters_it_has(encoder: Multiling
 
     assert np.array_equal(plain, with_nul)
     assert plain @ lone > 0.8
+
+
+def test_its_threads_sleep_while_they_wait_for_each_other(
+    encoder: MultilingualEncoder, run_python: Callable[..., Ran]
+) -> None:
+    code = "from toolsearch_indexes.encoders.multilingual import MultilingualEncoder; MultilingualEncoder()"
+
+    loaded = run_python("-c", code, OMP_DISPLAY_ENV="true")
+    as_the_user_says = run_python("-c", code, OMP_DISPLAY_ENV="true", OMP_WAIT_POLICY="active")
+
+    assert "OMP_WAIT_POLICY = 'PASSIVE'" in loaded.err
+    assert "OMP_WAIT_POLICY = 'ACTIVE'" in as_the_user_says.err
+    assert "OMP_WAIT_POLICY" not in os.environ
 
 
 def test_its_name_opens_it_and_its_id_tells_the_version(encoder: MultilingualEncoder) -> None:
