@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import cache
 
-from fastapi import FastAPI, Response
+from fastapi import APIRouter, FastAPI, Response
 from starlette.middleware import Middleware
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from toolsearch.gateway.http_guard import HostGuard
 from toolsearch.service.hosts import named_hosts
@@ -73,17 +74,24 @@ def make_app(service: Service, *, host: str = "127.0.0.1", port: int | None = No
         docs_url=None,
         redoc_url=None,
         openapi_url=f"{API}/openapi.json",
-        generate_unique_id_function=operation_id,
     )
     use_document(app)
     app.state.service = service
     add_problem_handlers(app)
     app.router.routes.append(Route(mcp_path("{session}"), service.mcp))  # before those that it would be compared with
-    for router in _ROUTERS:
-        app.include_router(router, prefix="/v1")
-    app.include_router(operations.router)
-    add_pages(app)
+    app.router.routes.extend(_routes())
     return app
+
+
+@cache
+def _routes() -> list[BaseRoute]:
+    """The routes that all applications share: FastAPI keeps there what it makes of each on the first request."""
+    shared = APIRouter(generate_unique_id_function=operation_id)
+    for router in _ROUTERS:
+        shared.include_router(router, prefix="/v1")
+    shared.include_router(operations.router)
+    add_pages(shared)
+    return shared.routes
 
 
 def _middleware(service: Service, host: str, port: int | None) -> list[Middleware]:

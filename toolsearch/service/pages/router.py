@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, FastAPI, Response
+from fastapi import APIRouter, Depends, Response
 
 from toolsearch.errors import UnknownRecordError
 from toolsearch.service.pages import (
@@ -47,13 +47,13 @@ ROUTERS = (
 )
 
 
-def add_pages(app: FastAPI) -> None:
-    app.add_api_route("/", _to_the_pages, include_in_schema=False)
-    app.mount(frame.STATIC_PATH, frame.KeptFiles())
+def add_pages(above: APIRouter) -> None:
+    above.add_api_route("/", _to_the_pages, include_in_schema=False)
+    above.mount(frame.STATIC_PATH, frame.KeptFiles())
     others = APIRouter(route_class=PageRoute, include_in_schema=False)
     others.add_api_route("/{path:path}", _unknown)
     for router in (*ROUTERS, others):
-        app.include_router(router, prefix=frame.ROOT)
+        above.include_router(router, prefix=frame.ROOT)
 
 
 async def _to_the_pages() -> Response:
