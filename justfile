@@ -17,10 +17,10 @@ types:
 
 # What needs no other process, server, browser, README or benchmark; CONTRIBUTING.md says when to run which.
 test *options:
-    python -m pytest -n 2 -m 'not slow' {{options}}
+    python -m pytest -n 2 --dist loadfile -m 'not slow' {{options}}
 
 test-all *options:
-    python -m pytest -n 2 --dist loadfile {{options}}
+    python -m pytest -n 2 --dist loadfile --no-loadscope-reorder {{options}}
 
 # What the benchmarks compare with and take real tools from.
 bench-install:

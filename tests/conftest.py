@@ -3,7 +3,7 @@
 import gc
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.kit import commands
+from tests.kit import bytecode, commands  # noqa: F401  the first is imported for what it does
 from tests.kit.clock import Clock
 from tests.kit.commands import Ran
 from tests.kit.lanes import (  # noqa: F401  hooks of pytest
+    pytest_collection_modifyitems,
     pytest_configure,
     pytest_ignore_collect,
     pytest_itemcollected,
@@ -85,10 +86,16 @@ def sentence_transformers() -> ModuleType:
     return pytest.importorskip("sentence_transformers", reason="the semantic extra is not installed")
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
     """Spare the garbage collector what stays until the end: the SDKs' types, and thousands of collected tests."""
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

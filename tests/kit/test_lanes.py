@@ -55,6 +55,12 @@ def test_the_fast_lane_has_only_what_needs_this_process_alone(project, run_pytes
     ]
 
 
+def test_files_with_slow_tests_come_first_so_that_workers_end_together(project, run_pytest):
+    (project / "test_alone.py").write_text("def test_alone(): ...")
+
+    assert list(run_pytest(project))[-1] == "test_alone"
+
+
 @pytest.fixture
 def run_pytest(start_python):
     """Run pytest in a folder, and return what became of each test."""
