@@ -6,6 +6,7 @@ import errno
 import getpass
 import logging
 import os
+import re
 import runpy
 import stat
 import subprocess
@@ -64,8 +65,12 @@ GUARDED = {  # each has its test here
 }
 
 
+_ANY = re.compile(rf"\b(?:{'|'.join(sorted(POSIX_MODULES | POSIX_NAMES))})\b")
+
+
 def posix_uses(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    text = file.read_text("utf-8")
+    for node in ast.walk(ast.parse(text)) if _ANY.search(text) else ():
         if isinstance(node, ast.Import):
             yield from POSIX_MODULES & {each.name for each in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module in POSIX_MODULES:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
@@ -66,6 +67,7 @@ def settings_in(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[Sett
             yield from settings_in(below, (*inner, "<name>") if get_origin(field.annotation) is Mapping else inner)
 
 
+@cache  # to read the annotations of a dataclass takes a millisecond
 def fields_of(section: type[Any]) -> Mapping[str, FieldInfo]:
     if issubclass(section, BaseModel):
         return section.model_fields

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,23 @@ def doubles(sources: Mapping[str, str]) -> list[list[str]]:
     """The tests of *sources*, by file, that do the same with the same cases, whatever they are called."""
     alike: dict[str, list[str]] = defaultdict(list)
     for file, source in sources.items():
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
-                name = f"{file}::{node.name}"
-                node.name, node.returns = "test", None
-                if ast.get_docstring(node) is not None:
-                    del node.body[0]
-                alike[ast.dump(node)].append(name)
+        for node in tests_in(ast.parse(source).body):
+            name = f"{file}::{node.name}"
+            node.name, node.returns = "test", None
+            if ast.get_docstring(node) is not None:
+                del node.body[0]
+            alike[ast.dump(node)].append(name)
     return [names for names in alike.values() if len(names) > 1]
+
+
+def tests_in(body: Iterable[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Those of a module, also in its classes and conditions; what a function has inside is no test."""
+    for node in body:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from tests_in(getattr(node, "body", ()))
+            yield from tests_in(getattr(node, "orelse", ()))
+        elif node.name.startswith("test"):
+            yield node
 
 
 def test_no_test_is_there_twice() -> None:
