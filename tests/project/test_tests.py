@@ -21,7 +21,7 @@ def doubles(sources: Mapping[str, str]) -> list[list[str]]:
     """The tests of *sources*, by file, that do the same with the same cases, whatever they are called."""
     alike: dict[str, list[str]] = defaultdict(list)
     for file, source in sources.items():
-        for node in tests_in(ast.parse(source).body):
+        for node in each_test_in(ast.parse(source).body):
             name = f"{file}::{node.name}"
             node.name, node.returns = "test", None
             if ast.get_docstring(node) is not None:
@@ -30,12 +30,12 @@ def doubles(sources: Mapping[str, str]) -> list[list[str]]:
     return [names for names in alike.values() if len(names) > 1]
 
 
-def tests_in(body: Iterable[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+def each_test_in(body: Iterable[ast.stmt]) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Those of a module, also in its classes and conditions; what a function has inside is no test."""
     for node in body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from tests_in(getattr(node, "body", ()))
-            yield from tests_in(getattr(node, "orelse", ()))
+            yield from each_test_in(getattr(node, "body", ()))
+            yield from each_test_in(getattr(node, "orelse", ()))
         elif node.name.startswith("test"):
             yield node
 
