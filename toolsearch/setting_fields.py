@@ -6,7 +6,7 @@ its descriptions are written there and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -67,10 +67,14 @@ def settings_in(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[Sett
             yield from settings_in(below, (*inner, "<name>") if get_origin(field.annotation) is Mapping else inner)
 
 
-@cache  # to read the annotations of a dataclass takes a millisecond
 def fields_of(section: type[Any]) -> Mapping[str, FieldInfo]:
     if issubclass(section, BaseModel):
         return section.model_fields
+    return _fields_of_dataclass(cast("Hashable", section))
+
+
+@cache  # to read the annotations of a dataclass takes a millisecond
+def _fields_of_dataclass(section: Any) -> Mapping[str, FieldInfo]:
     hints = get_type_hints(section, include_extras=True)
     return {field.name: FieldInfo.from_annotated_attribute(hints[field.name], field) for field in fields(section)}
 
