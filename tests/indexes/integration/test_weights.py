@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-DISTRIBUTIONS = Path(__file__).parents[2] / "indexes"
+DISTRIBUTIONS = Path(__file__).parents[3] / "indexes"
 FILES = {"__init__.py", "model.onnx", "tokenizer.json", "sentence_bert_config.json", "METADATA", "LICENSE"}
 
 
