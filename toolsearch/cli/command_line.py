@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import typer
@@ -14,6 +15,14 @@ class CommandLine(typer.Typer):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(cls=_Group, **options)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """As typer's own, which builds every command again and sets a hook for tracebacks that nobody sees here."""
+        return self._built(*arguments, **options)
+
+    @cached_property
+    def _built(self) -> Any:
+        return typer.main.get_command(self)
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
         return super().command(name, cls=_Command, **options)
